@@ -1,4 +1,4 @@
-"""`python llamastack-providers.pyz`, and `python -m llamastack_providers`."""
+"""Runs `python llamastack-providers.pyz` and `python -m llamastack_providers`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The sections of `spec.server.externalProviders`, and their names in llama-stack."""
+"""Maps the sections of `spec.server.externalProviders` to their names in llama-stack."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _SECTION_OF: Final = {name: key for key, name in SECTIONS.items()}
 
 
 def run_name(api: str) -> str | None:
-    """llama-stack's name of an API given by either name; None for an unknown one."""
+    """Return llama-stack's name of an API given by either name, None for an unknown one."""
     return SECTIONS.get(api) or (api if api in _SECTION_OF else None)
 
 
 def section(api: str) -> str:
-    """The key of the custom resource for an API given by either name; an unknown one unchanged."""
+    """Return the custom resource's key of an API given by either name. An unknown name is returned unchanged."""
     return _SECTION_OF.get(api, api)

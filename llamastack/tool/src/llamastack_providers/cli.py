@@ -20,7 +20,7 @@ from llamastack_providers.summary import Origin
 # Each command imports what it needs: Python compiles a module of a zipapp again at every start, which took most of
 # the time of `extract-config`.
 
-_WHAT: Final = {
+_SUMMARIES: Final = {
     "install": "install the provider of this image for the pod",
     "extract-config": "copy the distribution's run configuration",
     "merge-config": "merge the providers into the run configuration",
@@ -29,7 +29,10 @@ _WHAT: Final = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code. The message for the pod's status goes to /dev/termination-log and to standard error."""
+    """Run a command and return its exit code.
+
+    The message for the pod's status goes to /dev/termination-log and to standard error.
+    """
     options = _parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # as standard error does by default: text from an image may contain anything
@@ -136,8 +139,8 @@ _COMMANDS: Final[dict[str, Callable[[request.Json, Layout], str]]] = {
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="llamastack-providers", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, what in _WHAT.items():
-        command = commands.add_parser(name, help=what, description=what)
+    for name, purpose in _SUMMARIES.items():
+        command = commands.add_parser(name, help=purpose, description=purpose)
         command.add_argument(
             "--input", nargs="+", required=True, metavar="BASE64", help="JSON; several are joined"
         )

@@ -1,6 +1,6 @@
 """Checks a provider's packages against those of the providers before it (FR-024, sources §5.4).
 
-The distribution's packages are not visible here; preflight checks them.
+The distribution's packages are not visible here. Preflight checks them.
 """
 
 from __future__ import annotations
@@ -13,32 +13,43 @@ from llamastack_providers.record import Record
 
 
 def check(own: Sequence[Distribution], others: Mapping[str, Record]) -> None:
-    """Raises DependencyConflict with every conflict, the first of them in the reason."""
-    mine = {one.name: one for one in own}
+    """Check the provider's packages for conflicts.
+
+    Raises:
+        Failure: DependencyConflict with every conflict, the first of them in the reason.
+    """
+    own_by_name = {package.name: package for package in own}
     before: dict[str, Distribution] = {}
     for record in others.values():
-        for one in record.distributions:
-            before.setdefault(one.name, one)
-    found = [
-        f"{_asked_for(one, own)} excludes {_whose(before[name], others)}"
-        for name, one in mine.items()
-        if name in before and not same_version(one.version, before[name].version)
+        for package in record.distributions:
+            before.setdefault(package.name, package)
+    conflicts = [
+        f"{_describe_requirement(package, own)} excludes {_describe(before[name], others)}"
+        for name, package in own_by_name.items()
+        if name in before and not same_version(package.version, before[name].version)
     ]
-    for miss in unmet({**before, **mine}):
-        if miss.found is not None and (miss.needs.name in mine or miss.found.name in mine):
-            needs, got = _whose(miss.needs, others), _whose(miss.found, others)
-            found.append(f"{needs} requires {miss.requirement}, which excludes {got}")
-    if found:
-        raise Failure(Code.DependencyConflict, found[0], detail="\n".join(found))
+    for gap in unmet({**before, **own_by_name}):
+        if gap.installed is not None and (gap.needs.name in own_by_name or gap.installed.name in own_by_name):
+            needs, got = (
+                _describe(gap.needs, others),
+                _describe(gap.installed, others),
+            )
+            conflicts.append(f"{needs} requires {gap.requirement}, which excludes {got}")
+    if conflicts:
+        raise Failure(Code.DependencyConflict, conflicts[0], detail="\n".join(conflicts))
 
 
-def _asked_for(one: Distribution, own: Sequence[Distribution]) -> str:
-    """The package, and which part of the same image requires it."""
-    wanted = next(wanted_by(one.name, own), "")
-    return f"{one.name} {one.version} ({wanted})" if wanted else f"{one.name} {one.version}"
+def _describe_requirement(package: Distribution, own: Sequence[Distribution]) -> str:
+    """Describe the package, and the part of the same image that requires it."""
+    requirement = next(wanted_by(package.name, own), "")
+    return (
+        f"{package.name} {package.version} ({requirement})"
+        if requirement
+        else f"{package.name} {package.version}"
+    )
 
 
-def _whose(one: Distribution, others: Mapping[str, Record]) -> str:
-    record = others.get(one.owner)
-    by = f" of provider '{one.owner}' (image: {record.image})" if record else " of this image"
-    return f"{one.name} {one.version}{by}"
+def _describe(package: Distribution, others: Mapping[str, Record]) -> str:
+    record = others.get(package.owner)
+    owner_text = f" of provider '{package.owner}' (image: {record.image})" if record else " of this image"
+    return f"{package.name} {package.version}{owner_text}"

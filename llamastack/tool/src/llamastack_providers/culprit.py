@@ -10,7 +10,7 @@ from llamastack_providers.record import Record, owners
 
 
 def find(text: str, packages: Path, records: Mapping[str, Record]) -> str:
-    """The provider's id; empty if no provider's file is named."""
+    """Return the provider's id, empty if the text names no provider's file."""
     owner_of = owners(records)
     named = re.findall(re.escape(f"{packages}/") + r"([^\"'\n)]+)", text)
     for path in reversed(named):

@@ -1,4 +1,4 @@
-"""Requirements among installed packages: no imports, no network (sources §5.4)."""
+"""Evaluates requirements among installed packages: no imports, no network (sources §5.4)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from packaging.version import Version
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """An installed package. name: normalized (PEP 503). owner: id of the provider that installs it, empty for
-    none."""
+    """An installed package.
+
+    Attributes:
+        name: Normalized name (PEP 503).
+        version: Its version.
+        requires: The `Requires-Dist` lines.
+        owner: Id of the provider that installs it, empty for none.
+    """
 
     name: str
     version: str
@@ -24,33 +30,39 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """`needs` requires something that `found` is not; found is None if it is not installed."""
+    """An unmet requirement.
+
+    Attributes:
+        needs: The package that has the requirement.
+        requirement: Its text.
+        installed: The package that does not meet it, None if none is installed.
+    """
 
     needs: Distribution
     requirement: str
-    found: Distribution | None
+    installed: Distribution | None
 
 
-def same_version(one: str, other: str) -> bool:
-    """Whether two texts are the same version ("1.0" and "1.0.0" are)."""
+def same_version(first: str, second: str) -> bool:
+    """Check whether two texts are the same version ("1.0" and "1.0.0" are)."""
     try:
-        return Version(one) == Version(other)
+        return Version(first) == Version(second)
     except ValueError:
-        return one == other
+        return first == second
 
 
 def unmet(present: Mapping[str, Distribution]) -> Iterator[Unmet]:
-    """Every unmet requirement of `present` (by name) whose marker applies here, ordered by name."""
+    """Yield every unmet requirement of `present` (by name) whose marker applies here, ordered by name."""
     extras = _extras_in_use(present.values())
     for name in sorted(present):
         for requirement in _requirements(present[name], extras.get(name, set())):
-            found = present.get(canonicalize_name(requirement.name))
-            if found is None or not _allows(requirement, found.version):
-                yield Unmet(present[name], str(requirement), found)
+            installed = present.get(canonicalize_name(requirement.name))
+            if installed is None or not _allows(requirement, installed.version):
+                yield Unmet(present[name], str(requirement), installed)
 
 
 def wanted_by(name: str, among: Iterable[Distribution]) -> Iterator[str]:
-    """What requires the package, and in which words."""
+    """Yield a description of each requirement for the package."""
     for distribution in among:
         for requirement in _requirements(distribution, ()):
             if canonicalize_name(requirement.name) == name:
@@ -58,42 +70,42 @@ def wanted_by(name: str, among: Iterable[Distribution]) -> Iterator[str]:
 
 
 def _extras_in_use(distributions: Iterable[Distribution]) -> dict[str, set[str]]:
-    """The extras that some requirement requests, directly or through other extras."""
-    parsed = {one.name: _parsed(one) for one in distributions}
+    """Return the extras that some requirement requests, directly or through other extras."""
+    parsed = {item.name: _parsed(item) for item in distributions}
     extras: dict[str, set[str]] = {}
-    left = [(name, "") for name in parsed]
-    while left:
-        name, extra = left.pop()
+    pending = [(name, "") for name in parsed]
+    while pending:
+        name, extra = pending.pop()
         for requirement in parsed.get(name, ()):
             if requirement.extras and _applies(requirement, extra):
-                wanted = canonicalize_name(requirement.name)
-                new = requirement.extras - extras.setdefault(wanted, set())
-                extras[wanted] |= new
-                left += [(wanted, one) for one in sorted(new)]
+                target = canonicalize_name(requirement.name)
+                new_extras = requirement.extras - extras.setdefault(target, set())
+                extras[target] |= new_extras
+                pending += [(target, item) for item in sorted(new_extras)]
     return extras
 
 
 def _requirements(distribution: Distribution, extras: Iterable[str]) -> Iterator[Requirement]:
-    wanted = ("", *sorted(extras))
+    active_extras = ("", *sorted(extras))
     for requirement in _parsed(distribution):
-        if any(_applies(requirement, extra) for extra in wanted):
+        if any(_applies(requirement, extra) for extra in active_extras):
             yield requirement
 
 
 def _parsed(distribution: Distribution) -> list[Requirement]:
-    found = []
+    parsed = []
     for line in distribution.requires:
-        # installers ignore what they cannot parse, too
+        # Installers ignore invalid requirements, too.
         with contextlib.suppress(ValueError, RecursionError):
-            found.append(Requirement(line))
-    return found
+            parsed.append(Requirement(line))
+    return parsed
 
 
 def _applies(requirement: Requirement, extra: str) -> bool:
     try:
         return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
     except (ValueError, RecursionError):
-        # a marker that compares what cannot be compared
+        # The marker compares values that have no order.
         return False
 
 
@@ -101,5 +113,5 @@ def _allows(requirement: Requirement, version: str) -> bool:
     try:
         return requirement.specifier.contains(Version(version), prereleases=True)
     except ValueError:
-        # not a version, or one with more digits than Python reads
+        # The text is no version, or has more digits than Python reads.
         return True

@@ -1,4 +1,4 @@
-"""The type of an entry in the table of errors (errors.py)."""
+"""Defines an entry in the table of errors (errors.py)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ PACKAGES_NOTE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """title: the first line; `{id}` is the provider.
-    meaning: for the docs.
-    resolution: what to do.
-    note: a line before the resolution.
-    names_provider: whether the reason already names provider and image.
-    exit_code: 1 for a problem, 2 for a wrong call.
+    """An entry of the table.
+
+    Attributes:
+        title: The first line. `{id}` is the provider.
+        meaning: Explanation for the docs.
+        resolution: The remedy.
+        note: A line before the resolution.
+        names_provider: Whether the reason already names provider and image.
+        exit_code: 1 for a problem, 2 for a wrong call.
     """
 
     title: str

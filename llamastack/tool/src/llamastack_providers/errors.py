@@ -1,7 +1,7 @@
-"""The closed table of errors, and the exception that carries one of its entries.
+"""Lists all errors, and defines the exception that carries one of them.
 
-Texts of DependencyConflict and ApiMismatch: sources §5.2 "Error Message Requirements". docs/llamastack/errors.md is
-generated from here.
+Texts of DependencyConflict and ApiMismatch: sources §5.2 "Error Message Requirements".
+docs/llamastack/errors.md is generated from here.
 """
 
 from __future__ import annotations
@@ -263,11 +263,16 @@ class Code(Enum):
 
 
 class Failure(Exception):
-    """code: the entry.
-    reason: what exactly, in one or few lines.
-    detail: anything that helps, of any length.
-    provider_id, image, container, module: what it is about; empty if the caller knows better.
-    quoted: whether reason and detail repeat a provider's words, which may contain anything that it knows.
+    """A failure of the tool.
+
+    Attributes:
+        code: The entry of the table.
+        reason: The exact problem in one or few lines.
+        detail: Further help, of any length.
+        provider_id, image, container, module: Subject of the failure, empty if the caller knows it
+            better.
+        quoted: Whether reason and detail repeat a provider's words, which may contain anything that it
+            knows.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
-"""`extract-config`: finds the distribution's own run configuration in its image.
+"""Implements `extract-config`: finds the distribution's own run configuration in its image.
 
-Places: sources §5.3, from the images of llama-stack 0.2 to 0.7 and OGX, including Open Data Hub's.
+The places come from sources §5.3, from the images of llama-stack 0.2 to 0.7 and OGX, including Open Data
+Hub's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,12 @@ _DISTRIBUTION_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def run(places: Layout) -> str:
-    """Copies the first configuration found; returns its path. Raises NoBaseConfig, OSError."""
+    """Copy the first configuration that exists, and return its path.
+
+    Raises:
+        Failure: NoBaseConfig.
+        OSError: A file is not readable or writable.
+    """
     tried: list[str] = []
     for name, path in _candidates(places, os.environ):
         if path.is_file():
@@ -44,15 +50,17 @@ def run(places: Layout) -> str:
 
 
 def _candidates(places: Layout, environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Each place by its name in messages, with its path."""
+    """Yield each place by its name in messages, with its path."""
     for name in (environment.get("RUN_CONFIG_PATH"), *_FIXED):
         if name:
             yield name, places.at(name)
     distribution = environment.get("DISTRO_NAME", "")
     if _DISTRIBUTION_NAME.fullmatch(distribution):
-        # finds the packages without importing them
-        found = [one for name in _PACKAGES if (one := importlib.util.find_spec(name))]
-        for folder in (place for one in found for place in one.submodule_search_locations or ()):
+        # find_spec imports no package: an import would run the distribution's code.
+        module_specs = [module_spec for name in _PACKAGES if (module_spec := importlib.util.find_spec(name))]
+        for folder in (
+            place for module_spec in module_specs for place in module_spec.submodule_search_locations or ()
+        ):
             for file in ("config.yaml", "run.yaml"):
                 path = Path(folder) / "distributions" / distribution / file
                 yield str(path), path

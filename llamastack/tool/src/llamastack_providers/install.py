@@ -1,7 +1,8 @@
-"""`install`: installs the wheels of one provider image into the tree that all providers of the pod share.
+"""Implements `install`: installs the wheels of one provider image into the tree that all providers of the pod
+share.
 
-Writes nothing to the tree before everything is known to fit. If it is killed at any moment, a rerun gives the same
-tree.
+Nothing is written to the tree before all checks have passed. After a kill at any moment, a rerun gives the
+same tree.
 """
 
 from __future__ import annotations
@@ -35,17 +36,27 @@ _UMASK: Final = 0o002
 
 
 def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], list[str]]:
-    """Installs the provider; returns its package and version, and warnings. Raises Failure, OSError."""
+    """Install the provider.
+
+    Returns:
+        Its package, version and type, and warnings.
+
+    Raises:
+        Failure: The image or its packages are unusable.
+        OSError: A file is not readable or writable.
+    """
     os.umask(_UMASK)
     if provider.order == 0:
-        # the volume outlives the pod's sandbox, and with a new sandbox all containers run again
+        # The volume outlives the pod's sandbox, and with a new sandbox all containers run again.
         _empty(places)
     spec = _spec(provider, places)
     selection = wheels.select(spec, places.provider)
     chosen = [wheels.read(path) for path in selection.paths]
     for problem in wheels.check(chosen):
         raise problem
-    own = tuple(Distribution(one.name, one.version, one.requires, provider.provider_id) for one in chosen)
+    own = tuple(
+        Distribution(wheel.name, wheel.version, wheel.requires, provider.provider_id) for wheel in chosen
+    )
     others = record.read_all(places.metadata)
     previous = others.pop(provider.provider_id, None)
     conflicts.check(own, others)
@@ -53,12 +64,12 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
     try:
         staged = staging.unpack(selection.paths, stage)
         files = placement.files_of(staged)
-        content = frozenset(file for one in chosen for file in one.files if file not in one.scripts)
+        content = frozenset(file for wheel in chosen for file in wheel.files if file not in wheel.scripts)
         moves = placement.to_move(staged, places.packages, files, others, content)
         if previous:
             placement.remove(previous, places.packages, others)
-        this = Record(provider.provider_id, provider.image, provider.order, own, files)
-        _write(this, provider, places, others, staged, moves)
+        new_record = Record(provider.provider_id, provider.image, provider.order, own, files)
+        _write(new_record, provider, places, others, staged, moves)
     finally:
         staging.clear(stage)
     unlisted = [
@@ -72,7 +83,11 @@ def run(provider: request.Provider, places: Layout) -> tuple[dict[str, str], lis
 
 
 def check_placement(spec: PackageSpec, provider_id: str, image: str, section: str) -> None:
-    """Checks that the image implements the API that it is listed under (FR-023, FR-032). Raises ApiMismatch."""
+    """Check that the image implements the API that it is listed under (FR-023, FR-032).
+
+    Raises:
+        Failure: ApiMismatch.
+    """
     if apis.run_name(section) == spec.api:
         return
     reason = (
@@ -84,7 +99,8 @@ def check_placement(spec: PackageSpec, provider_id: str, image: str, section: st
 
 
 def crd_config(provider: request.Provider) -> dict[str, Any]:
-    """crd-config.yaml: the provider's entry in the custom resource; `config` only if the user gave one."""
+    """Return the content of crd-config.yaml: the provider's entry in the custom resource. `config` is there
+    only if the user gave one."""
     value: dict[str, Any] = {"providerId": provider.provider_id, "api": provider.api}
     if provider.config is not None:
         value["config"] = provider.config
@@ -108,19 +124,19 @@ def _empty(places: Layout) -> None:
 
 
 def _write(
-    this: Record,
+    new_record: Record,
     provider: request.Provider,
     places: Layout,
     others: Mapping[str, Record],
     staged: Path,
     moves: list[str],
 ) -> None:
-    own = places.metadata / this.provider_id
+    own = places.metadata / new_record.provider_id
     spec = (places.provider / layout.SPEC_FILE).read_bytes()
     stage = staged.parent
-    placement.write(own / layout.RECORD_FILE, record.text(this).encode(), stage)
+    placement.write(own / layout.RECORD_FILE, record.text(new_record).encode(), stage)
     placement.move(staged, places.packages, moves)
     placement.write(own / layout.SPEC_FILE, spec, stage)
     placement.write(own / layout.CRD_FILE, yaml_file.dump(crd_config(provider)).encode(), stage)
-    everyone = sorted([*others.values(), this], key=lambda one: (one.order, one.provider_id))
-    placement.write(places.manifest, record.manifest(everyone).encode(), stage)
+    all_records = sorted([*others.values(), new_record], key=lambda item: (item.order, item.provider_id))
+    placement.write(places.manifest, record.manifest(all_records).encode(), stage)

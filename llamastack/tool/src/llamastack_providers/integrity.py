@@ -26,7 +26,7 @@ _ENTRY_POINT: Final = re.compile(r"^[^\S\n]*([^\[#;=:\n]*?[/\\][^=:\n]*?)[^\S\n]
 
 
 def broken(path: Path) -> str:
-    """The first file of the archive that cannot be unpacked; empty if all can. Reads all of it."""
+    """Read the whole archive, and describe the first file that cannot be unpacked. Empty if all can."""
     try:
         with zipfile.ZipFile(path) as archive:
             bad = archive.testzip()
@@ -36,7 +36,7 @@ def broken(path: Path) -> str:
 
 
 def refused_member(archive: zipfile.ZipFile) -> str:
-    """Why one of the archive's files cannot be installed anywhere; empty if all can."""
+    """Describe why one of the archive's files cannot be installed anywhere. Empty if all can."""
     names = {member.filename for member in archive.infolist()}
     for member in archive.infolist():
         name = member.filename
@@ -60,7 +60,11 @@ def refused_member(archive: zipfile.ZipFile) -> str:
 
 
 def metadata(archive: zipfile.ZipFile, name: str, version: Version) -> Message:
-    """The wheel's METADATA. Raises BadWheel if the wheel does not match its file name, or has no such file."""
+    """Return the wheel's METADATA.
+
+    Raises:
+        Failure: BadWheel, if the wheel does not match its file name, or has no such file.
+    """
     wheel = Path(archive.filename or "").name
     folders = {
         member.partition("/")[0]
@@ -68,27 +72,31 @@ def metadata(archive: zipfile.ZipFile, name: str, version: Version) -> Message:
         if member.partition("/")[0].endswith(".dist-info")
     }
     if len(folders) != 1:
-        found = ", ".join(sorted(folders)) or "no .dist-info folder"
-        raise Failure(Code.BadWheel, f"{wheel}: it contains {found}; it must contain exactly one")
+        listed = ", ".join(sorted(folders)) or "no .dist-info folder"
+        raise Failure(Code.BadWheel, f"{wheel}: it contains {listed}; it must contain exactly one")
     [folder] = folders
     for part in ("METADATA", "WHEEL", "RECORD"):
         if f"{folder}/{part}" not in archive.namelist():
             raise Failure(Code.BadWheel, f"{wheel}: it contains no {folder}/{part}")
     if f"{folder}/entry_points.txt" in archive.namelist():
         entries = archive.read(f"{folder}/entry_points.txt").decode(errors="replace")
-        if found_path := _ENTRY_POINT.search(entries):
-            text = f"the program {ascii(found_path[1])[1:-1][:80]} in {folder}/entry_points.txt has a path for a name"
+        if bad_entry := _ENTRY_POINT.search(entries):
+            text = f"the program {ascii(bad_entry[1])[1:-1][:80]} in {folder}/entry_points.txt has a path for a name"
             raise Failure(Code.BadWheel, f"{wheel}: {text}")
     about = email.parser.BytesParser().parsebytes(archive.read(f"{folder}/METADATA"), headersonly=True)
-    said_name, said_version = str(about.get("Name", "")), str(about.get("Version", ""))
+    metadata_name, metadata_version = str(about.get("Name", "")), str(about.get("Version", ""))
     try:
-        same = canonicalize_name(said_name) == name and Version(said_version) == version
-        same = same and canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0]) == name
+        is_matching = canonicalize_name(metadata_name) == name and Version(metadata_version) == version
+        is_matching = (
+            is_matching and canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0]) == name
+        )
     except ValueError:
-        same = False
-    if not same:
-        said = f"its metadata ({folder}) says {said_name[:80]} {said_version[:80]}, unlike its file name"
-        raise Failure(Code.BadWheel, f"{wheel}: {said}")
+        is_matching = False
+    if not is_matching:
+        mismatch = (
+            f"its metadata ({folder}) says {metadata_name[:80]} {metadata_version[:80]}, unlike its file name"
+        )
+        raise Failure(Code.BadWheel, f"{wheel}: {mismatch}")
     form = email.parser.BytesParser().parsebytes(archive.read(f"{folder}/WHEEL"), headersonly=True)
     if not str(form.get("Wheel-Version", "")).startswith("1."):
         raise Failure(Code.BadWheel, f"{wheel}: {folder}/WHEEL names no Wheel-Version 1")

@@ -1,4 +1,5 @@
-"""Paths inside the containers of a pod (sources §5.2 "User-Facing Paths", "Shared Volume Specification")."""
+"""Defines paths inside the containers of a pod (sources §5.2 "User-Facing Paths", "Shared Volume
+Specification")."""
 
 from __future__ import annotations
 
@@ -22,12 +23,16 @@ RECORD_FILE: Final = "installed.json"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """root: `/` in a container, another directory to try the tool outside of one."""
+    """The paths below a root.
+
+    Attributes:
+        root: `/` in a container, another directory to try the tool outside of one.
+    """
 
     root: Path = Path("/")
 
     def at(self, path: str) -> Path:
-        """The location of an absolute path of the container."""
+        """Return the location of an absolute path of the container."""
         return self.root / path.lstrip("/")
 
     @property
@@ -36,7 +41,7 @@ class Layout:
 
     @property
     def shared(self) -> Path:
-        """The volume that all install containers write to."""
+        """Return the volume that all install containers write to."""
         return self.at(EXTERNAL_PROVIDERS)
 
     @property
@@ -53,7 +58,8 @@ class Layout:
 
     @property
     def staging(self) -> Path:
-        """Prefix of the staging directories: on the same volume as their target, so that a move is one rename."""
+        """Return the prefix of the staging directories. They are on their target's volume, so a move is one
+        rename."""
         return self.shared / ".staging-"
 
     @property
@@ -70,5 +76,5 @@ class Layout:
 
     @property
     def started(self) -> Path:
-        """Exists once a server was started in this pod: if we find it, that server has ended."""
+        """Return the mark of an earlier start of a server in this pod. If it exists, that server has ended."""
         return self.at(EFFECTIVE_CONFIG) / "started"

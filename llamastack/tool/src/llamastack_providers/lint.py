@@ -1,4 +1,5 @@
-"""`lint`: checks a provider's directory as the install container would, and lists what it cannot know yet."""
+"""Implements `lint`: checks a provider's directory as the install container would, and lists the open
+questions."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from llamastack_providers.errors import Code, Failure
 from llamastack_providers.package_spec import PackageSpec
 from llamastack_providers.wheels import Wheel
 
-_OF_THIS_PYTHON: Final = frozenset({Code.WrongPlatform, Code.WrongArchitecture, Code.PythonTooOld})
+_INTERPRETER_CODES: Final = frozenset({Code.WrongPlatform, Code.WrongArchitecture, Code.PythonTooOld})
 """Checked with the Python that runs the lint, which may not be the image's."""
 
 
 def main(folder: Path) -> int:
-    """Prints every problem of the directory; returns 0 if it can be installed."""
+    """Print every problem of the directory. Return 0 if it can be installed."""
     try:
         spec = _spec(folder)
         chosen = [wheels.read(path) for path in _selection(spec, folder)]
@@ -34,11 +35,11 @@ def main(folder: Path) -> int:
         ]
     except Failure as failure:
         failures, chosen = [failure], []
-    errors = [one for one in failures if one.code not in _OF_THIS_PYTHON]
-    for one in failures:
-        kind = "error" if one in errors else "warning"
-        print(f"{kind}: {one.code.name}: {one.reason}\n  Resolution: {one.code.value.resolution}")
-    for requirement in _from_elsewhere(chosen):
+    errors = [item for item in failures if item.code not in _INTERPRETER_CODES]
+    for item in failures:
+        kind = "error" if item in errors else "warning"
+        print(f"{kind}: {item.code.name}: {item.reason}\n  Resolution: {item.code.value.resolution}")
+    for requirement in _missing_requirements(chosen):
         print(f"note: {requirement}, which is not in packages/: the distribution must have it")
     print(f"{folder}: {'cannot be installed' if errors else 'can be installed'}")
     return 1 if errors else 0
@@ -65,7 +66,7 @@ def _selection(spec: PackageSpec, folder: Path) -> tuple[Path, ...]:
 
 
 def _distributions(chosen: list[Wheel]) -> list[Distribution]:
-    return [Distribution(one.name, one.version, one.requires) for one in chosen]
+    return [Distribution(wheel.name, wheel.version, wheel.requires) for wheel in chosen]
 
 
 def _conflicts(chosen: list[Wheel]) -> Iterator[Failure]:
@@ -76,22 +77,21 @@ def _conflicts(chosen: list[Wheel]) -> Iterator[Failure]:
 
 
 def _shadowing(chosen: list[Wheel]) -> Iterator[Failure]:
-    """What preflight would refuse with any server."""
+    """Yield the shadowed modules that preflight would refuse with any server."""
     for wheel in chosen:
         if problem := shadowing.in_a_server(wheel.name, wheel.files):
             yield Failure(Code.ModuleShadowed, f"{problem} ({wheel.path.name})")
 
 
-def _from_elsewhere(chosen: list[Wheel]) -> Iterator[str]:
-    present = {one.name: one for one in _distributions(chosen)}
-    for miss in dependencies.unmet(present):
-        if miss.found is None:
-            yield f"{miss.needs.name} requires {miss.requirement}"
+def _missing_requirements(chosen: list[Wheel]) -> Iterator[str]:
+    present = {package.name: package for package in _distributions(chosen)}
+    for gap in dependencies.unmet(present):
+        if gap.installed is None:
+            yield f"{gap.needs.name} requires {gap.requirement}"
 
 
 def _provider_module(spec: PackageSpec, chosen: list[Wheel]) -> Iterator[Failure]:
-    """The main wheel must have `<packageName>.provider` with a get_provider_spec; the source is read, never
-    imported."""
+    """Check that the main wheel has `<packageName>.provider` with a get_provider_spec, without importing it."""
     module = f"{spec.package_name}.provider"
     below = module.replace(".", "/")
     with zipfile.ZipFile(chosen[0].path) as archive:
@@ -101,30 +101,30 @@ def _provider_module(spec: PackageSpec, chosen: list[Wheel]) -> Iterator[Failure
         yield Failure(Code.SpecFunction, f"{chosen[0].path.name} has no module {module}")
         return
     try:
-        bound = set(_bound(ast.parse(source).body))
+        bound = set(_bound_names(ast.parse(source).body))
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""
         yield Failure(Code.ImportFailed, f"{names[0]}{line}: {error.msg}")
         return
     except (ValueError, RecursionError, MemoryError) as error:
-        # NUL, or more nesting than Python's parser accepts
+        # The source has NUL, or more nesting than Python's parser accepts.
         yield Failure(Code.ImportFailed, f"{names[0]} is not Python: {error or 'it is nested too deeply'}")
         return
     if bound.isdisjoint({"get_provider_spec", "*"}):
         yield Failure(Code.SpecFunction, f"{names[0]} defines no get_provider_spec")
 
 
-def _bound(statements: Iterable[ast.stmt]) -> Iterator[str]:
-    """The names that a module's statements bind, `*` for those of another module."""
-    left: list[ast.AST] = list(statements)
-    while left:
-        node = left.pop()
+def _bound_names(statements: Iterable[ast.stmt]) -> Iterator[str]:
+    """Yield the names that a module's statements bind, `*` for those of another module."""
+    pending: list[ast.AST] = list(statements)
+    while pending:
+        node = pending.pop()
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            # what is inside belongs to it
+            # Names inside a definition are local to it.
             yield node.name
             continue
         if isinstance(node, ast.alias):
             yield node.asname or node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
-        left += () if isinstance(node, ast.Lambda) else ast.iter_child_nodes(node)
+        pending += () if isinstance(node, ast.Lambda) else ast.iter_child_nodes(node)

@@ -1,6 +1,7 @@
-"""Has the probe (see probe.py) load one provider after another, each within its deadline.
+"""Makes the probe (see probe.py) load one provider after another, each within its deadline.
 
-A provider's leftovers end with its turn: its process group is killed, and so are processes that left the group.
+A provider's processes end with its turn: its process group is killed, and so are processes that left the
+group.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the provider reports about itself at run time."""
+    """Facts that the provider reports about itself at run time."""
 
     provider_type: str
     api: str
@@ -38,7 +39,14 @@ class Loaded:
 
 @dataclass(slots=True)
 class Probe:
-    """A running probe. types: llama-stack's built-in provider types by API; known once `open` returns."""
+    """A running probe.
+
+    Attributes:
+        process: Its process.
+        answers: File descriptor of the pipe with its answers.
+        seconds: Deadline of each provider.
+        types: llama-stack's built-in provider types by API, known once `open_probe` returns.
+    """
 
     process: subprocess.Popen[bytes]
     answers: int
@@ -47,24 +55,31 @@ class Probe:
     _rest: bytes = b""
 
     def load(self, section: str, entry: Answer) -> Loaded:
-        """Loads a provider of run.yaml. Raises Failure if it is invalid."""
-        who = about(entry)
+        """Load a provider of run.yaml.
+
+        Raises:
+            Failure: The provider is invalid.
+        """
+        provider = about(entry)
         try:
-            found = self._ask({"section": section, "entry": entry}, self.seconds)
-            return Loaded(found["type"], found["api"])
+            spec = self._ask({"section": section, "entry": entry}, self.seconds)
+            return Loaded(spec["type"], spec["api"])
         except _Ended as ended:
             text = f"{ended} while the provider was loaded"
-            raise Failure(ended.code, text, provider_id=who[0], module=who[1]) from None
+            raise Failure(ended.code, text, provider_id=provider[0], module=provider[1]) from None
         except Failure as failure:
-            failure.provider_id, failure.module = who
+            failure.provider_id, failure.module = provider
             raise
         except (KeyError, TypeError):
             reason = "the provider wrote to the pipe that belongs to the checks"
-            raise Failure(Code.ProbeDied, reason, provider_id=who[0], module=who[1]) from None
+            raise Failure(Code.ProbeDied, reason, provider_id=provider[0], module=provider[1]) from None
 
     def start(self, config: Path, providers: int) -> None:
-        """Starts the whole server without a port. Raises StartFailed with the id of the provider that was being
-        started."""
+        """Start the whole server without a port.
+
+        Raises:
+            Failure: StartFailed, with the id of the provider that was being started.
+        """
         turns: list[str] = [""]
         try:
             self._ask({"start": str(config)}, self.seconds * max(1, providers), turns)
@@ -76,16 +91,16 @@ class Probe:
 
     def _ask(self, request: Answer, seconds: int, turns: list[str] | None = None) -> Answer:
         assert self.process.stdin is not None
-        # a missing answer reports that the probe has died
+        # If the probe has died, the missing answer reports it.
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(json.dumps(request, default=str).encode() + b"\n")
             self.process.stdin.flush()
         return self._answer(seconds, turns if turns is not None else [])
 
     def _answer(self, seconds: int, turns: list[str], *, first: bool = False) -> Answer:
-        """The next answer in full. Raises Failure for a reported problem, _Ended if there is none."""
+        """Return the next answer in full. Raise Failure for a reported problem, _Ended if there is none."""
         deadline = time.monotonic() + seconds
-        found: Answer | None = None
+        result: Answer | None = None
         group = 0
         try:
             while True:
@@ -96,42 +111,47 @@ class Probe:
                 group = value.get("began", group)
                 if "turn" in value:
                     turns.append(str(value["turn"]))
-                found = value.get("found", found)
-                if "ended" in value or (first and found is not None):
+                result = value.get("found", result)
+                if "ended" in value or (first and result is not None):
                     break
-            if not isinstance(found, dict):
+            if not isinstance(result, dict):
                 raise _Ended(Code.ProbeDied, _end(value.get("ended")))
-            if "code" in found:
-                raise _failure(found)
-            return found
+            if "code" in result:
+                raise _failure(result)
+            return result
         finally:
             orphans.end(group, besides=self.process.pid)
 
     def _line(self, deadline: float) -> bytes | None:
-        """The next line; empty once the probe has ended, None at the deadline.
+        """Return the next line: empty once the probe has ended, None at the deadline.
 
-        The pipe alone does not show that it has ended: a process that a provider started may keep it open.
+        The pipe alone does not show that the probe has ended: a process that a provider started may keep it
+        open.
         """
         with selectors.DefaultSelector() as ready:
             ready.register(self.answers, selectors.EVENT_READ)
             while b"\n" not in self._rest:
-                left = deadline - time.monotonic()
-                if left <= 0:
+                seconds = deadline - time.monotonic()
+                if seconds <= 0:
                     return None
-                # before looking at the pipe: what the probe wrote before it ended is still read
-                gone = self.process.poll() is not None
-                if ready.select(0 if gone else min(left, 0.5)):
-                    if not (more := os.read(self.answers, 65536)):
+                # Checked before the pipe, so that output from before the end is still read.
+                has_ended = self.process.poll() is not None
+                if ready.select(0 if has_ended else min(seconds, 0.5)):
+                    if not (chunk := os.read(self.answers, 65536)):
                         return b""
-                    self._rest += more
-                elif gone:
+                    self._rest += chunk
+                elif has_ended:
                     return b""
         line, _, self._rest = self._rest.partition(b"\n")
         return line
 
 
 class _Ended(Exception):
-    """There was no answer. code: an entry of the table."""
+    """The probe gave no answer.
+
+    Attributes:
+        code: The entry of the table.
+    """
 
     def __init__(self, code: Code, text: str) -> None:
         super().__init__(text)
@@ -140,19 +160,24 @@ class _Ended(Exception):
 
 @contextlib.contextmanager
 def open_probe(packages: Path | None, seconds: int) -> Iterator[Probe]:
-    """A probe that has imported llama-stack. Raises Failure.
+    """Start a probe and import llama-stack in it.
 
-    packages: the providers' tree, which precedes all other packages; None for only the distribution's own.
-    seconds: for each provider.
+    Args:
+        packages: The providers' tree, which precedes all other packages. None for only the distribution's
+            own.
+        seconds: Deadline of each provider.
+
+    Raises:
+        Failure: llama-stack cannot be imported.
     """
     source = pkgutil.get_data(__package__, "probe.py")
     assert source is not None
     orphans.adopt()
     read_end, write_end = os.pipe()
     path = [str(packages)] if packages else []
-    path += [given] if (given := os.environ.get("PYTHONPATH")) else []
+    path += [inherited] if (inherited := os.environ.get("PYTHONPATH")) else []
     process = subprocess.Popen(
-        # -B: the providers' tree is read-only in the server's container
+        # -B: the providers' tree is read-only in the server's container.
         [sys.executable, "-B", "-c", source.decode(), str(write_end)],
         stdin=subprocess.PIPE,
         pass_fds=(write_end,),
@@ -178,7 +203,7 @@ def open_probe(packages: Path | None, seconds: int) -> Iterator[Probe]:
 
 
 def about(entry: Mapping[str, Any]) -> tuple[str, str]:
-    """Id and module of the provider of an entry of run.yaml."""
+    """Return id and module of the provider of an entry of run.yaml."""
     return str(entry.get("provider_id") or ""), str(entry["module"])
 
 
@@ -190,14 +215,14 @@ def _read(line: bytes) -> Answer:
     return value if isinstance(value, dict) else {}
 
 
-def _failure(found: Answer) -> Failure:
-    code = Code.__members__.get(str(found.get("code")), Code.ProbeDied)
-    reason, detail = str(found.get("reason", "")), str(found.get("detail", ""))
-    return Failure(code, reason, detail=detail, quoted=bool(found.get("quoted")))
+def _failure(problem: Answer) -> Failure:
+    code = Code.__members__.get(str(problem.get("code")), Code.ProbeDied)
+    reason, detail = str(problem.get("reason", "")), str(problem.get("detail", ""))
+    return Failure(code, reason, detail=detail, quoted=bool(problem.get("quoted")))
 
 
 def _end(code: Any) -> str:
     if not isinstance(code, int) or code >= 0:
         return f"python ended with exit code {code}"
-    known = {one.value for one in signal.Signals}
-    return f"python was ended by {signal.Signals(-code).name if -code in known else f'signal {-code}'}"
+    numbers = {item.value for item in signal.Signals}
+    return f"python was ended by {signal.Signals(-code).name if -code in numbers else f'signal {-code}'}"

@@ -1,7 +1,8 @@
-"""What this interpreter can load: wheel tags, and the header of shared objects. Imports nothing.
+"""Checks whether this interpreter can load a file, by wheel tags and the header of shared objects. Imports
+nothing.
 
-Tags alone miss a wheel that claims to be `any` and has native code; the header alone misses another Python or libc
-(sources §5.4).
+Tags alone miss a wheel that claims to be `any` and has native code. The header alone misses another Python or
+libc (sources §5.4).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MACHINES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a shared object is built for: bits 32 or 64, little or big, and the processor's number."""
+    """The target of a shared object: bits 32 or 64, little or big, and the processor's number."""
 
     bits: int
     little: bool
@@ -50,12 +51,13 @@ class Machine:
 
 
 def is_shared_object(name: str) -> bool:
-    """By file name: `*.so`, `*.so.1.2`, including `*.abi3.so`."""
+    """Check the file name: `*.so`, `*.so.1.2`, including `*.abi3.so`."""
     return _SHARED_OBJECT.search(name) is not None
 
 
 def of_header(header: bytes) -> Machine | None:
-    """The machine in the first HEADER_BYTES of a file; None if it is not an ELF file (a linker script, say)."""
+    """Return the machine in the first HEADER_BYTES of a file, None if it is not an ELF file (a linker script,
+    say)."""
     if len(header) < HEADER_BYTES or header[:4] != b"\x7fELF":
         return None
     little = header[5] == 1
@@ -64,20 +66,21 @@ def of_header(header: bytes) -> Machine | None:
 
 
 @functools.cache
-def ours() -> Machine | None:
-    """The running interpreter's: with emulation and 32-bit user lands the kernel's name says less."""
+def own_machine() -> Machine | None:
+    """Return the running interpreter's machine. With emulation and 32-bit user lands the kernel's name is
+    less exact."""
     return of_file(Path(sys.executable))
 
 
 def of_file(path: Path) -> Machine | None:
-    """As of_header. Raises OSError."""
+    """Return the file's machine as `of_header` does. Raises OSError."""
     with path.open("rb") as file:
         return of_header(file.read(HEADER_BYTES))
 
 
-def fits(found: Machine | None) -> bool:
-    """Whether this interpreter can load it; a file that is not ELF is ignored."""
-    return found is None or ours() is None or found == ours()
+def fits(built_for: Machine | None) -> bool:
+    """Check whether this interpreter can load the file. A file that is not ELF is ignored."""
+    return built_for is None or own_machine() is None or built_for == own_machine()
 
 
 @functools.cache
@@ -86,21 +89,21 @@ def _supported() -> frozenset[Tag]:
 
 
 def supports(tags: Iterable[Tag]) -> bool:
-    """Whether one of a wheel's tags fits this interpreter, its libc and processor."""
+    """Check whether one of a wheel's tags fits this interpreter, its libc and processor."""
     return not _supported().isdisjoint(tags)
 
 
 def parse(texts: Iterable[str]) -> frozenset[Tag]:
-    """The tags in the `Tag:` lines of a WHEEL file; anything that is not a tag fits nothing and is left out."""
-    found: set[Tag] = set()
+    """Return the tags in the `Tag:` lines of a WHEEL file. An invalid tag fits nothing and is left out."""
+    tags: set[Tag] = set()
     for text in texts:
         parts = text.split("-")
         if len(parts) == 3 and math.prod(part.count(".") + 1 for part in parts) <= _MOST_TAGS:
-            found |= parse_tag(text)
-    return frozenset(found)
+            tags |= parse_tag(text)
+    return frozenset(tags)
 
 
-def here() -> str:
-    """This interpreter in a few words: `cp312 on manylinux_2_36_x86_64`."""
+def describe_interpreter() -> str:
+    """Describe this interpreter in a few words: `cp312 on manylinux_2_36_x86_64`."""
     best = next(iter(sys_tags()))
     return f"{best.interpreter} on {best.platform}"

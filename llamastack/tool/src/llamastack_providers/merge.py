@@ -1,4 +1,4 @@
-"""Merges providers into a run configuration: pure functions on values.
+"""Merges providers into a run configuration with pure functions.
 
 sources §5.2 "Configuration Merge Algorithm", as clarified in sources §5.3.
 """
@@ -45,7 +45,14 @@ _VARIABLE: Final = re.compile(r"\$\{env\.[A-Z0-9_]+:[=+]([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A provider to add. source: its name in messages; text: its image, or what it refers to."""
+    """A provider to add.
+
+    Attributes:
+        section: llama-stack's API.
+        entry: The provider's entry in run.yaml.
+        source: Its kind in messages.
+        text: Its image or its variable, for messages.
+    """
 
     section: str
     entry: Entry
@@ -54,38 +61,42 @@ class Addition:
 
 
 def model_addition(model: ModelEndpoint) -> Addition:
-    """The provider for a ModelDeployment. Its address can change without changing the configuration."""
+    """Return the provider for a ModelDeployment. Its address can change without changing the configuration."""
     config = {"refresh_models": True, **model.config, "base_url": f"${{env.{model.url_variable}}}"}
     entry = {"provider_id": model.provider_id, "provider_type": MODEL_TYPE, "config": config}
     return Addition(MODEL_SECTION, entry, "ModelDeployment", model.url_variable)
 
 
 def merged(base: Any, additions: Sequence[Addition]) -> tuple[Config, list[str]]:
-    """The configuration with the additions, and warnings. Does not modify `base`. Raises InvalidBaseConfig."""
+    """Return the configuration with the additions, and warnings. Does not modify `base`.
+
+    Raises:
+        Failure: InvalidBaseConfig.
+    """
     config = _checked(base)
     providers = {name: list(entries or []) for name, entries in (config.get("providers") or {}).items()}
     warnings: list[str] = []
     for addition in additions:
         provider_id = addition.entry["provider_id"]
         section = providers.setdefault(addition.section, [])
-        for replaced in [one for one in section if provider_id in _ids(one)]:
-            section.remove(replaced)
-            warnings.append(_override(addition, replaced))
+        for replaced_entry in [entry for entry in section if provider_id in _ids(entry)]:
+            section.remove(replaced_entry)
+            warnings.append(_override(addition, replaced_entry))
         section.append(addition.entry)
-        warnings += _elsewhere(addition, providers)
+        warnings += _same_id_elsewhere(addition, providers)
     config["providers"] = providers
     apis = config.get("apis")
     if apis:
         # the server shows a section that is not listed and answers 404 (sources §5.3)
         config["apis"] = [
             *apis,
-            *(name for name in dict.fromkeys(one.section for one in additions) if name not in apis),
+            *(name for name in dict.fromkeys(entry.section for entry in additions) if name not in apis),
         ]
     return config, warnings
 
 
 def extra_providers(additions: Iterable[Addition]) -> Config:
-    """extra-providers.yaml (sources §5.2 "Extra Providers Configuration")."""
+    """Return the content of extra-providers.yaml (sources §5.2 "Extra Providers Configuration")."""
     providers: dict[str, list[Entry]] = {}
     for addition in additions:
         providers.setdefault(addition.section, []).append(addition.entry)
@@ -102,7 +113,7 @@ def _checked(base: Any) -> Config:
         raise Failure(Code.InvalidBaseConfig, "providers: is not a mapping of API to list")
     for name, entries in (providers or {}).items():
         if entries is not None and not (
-            isinstance(entries, list) and all(isinstance(one, dict) for one in entries)
+            isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
         ):
             raise Failure(Code.InvalidBaseConfig, f"providers.{name}: is not a list of providers")
     if not isinstance(base.get("apis"), (list, type(None))):
@@ -111,7 +122,7 @@ def _checked(base: Any) -> Config:
 
 
 def _ids(entry: Entry) -> Sequence[str]:
-    """The ids of a provider, including the one that `${env.NAME:+id}` or `${env.NAME:=id}` expands to."""
+    """Return the ids of a provider, including the one that `${env.NAME:+id}` or `${env.NAME:=id}` expands to."""
     written = entry.get("provider_id")
     if not isinstance(written, str):
         return ()
@@ -119,19 +130,19 @@ def _ids(entry: Entry) -> Sequence[str]:
 
 
 def _override(addition: Addition, replaced: Entry) -> str:
-    what = "External provider" if addition.source == "external" else addition.source
+    subject = "External provider" if addition.source == "external" else addition.source
     return (
-        f"{what} '{addition.entry['provider_id']}' overrides base provider in API '{addition.section}'\n"
+        f"{subject} '{addition.entry['provider_id']}' overrides base provider in API '{addition.section}'\n"
         f"  Base type: {replaced.get('provider_type')}\n"
         f"  External type: {addition.entry['provider_type']}\n"
         f"  Using: {addition.text}"
     )
 
 
-def _elsewhere(addition: Addition, providers: dict[str, list[Entry]]) -> list[str]:
+def _same_id_elsewhere(addition: Addition, providers: dict[str, list[Entry]]) -> list[str]:
     provider_id = addition.entry["provider_id"]
     return [
         f"Provider id '{provider_id}' of API '{addition.section}' is also in API '{name}'; both are kept"
         for name, entries in providers.items()
-        if name != addition.section and any(provider_id in _ids(one) for one in entries)
+        if name != addition.section and any(provider_id in _ids(entry) for entry in entries)
     ]

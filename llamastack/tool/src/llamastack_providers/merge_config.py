@@ -1,4 +1,5 @@
-"""`merge-config`: merges the results of the install containers into the base configuration for the server."""
+"""Implements `merge-config`: merges the results of the install containers into the server's base
+configuration."""
 
 from __future__ import annotations
 
@@ -25,19 +26,25 @@ class _Installed:
 
 
 def run(request: Merge, places: Layout) -> list[str]:
-    """Writes run.yaml, extra-providers.yaml and merge-log.txt, or none of them; returns warnings. Raises Failure,
-    OSError."""
+    """Write run.yaml, extra-providers.yaml and merge-log.txt, or none of them. Return warnings.
+
+    Raises:
+        Failure: A configuration or a provider's metadata is unusable.
+        OSError: A file is not readable or writable.
+    """
     for name in _OUTPUTS:
         (places.config / name).unlink(missing_ok=True)
     externals = _externals(request, places.metadata)
     additions = [*map(merge.model_addition, request.model_endpoints), *externals]
     config, warnings = merge.merged(_base(places.base_config), additions)
     warnings += _shadowed(places)
-    log = [f"{one.entry['provider_id']}: {one.entry['provider_type']} in {one.section}" for one in additions]
+    log = [
+        f"{item.entry['provider_id']}: {item.entry['provider_type']} in {item.section}" for item in additions
+    ]
     texts = (
         yaml_file.dump(config),
         yaml_file.dump(merge.extra_providers(externals)),
-        "".join(f"{line}\n" for line in [*log, *(f"WARNING: {one}" for one in warnings)]),
+        "".join(f"{line}\n" for line in [*log, *(f"WARNING: {item}" for item in warnings)]),
     )
     places.config.mkdir(parents=True, exist_ok=True)
     for name, text in zip(_OUTPUTS, texts, strict=True):
@@ -49,11 +56,11 @@ def run(request: Merge, places: Layout) -> list[str]:
 
 
 def _shadowed(places: Layout) -> list[str]:
-    """The warnings of preflight, for the log: a running server leaves no message for the kubelet."""
+    """Return the warnings of preflight, for the log: a running server leaves no message for the kubelet."""
     try:
         return site.shadowed(site.read(places.packages, record.read_all(places.metadata)))
     except Failure:
-        # preflight refuses it, in the server's own environment
+        # Preflight reports the failure in the server's own environment.
         return []
 
 
@@ -65,45 +72,45 @@ def _base(path: Path) -> Any:
 
 
 def _externals(request: Merge, metadata: Path) -> list[merge.Addition]:
-    """The installed providers in the order of the custom resource."""
+    """Return the installed providers in the order of the custom resource."""
     folders = sorted(path for path in metadata.iterdir() if path.is_dir()) if metadata.is_dir() else []
-    missing = [one for one in request.expected if one not in {folder.name for folder in folders}]
+    missing = [item for item in request.expected if item not in {folder.name for folder in folders}]
     for provider_id in missing:
         reason = f"{layout.EXTERNAL_PROVIDERS}/metadata/{provider_id}/ is missing"
         image = request.expected[provider_id]
         raise Failure(Code.MissingMetadata, reason, provider_id=provider_id, image=image)
     installed = sorted(
         (_installed(folder, request.expected.get(folder.name, "")) for folder in folders),
-        key=lambda one: one.order,
+        key=lambda item: item.order,
     )
     images: dict[str, str] = {}
-    for one in installed:
-        if other := images.get(one.provider_id):
-            reason = f"providerId '{one.provider_id}' is used by the images {other} and {one.image}"
-            raise Failure(Code.DuplicateProvider, reason, provider_id=one.provider_id, image=one.image)
-        images[one.provider_id] = one.image
-    return [one.addition for one in installed]
+    for item in installed:
+        if other_image := images.get(item.provider_id):
+            reason = f"providerId '{item.provider_id}' is used by the images {other_image} and {item.image}"
+            raise Failure(Code.DuplicateProvider, reason, provider_id=item.provider_id, image=item.image)
+        images[item.provider_id] = item.image
+    return [item.addition for item in installed]
 
 
 def _installed(folder: Path, image: str) -> _Installed:
-    about: dict[str, Any] = {}
+    crd_entry: dict[str, Any] = {}
     for name in (layout.CRD_FILE, layout.SPEC_FILE):
         if not (folder / name).is_file():
             reason = f"{layout.EXTERNAL_PROVIDERS}/metadata/{folder.name}/{name} is missing"
             raise Failure(
-                Code.MissingMetadata, reason, provider_id=folder.name, image=about.get("image", image)
+                Code.MissingMetadata, reason, provider_id=folder.name, image=crd_entry.get("image", image)
             )
         if name == layout.CRD_FILE:
-            about = yaml_file.load(folder / name, f"metadata/{folder.name}/{name}")
+            crd_entry = yaml_file.load(folder / name, f"metadata/{folder.name}/{name}")
     try:
         spec = package_spec.read(folder / layout.SPEC_FILE, f"metadata/{folder.name}/{layout.SPEC_FILE}")
     except Failure as failure:
-        failure.provider_id, failure.image = folder.name, about["image"]
+        failure.provider_id, failure.image = folder.name, crd_entry["image"]
         raise
-    provider_id, api, image = about["providerId"], about["api"], about["image"]
+    provider_id, api, image = crd_entry["providerId"], crd_entry["api"], crd_entry["image"]
     install.check_placement(spec, provider_id, image, api)
     entry = {"provider_id": provider_id, "provider_type": spec.provider_type, "module": spec.package_name}
-    if "config" in about:
-        entry["config"] = about["config"]
+    if "config" in crd_entry:
+        entry["config"] = crd_entry["config"]
     addition = merge.Addition(apis.run_name(api) or api, entry, "external", f"image {image}")
-    return _Installed(about["order"], provider_id, image, addition)
+    return _Installed(crd_entry["order"], provider_id, image, addition)

@@ -1,4 +1,4 @@
-"""`lls-provider-spec.yaml`: a provider image's own metadata (sources §5.2 "Provider Metadata File")."""
+"""Reads `lls-provider-spec.yaml`: a provider image's own metadata (sources §5.2 "Provider Metadata File")."""
 
 from __future__ import annotations
 
@@ -33,7 +33,12 @@ NAME: Final = f"{layout.PROVIDER}/{layout.SPEC_FILE}"
 
 @dataclass(frozen=True, slots=True)
 class PackageSpec:
-    """api: llama-stack's name. dependency_wheels: None if the field is absent."""
+    """The validated metadata.
+
+    Attributes:
+        api: llama-stack's name of the API.
+        dependency_wheels: None if the field is absent.
+    """
 
     name: str
     version: str
@@ -45,7 +50,12 @@ class PackageSpec:
 
 
 def read(path: Path, name: str = NAME) -> PackageSpec:
-    """The validated metadata. Raises InvalidYaml, InvalidSpec; OSError if there is no such file."""
+    """Return the validated metadata.
+
+    Raises:
+        Failure: InvalidYaml or InvalidSpec.
+        OSError: There is no such file.
+    """
     value = load(path, name)
     for problem in problems(value):
         raise Failure(Code.InvalidSpec, f"{name}: {problem}")
@@ -63,29 +73,34 @@ def read(path: Path, name: str = NAME) -> PackageSpec:
 
 
 def load(path: Path, name: str = NAME) -> Any:
-    """The file's value. Raises InvalidYaml; InvalidSpec for anything but a file of a sensible size; OSError."""
+    """Return the file's value.
+
+    Raises:
+        Failure: InvalidYaml, or InvalidSpec for anything but a file of a sensible size.
+        OSError: The file is not readable.
+    """
     try:
-        there = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         raise
     except (OSError, RuntimeError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise Failure(Code.InvalidSpec, f"{name} cannot be opened: {why}") from None
-    if not stat.S_ISREG(there.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise Failure(Code.InvalidSpec, f"{name} is not a file, but a folder, pipe or device")
-    if there.st_size > LARGEST:
-        raise Failure(Code.InvalidSpec, f"{name} has {there.st_size} bytes; at most {LARGEST} are read")
+    if status.st_size > LARGEST:
+        raise Failure(Code.InvalidSpec, f"{name} has {status.st_size} bytes; at most {LARGEST} are read")
     return yaml_file.load(path, name)
 
 
 def problems(value: Any) -> Iterator[str]:
-    """Every violated rule, as `field: what is wrong`."""
+    """Yield every violated rule, as field and problem."""
     if not isinstance(value, dict):
         yield "the file must contain a mapping with apiVersion, kind, metadata and spec"
         return
-    for key, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
-        if value.get(key) != wanted:
-            yield f"{key}: must be {wanted}, not {_shown(value.get(key))}"
+    for key, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if value.get(key) != expected:
+            yield f"{key}: must be {expected}, not {_shown(value.get(key))}"
     yield from _metadata(value.get("metadata"))
     yield from _spec(value.get("spec"))
 
@@ -120,9 +135,9 @@ def _spec(spec: Any) -> Iterator[str]:
     if api and api not in apis.SECTIONS.values():
         yield f"spec.api: {api!r} is not one of {', '.join(apis.SECTIONS.values())}"
     wheels = spec.get("dependencyWheels")
-    if wheels is not None and not (isinstance(wheels, list) and all(_text(one) for one in wheels)):
+    if wheels is not None and not (isinstance(wheels, list) and all(_text(wheel) for wheel in wheels)):
         yield "spec.dependencyWheels: must be a list of paths"
-    elif not all(one.isprintable() for one in wheels or ()):
+    elif not all(wheel.isprintable() for wheel in wheels or ()):
         yield "spec.dependencyWheels: a path has characters that cannot be printed"
 
 
@@ -139,7 +154,8 @@ def _required_text(mapping: dict[str, Any], key: str, parent: str) -> Iterator[s
 
 
 def _shown(value: Any) -> str:
-    """A value for a message. For nested ones only the kind: YAML aliases can make them larger than memory."""
+    """Format a value for a message. Nested values show only their kind: YAML aliases can make them larger
+    than memory."""
     return f"a {type(value).__name__}" if isinstance(value, (dict, list)) else ascii(value)[:80]
 
 

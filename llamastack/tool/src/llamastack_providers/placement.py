@@ -25,7 +25,7 @@ _PROGRAM_MODE: Final = 0o775
 
 
 def files_of(folder: Path) -> tuple[str, ...]:
-    """Every file below the directory, as paths with slashes, in a fixed order. Raises OSError."""
+    """Return every file below the directory, as paths with slashes, in a fixed order. Raises OSError."""
     return tuple(
         sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
     )
@@ -38,8 +38,19 @@ def to_move(
     others: Mapping[str, Record],
     content: Collection[str],
 ) -> list[str]:
-    """The files that no other provider has already put there. content: those that belong to packages in wheels, so
-    none of them may be left out. Raises FileClash, OSError."""
+    """Return the files that no other provider has already installed.
+
+    Args:
+        staged: Directory with the unpacked wheels.
+        packages: The tree of all providers.
+        files: Files of this provider.
+        others: Records of the other providers.
+        content: Files that belong to packages in wheels, so none of them may be left out.
+
+    Raises:
+        Failure: FileClash.
+        OSError: A file is not readable.
+    """
     owner_of = owners(others)
     folder_of: dict[str, Record] = {}
     for path, owner in owner_of.items():
@@ -47,34 +58,36 @@ def to_move(
             folder_of.setdefault(str(parent), owner)
     moves: list[str] = []
     for path in files:
-        above = next((owner_of[up] for up in map(str, PurePosixPath(path).parents) if up in owner_of), None)
-        if other_kind := above or folder_of.get(path):
-            raise Failure(Code.FileClash, _clash(path, other_kind))
-        same = owner_of.get(path)
-        if same is None:
+        owner_of_parent = next(
+            (owner_of[up] for up in map(str, PurePosixPath(path).parents) if up in owner_of), None
+        )
+        if clashing_owner := owner_of_parent or folder_of.get(path):
+            raise Failure(Code.FileClash, _clash(path, clashing_owner))
+        owner_of_file = owner_of.get(path)
+        if owner_of_file is None:
             moves.append(path)
-        elif not _kept_from_the_first(path, same, content) and not filecmp.cmp(
+        elif not _may_differ(path, owner_of_file, content) and not filecmp.cmp(
             staged / path, packages / path, shallow=False
         ):
-            raise Failure(Code.FileClash, _clash(path, same))
+            raise Failure(Code.FileClash, _clash(path, owner_of_file))
     return moves
 
 
 def remove(record: Record, packages: Path, others: Mapping[str, Record]) -> None:
-    """Removes what only this record needs, and directories that become empty. Raises OSError."""
+    """Remove files that only this record needs, and directories that become empty. Raises OSError."""
     needed = owners(others)
     parents: set[Path] = set()
     for path in record.files:
         if path not in needed:
             (packages / path).unlink(missing_ok=True)
             parents.update((packages / path).parents)
-    for folder in sorted(parents, key=lambda one: len(one.parts), reverse=True):
+    for folder in sorted(parents, key=lambda folder_path: len(folder_path.parts), reverse=True):
         if folder.is_relative_to(packages) and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
 
 
 def move(staged: Path, packages: Path, moves: Iterable[str]) -> None:
-    """One rename for each file. Raises OSError."""
+    """Move each file with one rename. Raises OSError."""
     for path in moves:
         source, target = staged / path, packages / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +96,7 @@ def move(staged: Path, packages: Path, moves: Iterable[str]) -> None:
 
 
 def write(path: Path, content: bytes, staging: Path) -> None:
-    """The whole file or none of it. Raises OSError."""
+    """Write the whole file or none of it. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = staging / "draft"
     draft.write_bytes(content)
@@ -92,35 +105,40 @@ def write(path: Path, content: bytes, staging: Path) -> None:
 
 
 def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Record]) -> list[str]:
-    """Warnings about scripts that stay another provider's, and about packages that two providers share."""
+    """Return warnings about scripts that stay another provider's, and about packages that two providers
+    share."""
     owner_of = owners(others)
-    kept = sorted(set(files) - set(moved))
-    facts = [
+    unmoved = sorted(set(files) - set(moved))
+    warnings = [
         f"script {path} was not installed: provider '{owner_of[path].provider_id}' has one of that name"
-        for path in kept
-        if _script(path)
+        for path in unmoved
+        if _is_script(path)
     ]
-    theirs = {top: owner_of[path] for top, path in modules(owner_of).items() if "/" in path}
-    mine = {path.partition("/")[0] for path in moved if "/" in path}
-    facts += [
-        f"package '{top}' also comes from provider '{theirs[top].provider_id}'; the files of both are installed"
-        for top in sorted(mine & set(theirs))
+    owner_of_package = {top: owner_of[path] for top, path in modules(owner_of).items() if "/" in path}
+    own_packages = {path.partition("/")[0] for path in moved if "/" in path}
+    warnings += [
+        f"package '{top}' also comes from provider '{owner_of_package[top].provider_id}'; "
+        "the files of both are installed"
+        for top in sorted(own_packages & set(owner_of_package))
     ]
-    return facts
+    return warnings
 
 
-def _kept_from_the_first(path: str, theirs: Record, content: Collection[str]) -> bool:
-    """What may differ between equal packages: where pip found them, and the installing Python's path in scripts.
+def _may_differ(path: str, owner: Record, content: Collection[str]) -> bool:
+    """Check whether equal packages may differ in the file: pip's own records, and the Python's path in
+    scripts.
 
     Neither is used from a directory on PYTHONPATH. A file of a package that is called `bin` is not a script.
     """
     folder, _, _ = path.partition("/")
     name = canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0] or folder)
-    about = folder.endswith(".dist-info") and any(one.name == name for one in theirs.distributions)
-    return about or (_script(path) and path not in content)
+    is_metadata = folder.endswith(".dist-info") and any(
+        package.name == name for package in owner.distributions
+    )
+    return is_metadata or (_is_script(path) and path not in content)
 
 
-def _script(path: str) -> bool:
+def _is_script(path: str) -> bool:
     parts = PurePosixPath(path)
     return parts.parts[0] == "bin" and len(parts.parts) == 2 and parts.suffix not in (".py", ".so", ".pyc")
 

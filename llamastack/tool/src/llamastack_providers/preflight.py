@@ -1,7 +1,9 @@
-"""`preflight`: checks in the server's own container, before it starts, that it can load every external provider.
+"""Implements `preflight`: checks in the server's container, before it starts, that it can load every external
+provider.
 
-Order: platform, dependencies, modules that shadow others, imports one by one, types. The first error ends it, and no
-provider's code runs before everything else is checked. Writes nothing but the effective run.yaml.
+The order is platform, dependencies, modules that shadow others, imports one by one, types. The first error
+ends the checks, and no provider's code runs before everything else is checked. Only the effective run.yaml is
+written.
 """
 
 from __future__ import annotations
@@ -40,8 +42,13 @@ IN_LOG: Final = "what the provider says is in the container's log"
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """providers: how many were checked. loading: seconds that loading them took, llama-stack's own import
-    included."""
+    """The result of a preflight without errors.
+
+    Attributes:
+        providers: How many were checked.
+        loading: Seconds that loading them took, llama-stack's own import included.
+        warnings: Texts for the pod's status.
+    """
 
     providers: int
     loading: float
@@ -52,92 +59,113 @@ class Passed:
 class Check:
     """One run of preflight.
 
-    doing: called before a provider runs, with the message to report if the process dies there.
-    instead: providers with packages that the distribution has, too.
+    Attributes:
+        places: Paths of the container.
+        request: The operator's input.
+        doing: Called before a provider runs, with the message to report if the process dies there.
+        config: The run configuration.
+        records: Records of the installed providers.
+        entries: Section and entry of each provider that has a module.
+        replacing: Providers with packages that the distribution has, too.
     """
 
     places: Layout
-    asked: Preflight
+    request: Preflight
     doing: Callable[[Failure], None]
     config: Any
     records: dict[str, Record] = field(default_factory=dict)
     entries: Entries = field(default_factory=list)
-    instead: list[str] = field(default_factory=list)
+    replacing: list[str] = field(default_factory=list)
 
     def run(self, content: bytes) -> Passed:
-        """content: of run.yaml. Raises Failure, OSError."""
+        """Check the providers, and write the effective run.yaml.
+
+        Args:
+            content: The bytes of run.yaml, which are kept if no type changes.
+
+        Raises:
+            Failure: A provider cannot be loaded.
+            OSError: A file is not readable or writable.
+        """
         self.records = record.read_all(self.places.metadata)
         self.entries = list(_with_module(self.config))
         warnings = self._packages()
         started = time.monotonic()
         loaded = self._load() if self.entries else []
         seconds = time.monotonic() - started
-        changed = False
-        for (section, entry), found in zip(self.entries, loaded, strict=True):
-            warnings += mismatches(section, entry, found)
-            changed |= entry.get("provider_type") != found.provider_type
-            # sources §5.2 "Comparison Behavior": the runtime value is used
-            entry["provider_type"] = found.provider_type
+        is_changed = False
+        for (section, entry), spec in zip(self.entries, loaded, strict=True):
+            warnings += mismatches(section, entry, spec)
+            is_changed |= entry.get("provider_type") != spec.provider_type
+            # The runtime value wins (sources §5.2 "Comparison Behavior").
+            entry["provider_type"] = spec.provider_type
         effective = self.places.effective
         effective.parent.mkdir(parents=True, exist_ok=True)
-        effective.write_bytes(yaml_file.dump(self.config).encode() if changed else content)
+        effective.write_bytes(yaml_file.dump(self.config).encode() if is_changed else content)
+        # The file exists only if an earlier server of this pod has ended.
         if self.entries and self.places.started.exists():
             self._start()
         self.places.started.touch()
         return Passed(len(self.entries), seconds, warnings)
 
     def _packages(self) -> list[str]:
-        """Warnings from the files alone. Raises Failure, OSError."""
+        """Return warnings from the files alone. Raises Failure, OSError."""
         packages = self.places.packages
         for problem in site.foreign(packages, self.records):
             raise problem
-        here = site.read(packages, self.records)
-        for problem in site.findings(here):
+        installed = site.read(packages, self.records)
+        for problem in site.findings(installed):
             raise problem
         for problem in shadowing.of_the_server(packages, self.records, site.base_path(packages)):
             raise problem
-        owners = {one.owner for name, one in here.provided.items() if name in here.base and one.owner}
-        self.instead = sorted(owners)
-        return site.shadowed(here)
+        owners = {
+            package.owner
+            for name, package in installed.provided.items()
+            if name in installed.base and package.owner
+        }
+        self.replacing = sorted(owners)
+        return site.shadowed(installed)
 
     def _load(self) -> list[Loaded]:
-        found = []
+        loaded = []
         with self._probe() as probe:
-            if problem := provider_types.taken(self._typed(), probe.types):
+            if problem := provider_types.find_clash(self._typed(), probe.types):
                 raise problem
             for section, entry in self.entries:
                 provider_id, module = loading.about(entry)
                 print(f"Loading provider '{provider_id}' ({module})", flush=True)
                 text = "the container was ended while the provider was loaded"
                 self.doing(self.named(Failure(Code.ProbeDied, text, provider_id=provider_id, module=module)))
-                found.append(probe.load(section, entry))
-            types = [one.provider_type for one in found]
-            if problem := provider_types.taken(self._typed(types), probe.types):
+                loaded.append(probe.load(section, entry))
+            types = [item.provider_type for item in loaded]
+            if problem := provider_types.find_clash(self._typed(types), probe.types):
                 raise problem
-        return found
+        return loaded
 
     @contextlib.contextmanager
     def _probe(self) -> Iterator[Probe]:
-        """Raises ServerBroken if llama-stack can be imported, but not together with the providers' packages."""
+        """Open a probe. Raise ServerBroken if llama-stack can be imported, but not together with the
+        providers' packages."""
         text = "the container was ended while llama-stack was imported"
         self.doing(Failure(Code.ServerMissing, text))
         try:
-            with loading.open_probe(self.places.packages, self.asked.seconds) as probe:
+            with loading.open_probe(self.places.packages, self.request.seconds) as probe:
                 yield probe
         except Failure as failure:
             if failure.code is not Code.ServerMissing:
                 raise
-            with loading.open_probe(None, self.asked.seconds):
+            with loading.open_probe(None, self.request.seconds):
                 pass
             guilty = culprit.find(f"{failure.reason}\n{failure.detail}", self.places.packages, self.records)
             failure.code, failure.quoted = Code.ServerBroken, True
-            failure.provider_id = guilty or (self.instead[0] if len(self.instead) == 1 else "")
-            if not failure.provider_id and self.instead:
-                failure.reason += f"; packages of {', '.join(self.instead)} replace the distribution's"
+            failure.provider_id = guilty or (self.replacing[0] if len(self.replacing) == 1 else "")
+            if not failure.provider_id and self.replacing:
+                failure.reason += f"; packages of {', '.join(self.replacing)} replace the distribution's"
             raise
 
     def _start(self) -> None:
-        """A trial start, because the last server of this pod has ended: only a provider's failure counts."""
+        """Try to start the server, because the last one of this pod has ended. Only a provider's failure
+        counts."""
         print("The last server of this pod exited: trying to start it with all providers", flush=True)
         with self._probe() as probe:
             text = "the container was ended during a trial start of the server"
@@ -153,19 +181,19 @@ class Check:
                 print(f"The trial start failed, but not in a provider: {failure.reason}", flush=True)
 
     def _typed(self, types: list[str] | None = None) -> list[Typed]:
-        """The entries with their stated types, or corrected ones."""
-        used = types or [str(entry.get("provider_type")) for _, entry in self.entries]
-        images = {name: one.image for name, one in self.records.items()}
+        """Return the entries with their stated types, or corrected ones."""
+        used_types = types or [str(entry.get("provider_type")) for _, entry in self.entries]
+        images = {name: provider_record.image for name, provider_record in self.records.items()}
         return [
             Typed(section, type_, provider_id, module, images.get(provider_id, ""))
-            for (section, entry), type_ in zip(self.entries, used, strict=True)
+            for (section, entry), type_ in zip(self.entries, used_types, strict=True)
             for provider_id, module in (loading.about(entry),)
         ]
 
     def named(self, failure: Failure) -> Failure:
-        """The failure with image and module of its provider, if they are known."""
-        known = self.records.get(failure.provider_id)
-        failure.image = failure.image or (known.image if known else "")
+        """Add image and module of its provider to the failure, if they are known."""
+        provider_record = self.records.get(failure.provider_id)
+        failure.image = failure.image or (provider_record.image if provider_record else "")
         modules = [
             str(entry["module"])
             for _, entry in self.entries
@@ -175,58 +203,63 @@ class Check:
         return failure
 
 
-def run(places: Layout, asked: Preflight, doing: Callable[[Failure], None]) -> Passed:
-    """Writes the effective run.yaml. Raises Failure, OSError."""
+def run(places: Layout, request: Preflight, doing: Callable[[Failure], None]) -> Passed:
+    """Run preflight, and write the effective run.yaml.
+
+    Raises:
+        Failure: A provider cannot be loaded.
+        OSError: A file is not readable or writable.
+    """
     path = places.config / "run.yaml"
     try:
         config = yaml_file.load(path, f"{layout.CONFIG}/run.yaml")
     except FileNotFoundError:
         raise Failure(Code.BaseConfigMissing, f"{layout.CONFIG}/run.yaml does not exist") from None
-    hidden = redacted(config, asked)
-    check = Check(places, asked, doing, config)
+    hidden = redacted(config, request)
+    check = Check(places, request, doing, config)
     try:
         passed = check.run(path.read_bytes())
     except Failure as failure:
         _publish(check.named(failure), hidden)
         raise
-    return Passed(passed.providers, passed.loading, [hidden.clean(one) for one in passed.warnings])
+    return Passed(passed.providers, passed.loading, [hidden.clean(warning) for warning in passed.warnings])
 
 
-def redacted(config: Any, asked: Preflight) -> Redaction:
-    """The values that messages must not contain: of variables that the configuration names, or that come from a
-    Secret."""
-    names = redaction.named_in(yaml_file.dump(config), asked.secret)
+def redacted(config: Any, request: Preflight) -> Redaction:
+    """Return the values that messages must not contain: of variables in the configuration, or from a Secret."""
+    names = redaction.named_in(yaml_file.dump(config), request.secret)
     values = {name: os.environ.get(name, "") for name in names}
-    return Redaction(values, frozenset(asked.secret), asked.unknown)
+    return Redaction(values, frozenset(request.secret), request.unknown)
 
 
 def _publish(failure: Failure, hidden: Redaction) -> None:
-    """Redacts secrets. If they cannot be found, a provider's words go only to the log."""
+    """Redact secrets. If some cannot be found, print a provider's words only to the log."""
     failure.reason, failure.detail = hidden.clean(failure.reason), hidden.clean(failure.detail)
     if failure.quoted and hidden.blind:
         print(f"{failure.reason}\n{failure.detail}", flush=True)
         failure.reason, failure.detail = f"{IN_LOG}, because {hidden.blind}", ""
 
 
-def mismatches(section: str, entry: Entry, found: Loaded) -> Iterator[str]:
-    """A text for each field in which metadata and get_provider_spec() differ (sources §5.2 "Warning Format").
+def mismatches(section: str, entry: Entry, loaded: Loaded) -> Iterator[str]:
+    """Yield a text for each field in which metadata and get_provider_spec() differ (sources §5.2 "Warning
+    Format").
 
     A different `api` is an error (ApiDiffers), because the server would crash.
     """
-    written = entry.get("provider_type")
-    if written != found.provider_type:
+    stated_type = entry.get("provider_type")
+    if stated_type != loaded.provider_type:
         yield (
             "Provider metadata mismatch (non-blocking)\n\n"
             f"Provider: {entry['provider_id']}\n\n"
             "Field: provider_type\n"
-            f"  Metadata ({layout.SPEC_FILE}): {written}\n"
-            f"  Runtime (get_provider_spec()): {found.provider_type}\n"
-            f"  Using: {found.provider_type} (runtime value)"
+            f"  Metadata ({layout.SPEC_FILE}): {stated_type}\n"
+            f"  Runtime (get_provider_spec()): {loaded.provider_type}\n"
+            f"  Using: {loaded.provider_type} (runtime value)"
         )
 
 
 def _with_module(config: Any) -> Iterator[tuple[str, Entry]]:
-    """The providers that the server loads from a module; built-in ones are the server's own."""
+    """Yield the providers that the server loads from a module. Built-in ones are the server's own."""
     for section, entries in (config.get("providers") or {}).items():
         for entry in entries or []:
             if entry.get("module"):

@@ -1,11 +1,11 @@
-"""Loads providers as the llama-stack server does, each in its own process, so that a crash, an exit or a fork ends
-only that one.
+"""Loads providers as the llama-stack server does, each in its own process. A crash, an exit or a fork ends
+only that process.
 
-Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is imported once. Then each line of standard input requests
-a provider (an entry of run.yaml) or a start of the whole server, and a copy of this process (fork) answers. Answers
-are JSON, one line each. Uses only the standard library, and nothing of this package, so that it sees what the server
-would see. Rules of loading: llama_stack/core/distribution.py and resolver.py, 0.7.3; releases that were tried:
-docs/llamastack/releases.md.
+Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is imported once. Then each line of standard input
+requests a provider (an entry of run.yaml) or a start of the whole server, and a copy of this process (fork)
+answers. Answers are JSON, one line each. Uses only the standard library, and nothing of this package, so that
+its imports resolve like the server's. Rules of loading: llama_stack/core/distribution.py and resolver.py,
+0.7.3. Tested releases: docs/llamastack/releases.md.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Answer = dict[str, Any]
 
 
 def problem(code: str, reason: str, trace: bool = False) -> Answer:
-    """A code of the table by name, a reason, and the traceback of the current exception.
+    """Build a problem from a code of the table, a reason, and the traceback of the current exception.
 
     `quoted` is true if the words are a provider's, which may repeat anything that it knows.
     """
@@ -45,18 +45,18 @@ def problem(code: str, reason: str, trace: bool = False) -> Answer:
     }
 
 
-def words(error: BaseException) -> str:
-    """The error and its causes, the root cause last."""
+def describe(error: BaseException) -> str:
+    """Describe the error and its causes, the root cause last."""
     parts: list[str] = []
-    seen: BaseException | None = error
-    while seen is not None and len(parts) < 5:
-        parts.append(f"{type(seen).__name__}: {text_of(seen)}".strip())
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    current: BaseException | None = error
+    while current is not None and len(parts) < 5:
+        parts.append(f"{type(current).__name__}: {text_of(current)}".strip())
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
     return "; from ".join(parts)
 
 
 def text_of(error: BaseException) -> str:
-    """The error's own text; a provider's `__str__` may raise."""
+    """Return the error's own text. A provider's `__str__` may raise."""
     try:
         return str(error)
     except Exception as other:
@@ -64,24 +64,24 @@ def text_of(error: BaseException) -> str:
 
 
 def first_of(modules: tuple[str, ...], name: str, errors: list[str]) -> Any:
-    """The attribute from the first of the modules that can be imported and has it; None if there is none."""
+    """Return the attribute from the first of the modules that can be imported and has it, or None."""
     for module in modules:
         try:
             return getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
-            errors.append(f"{module}: {words(error)}")
+            errors.append(f"{module}: {describe(error)}")
     return None
 
 
-def dotted(path: str) -> Any:
-    """The object at `package.module.Name`."""
+def import_object(path: str) -> Any:
+    """Import the object at `package.module.Name`."""
     module, _, name = path.rpartition(".")
     return getattr(importlib.import_module(module), name)
 
 
 def release() -> str:
-    """Name and version of the server's package."""
-    # only here: it takes a third of the start of this process, and a server that is new enough needs none of it
+    """Return name and version of the server's package."""
+    # Imported here, because it takes a third of this process' start, and a recent server does not need it.
     import importlib.metadata
 
     for package in SERVERS:
@@ -93,7 +93,7 @@ def release() -> str:
 
 
 class Server:
-    """What the installed llama-stack has: its APIs, its class of specs, its expansion of `${env.X}`, and its built-in
+    """The installed llama-stack: its APIs, its class of specs, its expansion of `${env.X}`, its built-in
     provider types."""
 
     def __init__(self) -> None:
@@ -103,30 +103,32 @@ class Server:
         self.spec_class: Any = first_of(API_MODULES, "ProviderSpec", errors)
         self.expand: Callable[[Any], Any] | None = first_of(STACK_MODULES, "replace_env_vars", errors)
         registry = first_of(REGISTRY_MODULES, "get_provider_registry", errors)
-        missing = None in (api, self.spec_class, self.expand, registry)
-        self.missing = "; ".join(dict.fromkeys(errors)) if missing else ""
-        self.too_old = not missing and "module" not in getattr(self.spec_class, "model_fields", ("module",))
+        is_missing = None in (api, self.spec_class, self.expand, registry)
+        self.missing = "; ".join(dict.fromkeys(errors)) if is_missing else ""
+        self.too_old = not is_missing and "module" not in getattr(
+            self.spec_class, "model_fields", ("module",)
+        )
         self.types: dict[str, list[str]] = {}
-        if not missing and not self.too_old:
-            self.types = {one.value: sorted(known) for one, known in registry().items()}
+        if not is_missing and not self.too_old:
+            self.types = {member.value: sorted(specs) for member, specs in registry().items()}
 
 
 def check(server: Server, section: str, entry: Answer) -> Answer:
-    """`type` and `api` of the provider's spec, or a problem."""
+    """Return `type` and `api` of the provider's spec, or a problem."""
     if section not in server.apis:
         return problem("ApiUnknown", f"API '{section}' is not one of {', '.join(sorted(server.apis))}")
     package = str(entry["module"]).split("==")[0]
     try:
         module = importlib.import_module(f"{package}.provider")
     except BaseException as error:
-        return problem("ImportFailed", f"import {package}.provider: {words(error)}", trace=True)
+        return problem("ImportFailed", f"import {package}.provider: {describe(error)}", trace=True)
     function = getattr(module, "get_provider_spec", None)
     if not callable(function):
         return problem("SpecFunction", f"{package}.provider has no function get_provider_spec")
     try:
         result = function()
     except BaseException as error:
-        return problem("SpecRaised", words(error), trace=True)
+        return problem("SpecRaised", describe(error), trace=True)
     specs = result if isinstance(result, list) else [result]
     for spec in specs:
         if not isinstance(spec, server.spec_class):
@@ -140,15 +142,15 @@ def check(server: Server, section: str, entry: Answer) -> Answer:
             "SpecInvalid", f"get_provider_spec() returned {types}; none is {entry.get('provider_type')}"
         )
     return (
-        placed(chosen, section)
-        or loaded(chosen)
-        or configured(server, chosen, entry)
+        check_api(chosen, section)
+        or check_references(chosen)
+        or check_config(server, chosen, entry)
         or {"type": str(chosen.provider_type), "api": api_of(chosen)}
     )
 
 
 def choose(specs: list[Any], section: str, provider_type: str) -> Any:
-    """The spec of the stated type, else the only one, else the only one of the section's API."""
+    """Return the spec of the stated type, else the only one, else the only one of the section's API."""
     exact = [spec for spec in specs if spec.provider_type == provider_type]
     fitting = specs if len(specs) == 1 else [spec for spec in specs if api_of(spec) == section]
     return (exact or (fitting if len(fitting) == 1 else []) or [None])[0]
@@ -158,37 +160,37 @@ def api_of(spec: Any) -> str:
     return str(getattr(spec.api, "value", spec.api))
 
 
-def placed(spec: Any, section: str) -> Answer | None:
-    """A problem with the API of the spec: the server would call functions that only a provider of its section has."""
+def check_api(spec: Any, section: str) -> Answer | None:
+    """Check the API of the spec: the server would call functions that only a provider of its section has."""
     if api_of(spec) == section:
         return None
     text = f"get_provider_spec() returns a provider of the API {api_of(spec)}, but it is used for {section}"
     return problem("ApiDiffers", text)
 
 
-def loaded(spec: Any) -> Answer | None:
-    """A problem with what the spec refers to."""
+def check_references(spec: Any) -> Answer | None:
+    """Check the objects that the spec refers to."""
     for field in ("provider_type", "config_class", "module"):
         value = getattr(spec, field, None)
         if not value or not isinstance(value, str):
-            what = f"whose {field} is not a text" if value else f"that has no {field}"
-            return problem("SpecInvalid", f"get_provider_spec() returned a ProviderSpec {what}")
+            defect = f"whose {field} is not a text" if value else f"that has no {field}"
+            return problem("SpecInvalid", f"get_provider_spec() returned a ProviderSpec {defect}")
     function = FUNCTIONS["remote" if hasattr(spec, "adapter_type") else "inline"]
     try:
         module = importlib.import_module(spec.module)
     except BaseException as error:
-        return problem("ImportFailed", f"import {spec.module}: {words(error)}", trace=True)
+        return problem("ImportFailed", f"import {spec.module}: {describe(error)}", trace=True)
     if not callable(getattr(module, function, None)):
         return problem("Implementation", f"{spec.module} has no function {function}")
     try:
-        dotted(spec.config_class)
+        import_object(spec.config_class)
     except BaseException as error:
-        return problem("ConfigClass", f"{spec.config_class}: {words(error)}", trace=True)
+        return problem("ConfigClass", f"{spec.config_class}: {describe(error)}", trace=True)
     return None
 
 
-def configured(server: Server, spec: Any, entry: Answer) -> Answer | None:
-    """A problem with the configuration; never reports its values, which may be secret."""
+def check_config(server: Server, spec: Any, entry: Answer) -> Answer | None:
+    """Check the configuration. A problem never contains its values, which may be secret."""
     assert server.expand is not None
     try:
         enabled = server.expand([{"provider_id": entry["provider_id"], "config": entry.get("config") or {}}])
@@ -197,78 +199,81 @@ def configured(server: Server, spec: Any, entry: Answer) -> Answer | None:
     if not enabled or not enabled[0]["provider_id"]:
         return None
     try:
-        dotted(spec.config_class)(**enabled[0]["config"])
+        import_object(spec.config_class)(**enabled[0]["config"])
     except BaseException as error:
         try:
-            return problem("ConfigRejected", rejection(error))
+            return problem("ConfigRejected", describe_rejection(error))
         except BaseException:
-            # errors() is a provider's own function
+            # errors() is the provider's own function, and may raise anything.
             return problem("ConfigRejected", type(error).__name__)
     return None
 
 
-def rejection(error: BaseException) -> str:
-    """Only fields and kinds of errors: pydantic's own text repeats the values."""
+def describe_rejection(error: BaseException) -> str:
+    """Describe only fields and kinds of errors: pydantic's own text repeats the values."""
     listed = getattr(error, "errors", None)
     if not callable(listed):
         return f"{type(error).__name__}: {error}" if isinstance(error, TypeError) else type(error).__name__
-    return "; ".join(f"config.{'.'.join(map(str, one['loc']))}: {kind(one)}" for one in listed())
+    return "; ".join(f"config.{'.'.join(map(str, item['loc']))}: {error_text(item)}" for item in listed())
 
 
-def kind(one: Any) -> str:
-    """pydantic's words for its own kinds of errors; a provider's validator may put the value into its words."""
-    return str(one["type"] if one["type"] in ("value_error", "assertion_error") else one["msg"])
+def error_text(item: Any) -> str:
+    """Return pydantic's words for its own kinds of errors. A provider's validator may put the value into its
+    words."""
+    return str(item["type"] if item["type"] in ("value_error", "assertion_error") else item["msg"])
 
 
 def start(say: Callable[[Answer], None], config: str) -> Answer:
-    """Starts the whole server without a port: `{}`, or why it does not start. Announces each provider before it
+    """Start the whole server without a port. Return `{}` or a problem. Announces each provider before it
     starts.
 
-    llama-stack before 0.3 has no create_app; then nothing is known.
+    llama-stack before 0.3 has no create_app. Then nothing is known.
     """
     os.environ["LLAMA_STACK_CONFIG"] = os.environ["OGX_CONFIG"] = config
     errors: list[str] = []
-    create_app = first_of(tuple(f"{one}.core.server.server" for one in SERVERS), "create_app", errors)
-    original = first_of(tuple(f"{one}.core.resolver" for one in SERVERS), "instantiate_provider", errors)
+    create_app = first_of(tuple(f"{package}.core.server.server" for package in SERVERS), "create_app", errors)
+    original = first_of(
+        tuple(f"{package}.core.resolver" for package in SERVERS), "instantiate_provider", errors
+    )
     if create_app is None or original is None:
         return {}
     resolver = sys.modules[original.__module__]
 
-    async def instantiate(provider: Any, *rest: Any, **named: Any) -> Any:
+    async def instantiate(provider: Any, *arguments: Any, **keywords: Any) -> Any:
         say({"turn": str(provider.provider_id)})
-        made = await original(provider, *rest, **named)
+        implementation = await original(provider, *arguments, **keywords)
         say({"turn": ""})
-        return made
+        return implementation
 
     vars(resolver)["instantiate_provider"] = instantiate
     try:
         create_app()
     except BaseException as error:
-        return problem("StartFailed", words(error), trace=True)
+        return problem("StartFailed", describe(error), trace=True)
     return {}
 
 
-def answered(server: Server, request: Answer, say: Callable[[Answer], None]) -> Answer:
-    """The answer to one line of standard input."""
+def answer(server: Server, request: Answer, say: Callable[[Answer], None]) -> Answer:
+    """Answer one line of standard input."""
     if "start" in request:
         return start(say, request["start"])
     return check(server, request["section"], request["entry"])
 
 
-def apart(server: Server, request: Answer, answers: IO[str], say: Callable[[Answer], None]) -> None:
-    """Answers in a copy of this process, in its own process group."""
+def answer_in_fork(server: Server, request: Answer, answers: IO[str], say: Callable[[Answer], None]) -> None:
+    """Answer in a copy of this process, in its own process group."""
     pid = os.fork()
     if pid == 0:
         os.setsid()
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        # the rest of standard input is for the parent
-        os.dup2(nothing, 0)
+        devnull = os.open(os.devnull, os.O_RDONLY)
+        # The rest of standard input is for the parent.
+        os.dup2(devnull, 0)
         try:
-            found = answered(server, request, say)
+            result = answer(server, request, say)
         except BaseException as error:
-            found = problem("ImportFailed", words(error), trace=True)
-        say({"found": found})
-        # do not wait for threads that it has started
+            result = problem("ImportFailed", describe(error), trace=True)
+        say({"found": result})
+        # os._exit does not wait for threads that the provider has started.
         os._exit(0)
     say({"began": pid})
     _, status = os.waitpid(pid, 0)
@@ -277,7 +282,7 @@ def apart(server: Server, request: Answer, answers: IO[str], say: Callable[[Answ
 
 def main() -> None:
     if sys.path and sys.path[0] == "":
-        # only -c puts the working directory on the path
+        # Only -c puts the working directory on the path.
         del sys.path[0]
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as answers:
 
@@ -287,7 +292,7 @@ def main() -> None:
         try:
             server = Server()
         except BaseException as error:
-            say({"found": problem("ServerMissing", words(error), trace=True)})
+            say({"found": problem("ServerMissing", describe(error), trace=True)})
             return
         if server.missing:
             say({"found": problem("ServerMissing", server.missing)})
@@ -297,7 +302,7 @@ def main() -> None:
             return
         say({"found": {"types": server.types}})
         for line in sys.stdin:
-            apart(server, json.loads(line), answers, say)
+            answer_in_fork(server, json.loads(line), answers, say)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which provider installed what: one record for each provider, and a readable list of all."""
+"""Records which provider installed which files: one record for each provider, and a readable list of all."""
 
 from __future__ import annotations
 
@@ -14,9 +14,17 @@ from llamastack_providers.errors import Code, Failure
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """files: paths below python-packages that the provider needs, its own and those that it shares.
+    """The record of one provider.
 
-    Written before the first of them is moved, so that a killed installation can be attributed to its provider.
+    It is written before the first file is moved, so that a killed installation can be attributed to its
+    provider.
+
+    Attributes:
+        provider_id: The provider's id.
+        image: Its image.
+        order: Its position in the order of installation.
+        distributions: The packages of its image.
+        files: Paths below python-packages that the provider needs, its own and those that it shares.
     """
 
     provider_id: str
@@ -27,14 +35,14 @@ class Record:
 
 
 def text(record: Record) -> str:
-    """The record's file."""
+    """Return the content of the record's file."""
     value = {
         "providerId": record.provider_id,
         "image": record.image,
         "order": record.order,
         "distributions": [
-            {"name": one.name, "version": one.version, "requires": list(one.requires)}
-            for one in record.distributions
+            {"name": package.name, "version": package.version, "requires": list(package.requires)}
+            for package in record.distributions
         ],
         "files": list(record.files),
     }
@@ -42,28 +50,36 @@ def text(record: Record) -> str:
 
 
 def read_all(metadata: Path) -> dict[str, Record]:
-    """Every record on the volume by provider id, in the order of installation. Raises MissingMetadata, OSError."""
-    found = [_read(path) for path in sorted(metadata.glob(f"*/{layout.RECORD_FILE}"))]
-    return {one.provider_id: one for one in sorted(found, key=lambda one: (one.order, one.provider_id))}
+    """Return every record on the volume by provider id, in the order of installation.
+
+    Raises:
+        Failure: MissingMetadata.
+        OSError: A file is not readable.
+    """
+    records = [_read(path) for path in sorted(metadata.glob(f"*/{layout.RECORD_FILE}"))]
+    return {
+        item.provider_id: item for item in sorted(records, key=lambda item: (item.order, item.provider_id))
+    }
 
 
 def manifest(records: Iterable[Record]) -> str:
-    """installed-packages.txt: `name==version`, and the provider that installed it (FR-024a)."""
+    """Return the content of installed-packages.txt: `name==version`, and the provider that installed it
+    (FR-024a)."""
     lines = [
-        f"{one.name}=={one.version}  # provider {record.provider_id}, image {record.image}\n"
+        f"{package.name}=={package.version}  # provider {record.provider_id}, image {record.image}\n"
         for record in records
-        for one in record.distributions
+        for package in record.distributions
     ]
     return "".join(lines)
 
 
 def owners(records: Mapping[str, Record]) -> dict[str, Record]:
-    """Path to the first provider that needs the file."""
-    found: dict[str, Record] = {}
+    """Return the first provider that needs each path."""
+    owner_of: dict[str, Record] = {}
     for record in records.values():
         for path in record.files:
-            found.setdefault(path, record)
-    return found
+            owner_of.setdefault(path, record)
+    return owner_of
 
 
 def _read(path: Path) -> Record:
@@ -75,8 +91,8 @@ def _read(path: Path) -> Record:
             image=value["image"],
             order=value["order"],
             distributions=tuple(
-                Distribution(one["name"], one["version"], tuple(one["requires"]), provider_id)
-                for one in value["distributions"]
+                Distribution(item["name"], item["version"], tuple(item["requires"]), provider_id)
+                for item in value["distributions"]
             ),
             files=tuple(value["files"]),
         )

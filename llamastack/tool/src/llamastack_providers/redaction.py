@@ -1,8 +1,8 @@
 """Removes the values of variables from a text that leaves the log.
 
-A provider may put what it knows into its errors: whole or in part, wrapped, spaced out, in other case, escaped, or
-in a common encoding. There is no end to other ways, so if a value cannot be searched for, no words of a provider are
-shown at all.
+A provider may put values into its errors: whole or in part, wrapped, spaced out, in other case, escaped, or
+in a common encoding. There is no end to other ways, so if a value cannot be searched for, no words of a
+provider are shown at all.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ _BASES: Final = {"octal": 8, "decimal": 10}
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """values: of variables that the configuration names, by name.
-    secret: names of those that come from a Secret or ConfigMap.
-    unknown: why there may be secrets whose values are not among them; empty if there are none.
+    """The values to remove.
+
+    Attributes:
+        values: Values of variables that the configuration names, by name.
+        secret: Names of those that come from a Secret or ConfigMap.
+        unknown: Why there may be secrets whose values are not among them. Empty if there are none.
     """
 
     values: Mapping[str, str]
@@ -64,7 +67,7 @@ class Redaction:
 
     @property
     def blind(self) -> str:
-        """Why a value cannot be searched for in a text; empty if all can."""
+        """Describe why a value cannot be searched for in a text. Empty if all can."""
         short = [
             name for name in sorted(self.secret) if 0 < len(self.values.get(name, "").strip()) < _SHORTEST
         ]
@@ -73,15 +76,15 @@ class Redaction:
         return self.unknown
 
     def clean(self, text: str) -> str:
-        """The text with `${env.NAME}` for each value and each part of one."""
+        """Return the text with `${env.NAME}` for each value and each part of a value."""
         if not self._pieces:
             return text
         named: dict[int, str] = {}
         read = _Text.of(text)
         for _ in range(_ROUNDS):
             flat = _flat(read)
-            _name(named, flat, self._pieces)
-            _name(named, _without_separators(flat), self._bare)
+            _mark_pieces(named, flat, self._pieces)
+            _mark_pieces(named, _without_separators(flat), self._bare)
             before, read = read, _unescaped(read)
             if read.letters == before.letters:
                 break
@@ -90,7 +93,12 @@ class Redaction:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A reading of a text. places: start and end in the text of what each letter was read from."""
+    """A reading of a text.
+
+    Attributes:
+        letters: The letters of the reading.
+        places: Start and end in the text from which each letter was read.
+    """
 
     letters: Sequence[str]
     places: Sequence[tuple[int, int]]
@@ -99,12 +107,15 @@ class _Text:
     def of(text: str) -> _Text:
         return _Text(text, [(at, at + 1) for at in range(len(text))])
 
-    def only(self, kept: Sequence[int]) -> _Text:
-        return _Text([self.letters[at] for at in kept], [self.places[at] for at in kept])
+    def only(self, positions: Sequence[int]) -> _Text:
+        return _Text(
+            [self.letters[position] for position in positions],
+            [self.places[position] for position in positions],
+        )
 
 
-def _name(named: dict[int, str], read: _Text, pieces: Mapping[int, Mapping[str, str]]) -> None:
-    """Adds the variable of each position of the text that belongs to a piece, with what is between its letters."""
+def _mark_pieces(named: dict[int, str], read: _Text, pieces: Mapping[int, Mapping[str, str]]) -> None:
+    """Add the variable of each position of the text that belongs to a piece, or is between its letters."""
     text = "".join(read.letters)
     for size, of_size in sorted(pieces.items()):
         for start in range(len(text) - size + 1):
@@ -116,8 +127,8 @@ def _name(named: dict[int, str], read: _Text, pieces: Mapping[int, Mapping[str, 
 
 def _marked(text: str, named: Mapping[int, str]) -> Iterator[str]:
     before = ""
-    for at, letter in enumerate(text):
-        name = named.get(at, "")
+    for position, letter in enumerate(text):
+        name = named.get(position, "")
         if name and name != before:
             yield f"${{env.{name}}}"
         elif not name:
@@ -126,35 +137,37 @@ def _marked(text: str, named: Mapping[int, str]) -> Iterator[str]:
 
 
 def _flat(read: _Text) -> _Text:
-    """Lower-case letters without white space."""
-    # a letter that becomes several stays unchanged, so that positions stay valid
+    """Return lower-case letters without white space."""
+    # A letter that becomes several stays unchanged, so that positions stay valid.
     lower = [low if len(low := letter.lower()) == 1 else letter for letter in read.letters]
-    return _Text(lower, read.places).only([at for at, one in enumerate(lower) if not one.isspace()])
+    return _Text(lower, read.places).only(
+        [position for position, character in enumerate(lower) if not character.isspace()]
+    )
 
 
 def _without_separators(flat: _Text) -> _Text:
-    return flat.only([found.start() for found in _LETTER.finditer("".join(flat.letters))])
+    return flat.only([match.start() for match in _LETTER.finditer("".join(flat.letters))])
 
 
 def _unescaped(read: _Text) -> _Text:
-    """With what URL encoding, HTML, JSON and Python write for a letter replaced by the letter."""
+    """Replace the escapes of URL encoding, HTML, JSON and Python by their letters."""
     text = "".join(read.letters)
     letters: list[str] = []
     places: list[tuple[int, int]] = []
     done = 0
-    for found in _ESCAPED.finditer(text):
-        how = found.lastgroup or ""
-        letters += [*read.letters[done : found.start()], chr(int(found[how], _BASES.get(how, 16)))]
+    for match in _ESCAPED.finditer(text):
+        encoding = match.lastgroup or ""
+        letters += [*read.letters[done : match.start()], chr(int(match[encoding], _BASES.get(encoding, 16)))]
         places += [
-            *read.places[done : found.start()],
-            (read.places[found.start()][0], read.places[found.end() - 1][1]),
+            *read.places[done : match.start()],
+            (read.places[match.start()][0], read.places[match.end() - 1][1]),
         ]
-        done = found.end()
+        done = match.end()
     return _Text([*letters, *read.letters[done:]], [*places, *read.places[done:]])
 
 
 def _forms(value: str) -> Iterator[str]:
-    """The forms in which the value may be written."""
+    """Yield the forms in which the value may be written."""
     raw = value.encode(errors="surrogateescape")
     yield value
     yield value[::-1]
@@ -162,15 +175,15 @@ def _forms(value: str) -> Iterator[str]:
     yield repr(value)[1:-1]
     yield json.dumps(value)[1:-1]
     yield html.escape(value)
-    # what bytes are if each is read as a letter
+    # Each byte read as a letter.
     yield raw.decode("latin-1")
     yield urllib.parse.quote(raw, safe="")
     yield urllib.parse.quote_plus(raw)
     yield raw.hex()
-    for skipped in range(3):
-        # the text before it shifts it by one or two bytes within the groups of three
-        encoded = base64.b64encode(bytes(skipped) + raw).decode()
-        inner = encoded[(0, 2, 3)[skipped] : (skipped + len(raw)) * 8 // 6]
+    for shift in range(3):
+        # Preceding text shifts the value by one or two bytes within base64's groups of three.
+        encoded = base64.b64encode(bytes(shift) + raw).decode()
+        inner = encoded[(0, 2, 3)[shift] : (shift + len(raw)) * 8 // 6]
         yield inner
         yield inner.replace("+", "-").replace("/", "_")
 
@@ -179,5 +192,5 @@ _VARIABLE: Final = re.compile(r"\$\{env\.([A-Z0-9_]+)")
 
 
 def named_in(text: str, also: Sequence[str] = ()) -> tuple[str, ...]:
-    """The variables that a configuration names, plus others, each once."""
+    """Return the variables that a configuration names, plus others, each once."""
     return tuple(dict.fromkeys([*_VARIABLE.findall(text), *also]))

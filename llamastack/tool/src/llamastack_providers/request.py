@@ -1,4 +1,4 @@
-"""The operator's input to a command: JSON in base64, so that no shell and no kubelet interprets it."""
+"""Encodes the operator's input to a command: JSON in base64, so that no shell and no kubelet interprets it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One entry of `spec.server.externalProviders`. api: its section's key. order: its position among all, from 0.
+    """One entry of `spec.server.externalProviders`.
 
-    config: None if the user gave none.
+    Attributes:
+        api: Its section's key.
+        order: Its position among all, from 0.
+        config: Its configuration, None if the user gave none.
     """
 
     provider_id: str
@@ -38,7 +41,11 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """A ModelDeployment as a provider. url_variable: the environment variable with its address."""
+    """A ModelDeployment as a provider.
+
+    Attributes:
+        url_variable: The environment variable with its address.
+    """
 
     provider_id: str
     url_variable: str
@@ -47,7 +54,11 @@ class ModelEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """expected: provider id -> image, for all that should be installed."""
+    """The input of `merge-config`.
+
+    Attributes:
+        expected: Image by provider id, for all that should be installed.
+    """
 
     expected: Mapping[str, str]
     model_endpoints: tuple[ModelEndpoint, ...]
@@ -55,9 +66,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """seconds: for each provider to load.
-    secret: variables whose values come from a Secret or ConfigMap.
-    unknown: why there may be secrets in other places; empty if there are none.
+    """The input of `preflight`.
+
+    Attributes:
+        seconds: Seconds for each provider to load.
+        secret: Variables whose values come from a Secret or ConfigMap.
+        unknown: Why there may be secrets in other places. Empty if there are none.
     """
 
     seconds: int
@@ -66,13 +80,17 @@ class Preflight:
 
 
 def encode(request: Mapping[str, Any]) -> list[str]:
-    """The arguments after `--input`."""
+    """Return the arguments after `--input`."""
     text = base64.b64encode(json.dumps(request, ensure_ascii=False).encode()).decode()
     return [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
 
 
 def decode(chunks: Sequence[str]) -> Json:
-    """The input of `encode`. Raises BadCall."""
+    """Return the input of `encode`.
+
+    Raises:
+        Failure: BadCall.
+    """
     try:
         value = json.loads(base64.b64decode("".join(chunks), validate=True))
     except (binascii.Error, ValueError) as error:
@@ -83,12 +101,12 @@ def decode(chunks: Sequence[str]) -> Json:
 
 
 def origin(value: Json, *, init: bool) -> Origin:
-    """The provider and image that the call is about. Raises BadCall."""
+    """Return the provider and image of the call. Raises BadCall."""
     return Origin(str(value.get("providerId", "")), _text(value, "image"), _text(value, "container"), init)
 
 
 def provider(value: Json) -> Provider:
-    """The request of `install`. Raises BadCall."""
+    """Return the request of `install`. Raises BadCall."""
     api, order, config = _text(value, "api"), value.get("order"), value.get("config")
     if apis.run_name(api) is None:
         raise Failure(Code.BadCall, f"unknown api {api!r}")
@@ -103,21 +121,21 @@ def provider(value: Json) -> Provider:
 
 
 def merge(value: Json) -> Merge:
-    """The request of `merge-config`. Raises BadCall."""
-    expected = {_text(one, "providerId"): _text(one, "image") for one in _objects(value, "providers")}
+    """Return the request of `merge-config`. Raises BadCall."""
+    expected = {_text(item, "providerId"): _text(item, "image") for item in _objects(value, "providers")}
     models = tuple(
-        ModelEndpoint(_text(one, "providerId"), _text(one, "urlVariable"), one.get("config") or {})
-        for one in _objects(value, "modelDeployments")
+        ModelEndpoint(_text(item, "providerId"), _text(item, "urlVariable"), item.get("config") or {})
+        for item in _objects(value, "modelDeployments")
     )
     return Merge(expected, models)
 
 
 def preflight(value: Json) -> Preflight:
-    """The request of `preflight`. Raises BadCall."""
+    """Return the request of `preflight`. Raises BadCall."""
     seconds, secret = value.get("seconds", PROVIDER_SECONDS), value.get("secret", [])
     if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 1:
         raise Failure(Code.BadCall, f"seconds must be a number from 1, not {seconds!r}")
-    if not isinstance(secret, list) or not all(isinstance(one, str) for one in secret):
+    if not isinstance(secret, list) or not all(isinstance(item, str) for item in secret):
         raise Failure(Code.BadCall, "secret must be a list of names of variables")
     return Preflight(seconds, tuple(secret), str(value.get("unknown", "")))
 
@@ -130,7 +148,7 @@ def _text(value: Json, key: str) -> str:
 
 
 def _objects(value: Json, key: str) -> list[Json]:
-    found = value.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    items = value.get(key, [])
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise Failure(Code.BadCall, f"{key} must be a list of objects")
-    return found
+    return items

@@ -1,4 +1,5 @@
-"""`init`: the sources of a new provider that the server can start. It writes examples/llamastack/."""
+"""Implements `init`: writes the sources of a new provider that the server can start, and
+examples/llamastack/."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 def main(folder: Path, api: str, name: str) -> int:
-    """Writes the sources; returns the exit code."""
+    """Write the sources. Return the exit code."""
     if not _NAME.fullmatch(name):
         print(
             f"{name!r} cannot be a name: use lower-case words with hyphens, such as acme-echo",
@@ -72,7 +73,7 @@ def main(folder: Path, api: str, name: str) -> int:
 
 
 def sources(api: str, name: str) -> Iterator[tuple[str, str]]:
-    """Every file of the new provider: path and content."""
+    """Return every file of the new provider: path and content."""
     package = name.replace("-", "_")
     values = {"NAME": name, "PACKAGE": package, "API": api, "KIND": _WORKING.get(api, "inline")}
     if api in SKELETONS:
@@ -93,4 +94,4 @@ def _function(name: str) -> str:
 
 
 def _files(folder: Traversable) -> Iterator[Traversable]:
-    return (one for one in folder.iterdir() if one.is_file())
+    return (path for path in folder.iterdir() if path.is_file())

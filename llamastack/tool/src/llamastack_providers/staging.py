@@ -1,7 +1,8 @@
-"""pip unpacks the wheels into a separate directory, so it cannot touch anything that is already installed.
+"""Unpacks wheels with pip into a separate directory, so that pip cannot touch anything that is already
+installed.
 
-pip does not install into the target itself, because it reports success if it keeps the first of two versions, or one
-of two providers in a namespace package (sources §5.4, seen with pip 23.2 and 26.3).
+pip does not install into the target itself, because it reports success if it keeps the first of two versions,
+or one of two providers in a namespace package (sources §5.4, seen with pip 23.2 and 26.3).
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ _REFUSED_MEMORY: Final = re.compile(
 
 
 def fresh(prefix: Path) -> Path:
-    """An empty staging directory for this run. Removes those of killed runs if permitted, and skips another user's.
-    Raises OSError."""
+    """Create an empty staging directory for this run.
+
+    Removes those of killed runs if permitted, and skips another user's. Raises OSError.
+    """
     for left in prefix.parent.glob(f"{prefix.name}*"):
         shutil.rmtree(left, ignore_errors=True)
     prefix.parent.mkdir(parents=True, exist_ok=True)
@@ -40,12 +43,17 @@ def fresh(prefix: Path) -> Path:
 
 
 def clear(staging: Path) -> None:
-    """Removes all staging directories."""
+    """Remove all staging directories."""
     shutil.rmtree(staging, ignore_errors=True)
 
 
 def unpack(wheels: Sequence[Path], staging: Path) -> Path:
-    """The directory with the wheels' content, as pip installs it. Raises PipMissing, PipFailed, OSError."""
+    """Unpack the wheels as pip installs them, and return the directory.
+
+    Raises:
+        Failure: PipMissing or PipFailed.
+        OSError: A file is not writable.
+    """
     if importlib.util.find_spec("pip") is None:
         raise Failure(Code.PipMissing, f"{sys.executable} has no module pip")
     target = staging / "packages"
@@ -74,7 +82,7 @@ def unpack(wheels: Sequence[Path], staging: Path) -> Path:
 
 
 def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> Failure | None:
-    """Why pip did not unpack the wheels; None if it did."""
+    """Return why pip did not unpack the wheels, None if it did."""
     if code == 0:
         return None
     text = _last_error(output) or f"pip ended with {code}"
@@ -92,10 +100,11 @@ def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> F
 
 
 def _environment(staging: Path) -> dict[str, str]:
-    """The container's, without configuration of pip or Python, and with directories that any user may write to."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHON"))}
+    """Return the container's variables, without configuration of pip or Python, with directories that any
+    user may write to."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHON"))}
     places = {"HOME": str(staging / "tmp"), "TMPDIR": str(staging / "tmp"), "PIP_CONFIG_FILE": os.devnull}
-    return {**kept, **places, "LC_ALL": "C.UTF-8"}
+    return {**environment, **places, "LC_ALL": "C.UTF-8"}
 
 
 def _last_error(output: str) -> str:

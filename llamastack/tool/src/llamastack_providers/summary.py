@@ -1,7 +1,9 @@
-"""A container's final message: a summary that survives the kubelet's limits, followed by everything else.
+"""Formats a container's final message: a summary that survives the kubelet's limits, followed by everything
+else.
 
-The kubelet reads at most 4096 bytes of a message, and cuts each container's to 12,288 bytes divided by the number of
-containers of the pod (kubernetes pkg/kubelet/container/runtime.go and pkg/kubelet/status/status_manager.go, 1.36).
+The kubelet reads at most 4096 bytes of a message, and cuts each container's to 12,288 bytes divided by the
+number of containers of the pod (kubernetes pkg/kubelet/container/runtime.go and
+pkg/kubelet/status/status_manager.go, 1.36).
 """
 
 from __future__ import annotations
@@ -23,9 +25,13 @@ _API_SECTION: Final = "{api}"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What the message is about: the provider (empty if it is about none), the image and the container.
+    """The subject of a message.
 
-    init: whether that is an init container.
+    Attributes:
+        provider_id: The provider, empty if the message is about none.
+        image: The image.
+        container: The container.
+        init: Whether that is an init container.
     """
 
     provider_id: str = ""
@@ -35,16 +41,17 @@ class Origin:
 
 
 def failure_text(failure: Failure, origin: Origin) -> str:
-    """The whole message: at most SUMMARY_BYTES up to and with `Resolution:`, then the detail."""
+    """Return the whole message: at most SUMMARY_BYTES up to and with `Resolution:`, then the detail."""
     summary = _summary(failure, origin)
     return f"{summary}\n\n{failure.detail.strip()}\n" if failure.detail.strip() else f"{summary}\n"
 
 
 def success_text(facts: Mapping[str, str], warnings: Sequence[str]) -> str:
-    """One line of JSON, at most SUMMARY_BYTES: facts and as many warnings as fit, followed by their number."""
-    for kept in range(len(warnings), -1, -1):
-        left = len(warnings) - kept
-        shown = [_cut(warning, 240) for warning in warnings[:kept]]
+    """Return one line of JSON, at most SUMMARY_BYTES: facts and as many warnings as fit, followed by their
+    number."""
+    for count in range(len(warnings), -1, -1):
+        left = len(warnings) - count
+        shown = [_cut(warning, 240) for warning in warnings[:count]]
         value = {**{key: _cut(text, _FIELD_BYTES) for key, text in facts.items()}, "warnings": shown}
         line = json.dumps({**value, "more": left} if left else value, ensure_ascii=False)
         if len(line.encode(errors="backslashreplace")) <= SUMMARY_BYTES:
@@ -53,7 +60,7 @@ def success_text(facts: Mapping[str, str], warnings: Sequence[str]) -> str:
 
 
 def write(text: str, path: Path) -> None:
-    """Passes the text to the kubelet, if the container has a termination log."""
+    """Pass the text to the kubelet, if the container has a termination log."""
     try:
         path.write_bytes(_cut(text, MESSAGE_BYTES).encode(errors="backslashreplace"))
     except OSError as refused:
@@ -86,7 +93,7 @@ def _summary(failure: Failure, origin: Origin) -> str:
 
 
 def _cut(text: str, size: int) -> str:
-    """At most `size` bytes from the start, with an ellipsis at the end if it was cut."""
+    """Return at most `size` bytes from the start, with an ellipsis at the end if it was cut."""
     raw = text.encode(errors="backslashreplace")
     if len(raw) <= size:
         return text
@@ -94,7 +101,7 @@ def _cut(text: str, size: int) -> str:
 
 
 def _middle(text: str, size: int) -> str:
-    """At most `size` bytes; keeps start and end, because an image's registry and digest both matter."""
+    """Return at most `size` bytes. Keeps start and end, because an image's registry and digest both matter."""
     raw = text.encode(errors="backslashreplace")
     if len(raw) <= size:
         return text

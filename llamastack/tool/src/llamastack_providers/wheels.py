@@ -1,4 +1,4 @@
-"""The wheels of a provider image: which ones to install, and their metadata. Unpacks nothing."""
+"""Selects the wheels of a provider image, and reads their metadata. Unpacks nothing."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ _FOLDERS: Final = {"scripts": "bin/", "headers": "include/"}
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """name: normalized (PEP 503).
-    requires: the `Requires-Dist` lines.
-    foreign: shared objects that we cannot load.
-    files: their installed paths.
-    scripts: those of them that are programs.
+    """A wheel's metadata.
+
+    Attributes:
+        name: Normalized name (PEP 503).
+        requires: The `Requires-Dist` lines.
+        foreign: Shared objects that this interpreter cannot load.
+        files: Their installed paths.
+        scripts: The paths among them that are programs.
     """
 
     path: Path
@@ -47,22 +50,28 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """paths: what to install, the main wheel first. unlisted: names of wheels that are left out."""
+    """The wheels to install.
+
+    Attributes:
+        paths: Their paths, the main wheel first.
+        unlisted: Names of wheels that are left out.
+    """
 
     paths: tuple[Path, ...]
     unlisted: tuple[str, ...]
 
 
 def select(spec: PackageSpec, provider: Path) -> Selection:
-    """wheelPath and dependencyWheels; without the latter all of packages/.
+    """Select wheelPath and dependencyWheels. Without the latter, all of packages/ is selected.
 
-    Raises NoPackages, MissingWheel, PathOutside.
+    Raises:
+        Failure: NoPackages, MissingWheel or PathOutside.
     """
     packages = provider / "packages"
     present = sorted(packages.glob("*.whl")) if packages.is_dir() else []
     if not present:
-        what = f"has no *.whl file in {PACKAGES}/" if packages.is_dir() else f"has no folder {PACKAGES}/"
-        raise Failure(Code.NoPackages, f"the image {what}")
+        defect = f"has no *.whl file in {PACKAGES}/" if packages.is_dir() else f"has no folder {PACKAGES}/"
+        raise Failure(Code.NoPackages, f"the image {defect}")
     main = _inside(provider, spec.wheel_path, "spec.wheelPath")
     if spec.dependency_wheels is None:
         others = [_inside(provider, f"packages/{path.name}", PACKAGES) for path in present]
@@ -74,7 +83,12 @@ def select(spec: PackageSpec, provider: Path) -> Selection:
 
 
 def read(path: Path) -> Wheel:
-    """A wheel's metadata. Raises BadWheel, OSError."""
+    """Read a wheel's metadata.
+
+    Raises:
+        Failure: BadWheel.
+        OSError: The file is not readable.
+    """
     shown = ascii(path.name)[1:-1]
     if shown != path.name:
         raise Failure(
@@ -97,7 +111,7 @@ def read(path: Path) -> Wheel:
     except (Failure, MemoryError):
         raise
     except Exception as error:
-        # zipfile, zlib, lzma and struct have many different exceptions for a damaged archive
+        # zipfile, zlib, lzma and struct have many different exceptions for a damaged archive.
         raise Failure(Code.BadWheel, f"{path.name} is not a readable wheel: {error}") from None
     requires = tuple(str(line) for line in about.get_all("Requires-Dist", []))
     if len(requires) > MOST_REQUIREMENTS:
@@ -105,29 +119,30 @@ def read(path: Path) -> Wheel:
         raise Failure(Code.BadWheel, text)
     python = str(about.get("Requires-Python", ""))
     files = tuple(map(_placed, members))
-    scripts = frozenset(_placed(one) for one in members if _scheme(one)[0] == "scripts")
+    scripts = frozenset(_placed(member) for member in members if _scheme(member)[0] == "scripts")
     return Wheel(path, name, str(version), tags, python, requires, foreign, files, scripts)
 
 
 def _placed(member: str) -> str:
-    """Where pip puts a file of a wheel, below the target folder ("Binary distribution format", `.data`)."""
+    """Return where pip puts a file of a wheel, below the target folder ("Binary distribution format",
+    `.data`)."""
     scheme, below = _scheme(member)
     return f"{_FOLDERS.get(scheme, '')}{below}"
 
 
 def _scheme(member: str) -> tuple[str, str]:
-    """The kind of file of a wheel's member, empty for most, and its path within that kind."""
+    """Return the kind of file of a wheel's member, empty for most, and its path within that kind."""
     folder, _, rest = member.partition("/")
     scheme, _, below = rest.partition("/")
     return (scheme, below) if folder.endswith(".data") else ("", member)
 
 
 def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
-    """Reasons not to install these wheels with this interpreter."""
-    seen: dict[str, Wheel] = {}
+    """Yield reasons not to install these wheels with this interpreter."""
+    first_wheels: dict[str, Wheel] = {}
     for wheel in wheels:
         file = wheel.path.name
-        if (twin := seen.setdefault(wheel.name, wheel)) is not wheel:
+        if (twin := first_wheels.setdefault(wheel.name, wheel)) is not wheel:
             yield Failure(
                 Code.DuplicateWheel, f"{twin.path.name} and {file} contain the same package, {wheel.name}"
             )
@@ -135,10 +150,11 @@ def check(wheels: Sequence[Wheel]) -> Iterator[Failure]:
             yield Failure(Code.ModuleShadowed, f"{problem} ({file})")
         if not machine.supports(wheel.tags):
             yield Failure(
-                Code.WrongPlatform, f"{file} does not fit this container's Python, {machine.here()}"
+                Code.WrongPlatform,
+                f"{file} does not fit this container's Python, {machine.describe_interpreter()}",
             )
-        for name, found in wheel.foreign[:1]:
-            reason = f"{name} in {file} is built for {found}; this container runs {machine.ours()}"
+        for name, built_for in wheel.foreign[:1]:
+            reason = f"{name} in {file} is built for {built_for}; this container runs {machine.own_machine()}"
             yield Failure(Code.WrongArchitecture, reason)
         if not _allows_python(wheel.requires_python):
             reason = (
@@ -157,7 +173,7 @@ def _inside(provider: Path, text: str, field: str) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         path = (provider / below).resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        # a name that is too long, a loop of links (a RuntimeError before Python 3.13)
+        # The name is too long, or links form a loop (a RuntimeError before Python 3.13).
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise Failure(Code.MissingWheel, f"{field}: {shown} points to no file: {why}") from None
     if not path.is_relative_to(provider.resolve()):
@@ -171,14 +187,14 @@ def _foreign(archive: zipfile.ZipFile) -> Iterator[tuple[str, machine.Machine]]:
     for member in archive.infolist():
         if machine.is_shared_object(member.filename):
             with archive.open(member) as file:
-                found = machine.of_header(file.read(machine.HEADER_BYTES))
-            if found is not None and not machine.fits(found):
-                yield member.filename, found
+                built_for = machine.of_header(file.read(machine.HEADER_BYTES))
+            if built_for is not None and not machine.fits(built_for):
+                yield member.filename, built_for
 
 
 def _allows_python(requires_python: str) -> bool:
     try:
         return SpecifierSet(requires_python).contains(platform.python_version(), prereleases=True)
     except ValueError:
-        # pip ignores what it cannot parse, too
+        # pip ignores an invalid text, too.
         return True

@@ -18,7 +18,12 @@ _QUOTED: Final = re.compile(r"[-+]?(\.?[0-9]|\.(inf|nan))|.*[\x85\u2028\u2029]",
 
 
 def load(path: Path, name: str) -> Any:
-    """The value of a file that messages call `name`. Raises InvalidYaml, OSError."""
+    """Return the value of a file that messages call `name`.
+
+    Raises:
+        Failure: InvalidYaml.
+        OSError: The file is not readable.
+    """
     raw = path.read_bytes()
     try:
         return yaml.load(raw, Loader=_Loader)
@@ -35,14 +40,16 @@ def load(path: Path, name: str) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Block style, keys in their order, one line for each value, however long."""
+    """Format the value in block style, keys in their order, one line for each value, however long."""
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31)
     return text
 
 
 class _Loader(yaml.SafeLoader):
-    """Reports the place of a value that is not of its type (a date that does not exist, a number of 5,000 digits), or
-    that aliases make endless or too large."""
+    """Reports the place of a value that is invalid for its type, or that aliases make endless or too large.
+
+    Examples are a date that does not exist and a number of 5,000 digits.
+    """
 
     def get_single_node(self) -> yaml.Node | None:
         node: yaml.Node | None = super().get_single_node()
@@ -58,23 +65,24 @@ class _Loader(yaml.SafeLoader):
                 str(value)
             return value
         except (ArithmeticError, AttributeError, LookupError, ValueError):
-            # PyYAML's own conversions raise all of these
+            # PyYAML's own conversions raise all of these.
             kind = node.tag.removeprefix("tag:yaml.org,2002:")
             shown = ascii(node.value) if isinstance(node, yaml.ScalarNode) else "it"
             problem = f"{shown[:40]} is not a valid {kind}"
             raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
 
-def _expanded(node: yaml.Node, known: dict[int, int]) -> int:
-    """Letters and values below the node with every alias written out. Raises ConstructorError for more than _MOST."""
+def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
+    """Count letters and values below the node with every alias written out. Raise ConstructorError for more
+    than _MOST."""
     if isinstance(node, yaml.ScalarNode):
         return 1 + len(node.value)
-    if (size := known.get(id(node), -1)) == -1:
-        known[id(node)] = 0
+    if (size := sizes.get(id(node), -1)) == -1:
+        sizes[id(node)] = 0
         below = (
             node.value if isinstance(node, yaml.SequenceNode) else itertools.chain.from_iterable(node.value)
         )
-        size = known[id(node)] = 1 + sum(_expanded(one, known) for one in below)
+        size = sizes[id(node)] = 1 + sum(_expanded(child, sizes) for child in below)
     elif size == 0:
         raise yaml.constructor.ConstructorError(None, None, "the value contains itself", node.start_mark)
     if size > _MOST:

@@ -52,7 +52,11 @@ _VENDORED: Final = (("PyYAML", "yaml"), ("packaging", "packaging"))
 
 
 def contents() -> bytes:
-    """The zipapp. Raises PackageNotFoundError if PyYAML or packaging is not installed."""
+    """Build the zipapp.
+
+    Raises:
+        PackageNotFoundError: PyYAML or packaging is not installed.
+    """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in sorted(_members()):
@@ -64,7 +68,7 @@ def contents() -> bytes:
 
 
 def build(destination: Path) -> Path:
-    """Writes the zipapp to a file; returns its path. Raises OSError."""
+    """Write the zipapp to a file and return its path. Raises OSError."""
     destination.write_bytes(contents())
     return destination
 
@@ -80,7 +84,7 @@ def _members() -> Iterator[tuple[str, bytes]]:
 
 
 def _vendored(distribution: str, package: str) -> Iterator[tuple[str, bytes]]:
-    """The top-level modules of an installed package, and its licences, which must be included."""
+    """Yield the top-level modules of an installed package, and its licences, which must be included."""
     for file in importlib.metadata.files(distribution) or ():
         name = file.as_posix()
         if file.parent.as_posix() == package and file.suffix == ".py" and name not in _UNUSED:
