@@ -1,4 +1,4 @@
-"""CRs for tables: small, typed, one a case."""
+"""Makes small typed CRs for tables of cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Make = Callable[..., Distribution]
 
 @pytest.fixture
 def make() -> Make:
-    """Makes a CR; keywords are fields of spec.server."""
+    """Make a CR. Keywords are fields of spec.server."""
 
     def made(spec: dict[str, Any] | None = None, **server: Any) -> Distribution:
         whole = {**(spec or {}), "server": {"distribution": {"image": "example.com/stack:1"}, **server}}

@@ -1,4 +1,4 @@
-"""The CRD: the file is what the models say, and the existing operator's fields are all in it."""
+"""Tests that the CRD's file matches the models, and has all fields of the existing operator."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ DIFFERENCES = {
 """Path of what differs, and why."""
 
 
-def test_the_file_is_what_the_models_say() -> None:
+def test_crd_file_matches_models() -> None:
     path = ROOT / "crds" / "llamastack" / "llamastackdistributions.yaml"
 
     assert path.read_text() == text(), "out of date: make crds"
 
 
 @pytest.mark.accept("FR-006", "FR-007", "FR-008", "FR-010")
-def test_every_section_takes_providers() -> None:
+def test_crd_accepts_providers_in_every_section() -> None:
     spec = root(definition())["spec"]
 
     sections = at(spec, "server.externalProviders")["properties"]
@@ -59,14 +59,14 @@ def test_every_section_takes_providers() -> None:
 
 @pytest.mark.upstream
 @pytest.mark.skipif(not REAL.is_file(), reason=f"the existing operator's CRD is not in {REAL}")
-def test_all_of_the_existing_operator_s_fields_are_there() -> None:
+def test_crd_keeps_all_fields_of_existing_operator() -> None:
     real = flat(root(yaml.safe_load(REAL.read_text())))
     ours = flat(root(definition()))
 
     unlike = {
         path
         for path, node in real.items()
-        if ours.get(path) != node and not any(re.fullmatch(known, path) for known in DIFFERENCES)
+        if ours.get(path) != node and not any(re.fullmatch(pattern, path) for pattern in DIFFERENCES)
     }
     assert unlike == set()
 
@@ -77,19 +77,19 @@ def root(crd: Schema) -> Schema:
 
 
 def flat(parts: Schema) -> dict[str, Schema]:
-    """Every place of the schema, with what holds there."""
-    found: dict[str, Schema] = {}
+    """Return the type and the rules at every path of the schema."""
+    places: dict[str, Schema] = {}
     for part, schema in parts.items():
-        _flat(schema, part, found)
-    return found
+        _flat(schema, part, places)
+    return places
 
 
-def _flat(node: Schema, path: str, found: dict[str, Schema]) -> None:
+def _flat(node: Schema, path: str, places: dict[str, Schema]) -> None:
     inner = {"properties", "items", "additionalProperties", "description", "required"}
-    found[path] = {key: value for key, value in node.items() if key not in inner}
-    found[path]["required"] = sorted(node.get("required", ()))
+    places[path] = {key: value for key, value in node.items() if key not in inner}
+    places[path]["required"] = sorted(node.get("required", ()))
     for name, child in node.get("properties", {}).items():
-        _flat(child, f"{path}.{name}", found)
+        _flat(child, f"{path}.{name}", places)
     for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
         if isinstance(node.get(key), dict):
-            _flat(node[key], path + mark, found)
+            _flat(node[key], path + mark, places)

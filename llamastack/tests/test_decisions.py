@@ -1,4 +1,4 @@
-"""What may not be asked for, when a pod template changes, which certificates are mounted, what a server said."""
+"""Tests refusals, changes of pod templates, mounted certificates, and reported providers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
 
 
 @pytest.mark.parametrize(
-    ("server", "words"),
+    ("server", "phrases"),
     [
         (
             {"externalProviders": {"inference": [ECHO], "safety": [{**ECHO, "image": "b:1"}]}},
@@ -84,24 +84,24 @@ KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
         *("image name", "distribution's name", "mount path", "storage path"),
     ],
 )
-def test_a_refusal_names_all_that_is_needed(make: Make, server: Object, words: tuple[str, ...]) -> None:
+def test_refusal_names_cause_and_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:
     text = checks.refusal(make(**server)) or ""
 
-    assert all(word in text for word in words)
+    assert all(phrase in text for phrase in phrases)
 
 
-def test_what_is_fine_is_not_refused(make: Make) -> None:
+def test_valid_cr_is_not_refused(make: Make) -> None:
     cr = make(externalProviders={"inference": [ECHO]}, modelDeployments=[{"name": "llama"}])
 
     assert checks.refusal(cr) is None
 
 
-def digest(cr: Distribution, found: PodInputs = FOUND, override: str = "", **server: Any) -> str:
+def digest(cr: Distribution, pod_inputs: PodInputs = FOUND, override: str = "", **server: Any) -> str:
     raw = {"server": {"distribution": {"image": "example.com/stack:1"}, **server}}
-    return workload.digest_inputs(cr, found, override, raw)
+    return workload.digest_inputs(cr, pod_inputs, override, raw)
 
 
-def test_what_a_pod_template_is_made_from(make: Make) -> None:
+def test_inputs_digest_changes_with_each_input(make: Make) -> None:
     cr = make()
     same = digest(cr)
 
@@ -120,7 +120,7 @@ def test_what_a_pod_template_is_made_from(make: Make) -> None:
     assert len({same, *changes}) == 7
 
 
-def test_a_template_stays_while_its_inputs_do_and_its_tool_is_there(make: Make) -> None:
+def test_template_stays_while_inputs_and_tool_do(make: Make) -> None:
     cr = make(externalProviders={"inference": [ECHO]})
     first = workload.decide(cr, FOUND, Settings(), "inputs", None, None)
     live = applied(first.body)
@@ -128,8 +128,8 @@ def test_a_template_stays_while_its_inputs_do_and_its_tool_is_there(make: Make) 
 
     def decided(made_from: str, *tools: str) -> str:
         before = workload.PreviousState(tools=tools)
-        found = workload.decide(cr, newer, Settings(), made_from, live, first.record, before)
-        return workload.tool_of(found.body["spec"]["template"])
+        decision = workload.decide(cr, newer, Settings(), made_from, live, first.record, before)
+        return workload.tool_of(decision.body["spec"]["template"])
 
     assert decided("inputs", "chat-provider-tool-0") == "chat-provider-tool-0"
     assert decided("others", "chat-provider-tool-0") == "chat-provider-tool-1"
@@ -137,7 +137,7 @@ def test_a_template_stays_while_its_inputs_do_and_its_tool_is_there(make: Make) 
 
 
 def applied(body: Object) -> Object:
-    """The Deployment as it stands after its apply."""
+    """Return the Deployment as it is after its apply."""
     pod: Object = {f"f:{key}": {} for key in body["spec"]["template"]["spec"]}
     fields: Object = {"f:spec": {"f:template": {"f:metadata": {}, "f:spec": pod}}}
     entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
@@ -148,8 +148,8 @@ def image(decided: workload.Workload) -> str:
     return str(decided.body["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
-def test_a_record_that_is_not_what_stands_is_not_believed(make: Make) -> None:
-    """Who may write ConfigMaps may not thereby say what pods run."""
+def test_record_is_ignored_when_it_differs_from_live(make: Make) -> None:
+    """Permission to write ConfigMaps must not decide which pods run."""
     cr = make()
     first = workload.decide(cr, FOUND, Settings(), "inputs", None, None)
     forged = copy.deepcopy(first.record)
@@ -167,8 +167,8 @@ def test_a_record_that_is_not_what_stands_is_not_believed(make: Make) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("adopted", [True, False])
-def test_a_record_of_anything_decides_nothing(make: Make, adopted: bool) -> None:
-    """Any part of it missing or something else, whoever wrote it."""
+def test_corrupt_record_is_ignored(make: Make, adopted: bool) -> None:
+    """Any part of the record may be missing or invalid, whoever wrote it."""
     cr = make(externalProviders={"inference": [ECHO]})
     first = workload.decide(cr, FOUND, Settings(), "inputs", None, None)
     live = applied(first.body)
@@ -191,41 +191,41 @@ def test_a_record_of_anything_decides_nothing(make: Make, adopted: bool) -> None
     assert tried > 1000
 
 
-def test_a_take_over_adds_no_probes_and_the_next_change_does(make: Make) -> None:
+def test_adoption_adds_no_probes_before_next_change(make: Make) -> None:
     """Another pod template would be another generation, and replace the pods."""
     cr = make()
-    theirs = copy.deepcopy(workload.decide(cr, FOUND, Settings(), "inputs", None, None).body)
-    [container] = theirs["spec"]["template"]["spec"]["containers"]
+    old_body = copy.deepcopy(workload.decide(cr, FOUND, Settings(), "inputs", None, None).body)
+    [container] = old_body["spec"]["template"]["spec"]["containers"]
     for probe in workload.PROBES:
         del container[probe]
-    live = applied(theirs)
+    live = applied(old_body)
 
-    taken = workload.decide(cr, FOUND, Settings(), "inputs", live, None)
-    changed = workload.decide(cr, FOUND, Settings(), "others", live, taken.record)
+    decision = workload.decide(cr, FOUND, Settings(), "inputs", live, None)
+    changed = workload.decide(cr, FOUND, Settings(), "others", live, decision.record)
 
-    assert taken.body["spec"]["template"] == theirs["spec"]["template"]
+    assert decision.body["spec"]["template"] == old_body["spec"]["template"]
     [after] = changed.body["spec"]["template"]["spec"]["containers"]
     assert set(after) - set(container) == set(workload.PROBES)
 
 
-def test_a_record_is_read_as_it_was_written(make: Make) -> None:
+def test_record_round_trips(make: Make) -> None:
     record = workload.Record({"spec": {"containers": [], "a": 2**53 + 1}}, "inputs", adopted=True)
 
     assert workload.read_record(workload.record_config_map(make(), record)) == record
     assert workload.read_record({"data": {"template": "no JSON"}}) is None
 
 
-def test_certificates_in_the_order_of_keys_and_nothing_else() -> None:
+def test_ca_bundle_has_only_certificates_in_key_order() -> None:
     data = {"a": PEM + KEY, "b": f"# a comment\n{PEM}"}
 
     assert ca_bundle.bundle(data, ["b", "a"], "cas", is_explicit=True) == f"{PEM}\n{PEM}"
     assert ca_bundle.bundle({"ca-bundle.crt": PEM}, ca_bundle.TRUSTED_KEYS, "odh", is_explicit=False) == PEM
-    for wrong, words in (({"a": KEY}, "no PEM certificate"), ({}, "no key 'a'")):
-        with pytest.raises(ca_bundle.Unusable, match=words):
+    for wrong, phrase in (({"a": KEY}, "no PEM certificate"), ({}, "no key 'a'")):
+        with pytest.raises(ca_bundle.Unusable, match=phrase):
             ca_bundle.bundle(wrong, ["a"], "cas", is_explicit=True)
 
 
-def test_the_operator_s_config_map() -> None:
+def test_operator_config_reads_images_and_flags() -> None:
     data = {
         "image-overrides": "starter: example.com/s:1\nbad: '!! no'\n",
         "featureFlags": "enableNetworkPolicy: {enabled: true}",
@@ -246,7 +246,7 @@ def test_the_operator_s_config_map() -> None:
     ("name", "fits"),
     [("chat", True), ("a" * 55, True), ("a" * 56, False), ("a.b", False), ("1chat", False), ("chat-2", True)],
 )
-def test_a_name_that_makes_a_service_impossible_is_refused(make: Make, name: str, fits: bool) -> None:
+def test_name_is_refused_when_service_name_is_invalid(make: Make, name: str, fits: bool) -> None:
     cr = replace(make(containerSpec={"port": 8321}), name=name)
     unserved = replace(make(), name=name)
 
@@ -255,14 +255,14 @@ def test_a_name_that_makes_a_service_impossible_is_refused(make: Make, name: str
 
 
 @pytest.mark.parametrize(
-    ("given", "fits"),
+    ("deadline", "fits"),
     [
         *((text, True) for text in ("1", "60", "3600")),
         *((text, False) for text in ("0", "3601", "-1", "x", "", "6\u0660", "1e2", "9" * 400)),
     ],
 )
-def test_a_deadline_of_providers(make: Make, given: str, fits: bool) -> None:
-    cr = replace(make(), annotations={PROVIDER_SECONDS_ANNOTATION: given})
+def test_provider_deadline_is_checked(make: Make, deadline: str, fits: bool) -> None:
+    cr = replace(make(), annotations={PROVIDER_SECONDS_ANNOTATION: deadline})
 
     refused = checks.refusal(cr)
 
@@ -290,7 +290,7 @@ def test_a_deadline_of_providers(make: Make, given: str, fits: bool) -> None:
         ("[" * 5000, None, 1),
     ],
 )
-def test_flags_that_cannot_be_read_open_nothing(text: str, policies: bool | None, problems: int) -> None:
+def test_unreadable_flags_keep_network_policies(text: str, policies: bool | None, problems: int) -> None:
     read = distribution.read({"data": {"featureFlags": text}})
 
     assert (read.network_policies, len(read.problems)) == (policies, problems)
@@ -303,7 +303,7 @@ def test_flags_that_cannot_be_read_open_nothing(text: str, policies: bool | None
         ({"api": "inference", "provider_id": "a", "provider_type": "t", "config": {"k": 1}}, {"k": 1}),
     ],
 )
-def test_a_provider_as_the_server_lists_it(item: Object, expected: Object) -> None:
+def test_provider_row_matches_server_listing(item: Object, expected: Object) -> None:
     row = provider(item)
 
     assert row is not None

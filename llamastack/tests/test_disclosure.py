@@ -1,4 +1,4 @@
-"""What of a server's settings is in the status: never the value of a variable that may be a secret."""
+"""Tests which of a server's settings reach the status: never the value of a variable that may be a secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def external(config: Any) -> dict[str, Any]:
     ids=["list", "part of a text", "another type", "no variable", "redacted", "left out", "shorter"],
 )
 @pytest.mark.parametrize("variable", [SECRET, PLAIN], ids=["secret", "plain"])
-def test_a_provider_of_the_cr_is_reported_as_the_cr_has_it(
+def test_provider_config_keeps_text_of_cr(
     make: Make, variable: Any, written: Any, config: Any, reported: Any
 ) -> None:
     cr = make(containerSpec={"env": [variable]}, externalProviders=external(written))
@@ -48,7 +48,7 @@ def test_a_provider_of_the_cr_is_reported_as_the_cr_has_it(
     assert shown == running(reported)
 
 
-def test_a_model_deployment_is_reported_as_the_cr_has_it(make: Make) -> None:
+def test_model_deployment_config_keeps_text_of_cr(make: Make) -> None:
     models = [{"name": "echo", "config": {"api_token": "${env.KEY}"}}]
     cr = make(containerSpec={"env": [SECRET]}, modelDeployments=models)
 
@@ -62,13 +62,13 @@ def test_a_model_deployment_is_reported_as_the_cr_has_it(make: Make) -> None:
     [(SECRET, {"url": "********", "n": 1, "l": ["********"]}), (PLAIN, {"url": "v", "n": 1, "l": ["v"]})],
     ids=["secret", "plain"],
 )
-@pytest.mark.parametrize("other", [{"provider_id": "base"}, {"api": "safety"}], ids=["id", "API"])
-def test_texts_of_other_providers_are_reported_where_no_variable_is_secret(
-    make: Make, variable: Any, reported: Any, other: Any
+@pytest.mark.parametrize("config_of_other", [{"provider_id": "base"}, {"api": "safety"}], ids=["id", "API"])
+def test_other_configs_are_shown_only_without_secrets(
+    make: Make, variable: Any, reported: Any, config_of_other: Any
 ) -> None:
-    """Their configuration is not the CR's: which variables it names is not known."""
+    """The CR does not have their configuration, so nobody knows which variables it names."""
     cr = make(containerSpec={"env": [variable]}, externalProviders=external({"url": "x"}))
 
-    [shown] = disclosed(cr, [running({"url": "v", "n": 1, "l": ["v"]}, **other)])
+    [shown] = disclosed(cr, [running({"url": "v", "n": 1, "l": ["v"]}, **config_of_other)])
 
     assert shown["config"] == reported

@@ -1,4 +1,4 @@
-"""The documentation names every condition and reason."""
+"""Tests that the documentation names every condition and reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubefoundry_llamastack.reasons import REASONS
 PAGE = Path(__file__).parents[2] / "docs" / "llamastack" / "operator.md"
 
 
-def test_every_reason_is_documented() -> None:
+def test_docs_name_every_reason() -> None:
     words = set(re.findall(r"\w+", PAGE.read_text()))
 
     assert {word for reasons in REASONS.values() for word in reasons} <= words

@@ -1,4 +1,4 @@
-"""The containers before the server: which, in which order, and what each sees."""
+"""Tests the containers before the server: their order, and their mounts."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SECTIONS = [str(field.alias) for field in ExternalProviders.model_fields.values(
 ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
 
 
-def pod(cr: Distribution, found: PodInputs = FOUND) -> Object:
-    made: Object = deployment(cr, found, Settings())["spec"]["template"]["spec"]
-    return made
+def pod(cr: Distribution, pod_inputs: PodInputs = FOUND) -> Object:
+    pod_spec: Object = deployment(cr, pod_inputs, Settings())["spec"]["template"]["spec"]
+    return pod_spec
 
 
 def names(containers: list[Object]) -> list[str]:
@@ -35,8 +35,8 @@ def mounts(container: Object) -> dict[str, Object]:
 
 
 @pytest.mark.accept("FR-007", "FR-011", "FR-012", "US1-2")
-def test_one_a_provider_in_the_order_of_sections_and_lists(make: Make) -> None:
-    """Two of each section; the CR names the sections backwards, and each list's ids against the alphabet."""
+def test_install_containers_follow_section_and_list_order(make: Make) -> None:
+    """The CR has two of each section, names the sections backwards, and lists ids against the alphabet."""
     wish = {
         section: [
             {"providerId": f"{letter}-{section.lower()}", "image": f"{section.lower()}:{letter}"}
@@ -45,21 +45,21 @@ def test_one_a_provider_in_the_order_of_sections_and_lists(make: Make) -> None:
         for section in reversed(SECTIONS)
     }
 
-    made = pod(make(externalProviders=wish))["initContainers"]
+    containers = pod(make(externalProviders=wish))["initContainers"]
 
     expected = [f"{letter}-{section.lower()}" for section in SECTIONS for letter in "ba"]
     assert len(expected) == 26
-    assert names(made) == [
+    assert names(containers) == [
         *(f"external-provider-{provider_id}" for provider_id in expected),
         "extract-distribution-config",
         "merge-config",
     ]
-    assert [item["image"] for item in made[:2]] == ["inference:b", "inference:a"]
+    assert [item["image"] for item in containers[:2]] == ["inference:b", "inference:a"]
 
 
 @pytest.mark.accept("FR-011")
 @pytest.mark.parametrize("policy", ["Always", "Never", "IfNotPresent"])
-def test_image_and_pull_policy_are_the_provider_s(make: Make, policy: str) -> None:
+def test_install_container_has_providers_image_and_policy(make: Make, policy: str) -> None:
     first, *_ = pod(make(externalProviders={"inference": [{**ECHO, "imagePullPolicy": policy}]}))[
         "initContainers"
     ]
@@ -68,11 +68,13 @@ def test_image_and_pull_policy_are_the_provider_s(make: Make, policy: str) -> No
 
 
 @pytest.mark.accept("FR-011", "FR-013")
-def test_all_share_the_tree_and_only_installs_write_it(make: Make) -> None:
-    made = pod(make(externalProviders={"inference": [ECHO], "safety": [{**ECHO, "providerId": "guard"}]}))
+def test_only_install_containers_write_shared_tree(make: Make) -> None:
+    containers = pod(
+        make(externalProviders={"inference": [ECHO], "safety": [{**ECHO, "providerId": "guard"}]})
+    )
 
-    *installs, extract, merge = made["initContainers"]
-    [server] = made["containers"]
+    *installs, extract, merge = containers["initContainers"]
+    [server] = containers["containers"]
     shared = [mounts(item)[layout.EXTERNAL_PROVIDERS] for item in (*installs, merge, server)]
     assert {item["name"] for item in shared} == {"external-providers"}
     assert [item.get("readOnly", False) for item in shared] == [False, False, True, True]
@@ -81,12 +83,12 @@ def test_all_share_the_tree_and_only_installs_write_it(make: Make) -> None:
 
 @pytest.mark.accept("FR-012", "FR-017", "US2-2")
 @pytest.mark.parametrize("key", ["config.yaml", "run.yaml"])
-def test_a_user_s_configuration_takes_the_place_of_the_distribution_s(make: Make, key: str) -> None:
+def test_user_config_replaces_distribution_config(make: Make, key: str) -> None:
     cr = make(externalProviders={"inference": [ECHO]}, userConfig={"configMapName": "mine"})
 
-    made = pod(cr, replace(FOUND, user_config=UserConfig(key, "digest")))
+    pod_spec = pod(cr, replace(FOUND, user_config=UserConfig(key, "digest")))
 
-    assert names(made["initContainers"]) == ["external-provider-echo", "merge-config"]
-    base = mounts(made["initContainers"][-1])[f"{layout.BASE_CONFIG}/run.yaml"]
-    [volume] = [item for item in made["volumes"] if item["name"] == base["name"]]
+    assert names(pod_spec["initContainers"]) == ["external-provider-echo", "merge-config"]
+    base = mounts(pod_spec["initContainers"][-1])[f"{layout.BASE_CONFIG}/run.yaml"]
+    [volume] = [item for item in pod_spec["volumes"] if item["name"] == base["name"]]
     assert (base["subPath"], volume["configMap"]["name"]) == (key, "mine")

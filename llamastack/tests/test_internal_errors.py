@@ -1,4 +1,4 @@
-"""An error of the operator itself: the CR's status and an Event say so, and the other CRs are served."""
+"""Tests an internal error of the operator: the CR's status and an Event report it, and other CRs are served."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ def distribution(name: str) -> dict[str, Any]:
     }
 
 
-def answer(asked: Asked) -> web.Response:
-    """One CR that fails and one that does not; nothing else is there, and every apply is stored."""
-    if "watch" in asked.query:
+def answer(request: Asked) -> web.Response:
+    """Serve one CR that fails and one that does not. Store every apply."""
+    if "watch" in request.query:
         return events(("BOOKMARK", {"metadata": {"resourceVersion": "5"}}))
-    if asked.method in ("PATCH", "POST"):
-        stored = distribution(asked.body["metadata"]["name"]) | asked.body
+    if request.method in ("PATCH", "POST"):
+        stored = distribution(request.body["metadata"]["name"]) | request.body
         return ok({**stored, "metadata": {**distribution("x")["metadata"], **stored["metadata"]}})
-    items = [distribution("broken"), distribution("sound")] if asked.path.endswith(f"/{LLSD.plural}") else []
+    items = (
+        [distribution("broken"), distribution("sound")] if request.path.endswith(f"/{LLSD.plural}") else []
+    )
     return ok({"metadata": {"resourceVersion": "5"}, "items": items})
 
 
-async def test_it_is_in_the_status_and_in_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_internal_error_is_in_status_and_event(monkeypatch: pytest.MonkeyPatch) -> None:
     decide = workload.decide
 
     def faulty(cr: Distribution, *more: Any) -> workload.Workload:
@@ -59,22 +61,22 @@ async def test_it_is_in_the_status_and_in_an_event(monkeypatch: pytest.MonkeyPat
     statuses: asyncio.Queue[Asked] = asyncio.Queue()
     noted: asyncio.Queue[Asked] = asyncio.Queue()
 
-    def listening(asked: Asked) -> web.Response:
-        if asked.path.endswith("/status"):
-            statuses.put_nowait(asked)
-        elif asked.path.endswith("/events"):
-            noted.put_nowait(asked)
-        return answer(asked)
+    def listening(request: Asked) -> web.Response:
+        if request.path.endswith("/status"):
+            statuses.put_nowait(request)
+        elif request.path.endswith("/events"):
+            noted.put_nowait(request)
+        return answer(request)
 
-    async with wire(listening) as made, asyncio.timeout(30), asyncio.TaskGroup() as group:
-        process = Process("kubefoundry-llamastack", chosen, made.client)
+    async with wire(listening) as client, asyncio.timeout(30), asyncio.TaskGroup() as group:
+        process = Process("kubefoundry-llamastack", chosen, client.client)
         Controller(process, Settings())
         group.create_task(process.run(stop, needs=LLSD.api_version))
 
         written: dict[str, Any] = {}
         while len(written) < 2:
-            asked = await statuses.get()
-            written[asked.body["metadata"]["name"]] = asked.body["status"]
+            request = await statuses.get()
+            written[request.body["metadata"]["name"]] = request.body["status"]
         event = await noted.get()
         while event.body["reason"] != "InternalError":
             event = await noted.get()

@@ -1,4 +1,4 @@
-"""Which pods count, and what is reported of one that does not start."""
+"""Tests which pods count, and the report of a pod that does not start."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ def state(**given: Any) -> Object:
     return {"initContainerStatuses": [{"name": INSTALL, "state": given}]}
 
 
-def test_the_newest_replica_set_by_revision() -> None:
+def test_newest_replica_set_has_highest_revision() -> None:
     sets = [
         owned(name, name, owner, annotations={pods.REVISION: revision})
         for name, owner, revision in (("a", "d", "9"), ("b", "d", "10"), ("c", "other", "11"))
     ]
 
-    found = pods.newest(sets, "d")
+    newest = pods.newest(sets, "d")
 
-    assert found is not None
-    assert found["metadata"]["name"] == "b"
+    assert newest is not None
+    assert newest["metadata"]["name"] == "b"
     assert pods.newest([], "d") is None
 
 
 @pytest.mark.parametrize("revision", ["²", "٣", "9" * 5000, "-1", " 2", "1_0", "x", ""])
-def test_a_revision_that_is_no_number_is_the_oldest(revision: str) -> None:
+def test_newest_replica_set_ignores_invalid_revision(revision: str) -> None:
     sets = [
         owned(name, name, "d", annotations={pods.REVISION: text})
         for name, text in (("a", "1"), ("b", revision))
     ]
 
-    found = pods.newest(sets, "d")
+    newest = pods.newest(sets, "d")
 
-    assert found is not None
-    assert found["metadata"]["name"] == "a"
+    assert newest is not None
+    assert newest["metadata"]["name"] == "a"
 
 
-def test_pods_on_their_way_out_do_not_count() -> None:
-    found = pods.live_pods(
+def test_live_pods_exclude_terminating_pods() -> None:
+    live = pods.live_pods(
         [
             pod("going", {}, deletionTimestamp="now"),
             pod("evicted", {"phase": "Failed"}),
@@ -65,7 +65,7 @@ def test_pods_on_their_way_out_do_not_count() -> None:
         {"metadata": {"uid": "set"}},
     )
 
-    assert [item["metadata"]["name"] for item in found] == ["there"]
+    assert [item["metadata"]["name"] for item in live] == ["there"]
 
 
 @pytest.mark.accept("FR-028")
@@ -85,7 +85,7 @@ def test_pods_on_their_way_out_do_not_count() -> None:
         ([{"phase": "Failed", "reason": "Evicted", "message": "disk"}], "Failed"),
     ],
 )
-def test_a_row_is_the_worst_of_its_pods(make: Make, states: list[Object], phase: str) -> None:
+def test_provider_row_is_worst_of_its_pods(make: Make, states: list[Object], phase: str) -> None:
     cr = make(externalProviders={"inference": [ECHO]})
 
     [row] = pods.rows(cr, [pod(str(index), item) for index, item in enumerate(states)])
@@ -94,7 +94,7 @@ def test_a_row_is_the_worst_of_its_pods(make: Make, states: list[Object], phase:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "words"),
+    ("status", "reason", "phrase"),
     [
         ({"phase": "Failed", "reason": "Evicted", "message": "no disk"}, "Evicted", "no disk"),
         (
@@ -152,16 +152,16 @@ def test_a_row_is_the_worst_of_its_pods(make: Make, states: list[Object], phase:
     ],
     ids=["evicted", "no node", "pull", "crash loop", "ended by itself", "memory"],
 )
-def test_a_problem_has_cause_and_resolution(make: Make, status: Object, reason: str, words: str) -> None:
+def test_pod_problem_has_cause_and_resolution(make: Make, status: Object, reason: str, phrase: str) -> None:
     item = pod("a", status)
     item["spec"] = {"containers": [{"name": "llama-stack", "image": "example.com/stack:1"}]}
 
-    found = pods.problem(make(), [item])
+    problem = pods.problem(make(), [item])
 
-    assert found is not None
-    assert found.reason == reason
-    assert words in found.message
-    assert "Resolution: " in found.message
+    assert problem is not None
+    assert problem.reason == reason
+    assert phrase in problem.message
+    assert "Resolution: " in problem.message
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_problem_has_cause_and_resolution(make: Make, status: Object, reason: 
         ("something else", "the cluster's administrator"),
     ],
 )
-def test_pods_that_cannot_be_made(text: str, remedy: str) -> None:
+def test_creation_refusal_has_cause_and_resolution(text: str, remedy: str) -> None:
     condition = {"type": "ReplicaFailure", "status": "True", "message": text}
 
     received = deployments.creation_refused({"status": {"conditions": [condition]}}, 0)
@@ -209,15 +209,15 @@ def test_pods_that_cannot_be_made(text: str, remedy: str) -> None:
         ("CreateContainerError", "something that nobody has seen", "what the message names"),
     ],
 )
-def test_a_container_that_cannot_be_made(make: Make, reason: str, text: str, remedy: str) -> None:
+def test_container_config_error_has_resolution(make: Make, reason: str, text: str, remedy: str) -> None:
     waiting = {"name": "llama-stack", "state": {"waiting": {"reason": reason, "message": text}}}
 
-    found = pods.problem(make(), [pod("a", {"containerStatuses": [waiting]})])
+    problem = pods.problem(make(), [pod("a", {"containerStatuses": [waiting]})])
 
-    assert found is not None
-    assert found.reason == "ContainerConfigInvalid"
-    assert text in found.message
-    assert remedy in found.message.partition("Resolution: ")[2]
+    assert problem is not None
+    assert problem.reason == "ContainerConfigInvalid"
+    assert text in problem.message
+    assert remedy in problem.message.partition("Resolution: ")[2]
 
 
 SECRET = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "acme", "key": "token"}}}
@@ -236,14 +236,14 @@ MOUNTED = {"volumes": [{"name": "keys", "secret": {"secretName": "acme"}}]}
     ],
     ids=["no secret", "a plain value", "a Secret's value", "a Secret's volume"],
 )
-def test_the_servers_own_words_may_repeat_a_secret(
+def test_server_output_is_hidden_when_it_may_have_secrets(
     make: Make, server: Object, shown: bool, reason: str
 ) -> None:
     ended = {"terminated": {"exitCode": 1, "reason": reason, "message": "key is s3cr3t"}}
 
-    found = pods.problem(
+    problem = pods.problem(
         make(**server), [pod("a", {"containerStatuses": [{"name": "llama-stack", "state": ended}]})]
     )
 
-    assert found is not None
-    assert ("s3cr3t" in found.message) is shown
+    assert problem is not None
+    assert ("s3cr3t" in problem.message) is shown

@@ -1,4 +1,4 @@
-"""Whether an apply would change something, and what a take-over makes of managed fields."""
+"""Tests whether an apply would change something, and the managed fields after a take-over."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ FIELDS: Object = {
 
 
 def live() -> Object:
-    """As the API server has it after an apply of WANTED."""
-    made = copy.deepcopy(WANTED)
-    made["metadata"]["managedFields"] = [
+    """Return the object as the API server has it after an apply of WANTED."""
+    live_object = copy.deepcopy(WANTED)
+    live_object["metadata"]["managedFields"] = [
         {"manager": MANAGER, "operation": "Apply", "fieldsV1": copy.deepcopy(FIELDS)}
     ]
-    made["spec"]["limits"]["cpu"] = "500m"
-    made["spec"]["ports"][0]["targetPort"] = 80
-    made["spec"]["peers"][0]["filled"] = "in"
-    made["spec"]["type"] = "Default"
-    del made["spec"]["empty"]
-    return made
+    live_object["spec"]["limits"]["cpu"] = "500m"
+    live_object["spec"]["ports"][0]["targetPort"] = 80
+    live_object["spec"]["peers"][0]["filled"] = "in"
+    live_object["spec"]["type"] = "Default"
+    del live_object["spec"]["empty"]
+    return live_object
 
 
 def fields(obj: Object) -> Object:
-    found: Object = obj["metadata"]["managedFields"][0]["fieldsV1"]
-    return found
+    fields_v1: Object = obj["metadata"]["managedFields"][0]["fieldsV1"]
+    return fields_v1
 
 
 def value(obj: Object) -> None:
@@ -71,25 +71,25 @@ def longer(obj: Object) -> None:
 
 
 class Counted(dict[str, Any]):
-    """Counts how often one of them is asked for a value."""
+    """Counts the reads of its values."""
 
-    asked = 0
+    reads = 0
 
     def get(self, key: str, default: Any = None) -> Any:
-        Counted.asked += 1
+        Counted.reads += 1
         return super().get(key, default)
 
 
-def test_many_items_are_each_looked_at_a_few_times() -> None:
-    """A CR with very many providers holds up no other."""
+def test_differs_takes_linear_time_with_many_items() -> None:
+    """A CR with very many providers must not delay another CR."""
     many = 300
     ports = [Counted(port=number, name=f"p-{number}") for number in range(many)]
     fields: Object = {f'k:{{"port":{number}}}': {"f:port": {}, "f:name": {}} for number in range(many)}
     entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {"f:ports": fields}}}
-    standing = {"metadata": {"managedFields": [entry]}, "spec": {"ports": ports}}
+    live_object = {"metadata": {"managedFields": [entry]}, "spec": {"ports": ports}}
 
-    assert not ownership.differs({"metadata": {}, "spec": {"ports": ports}}, standing)
-    assert Counted.asked <= 10 * many
+    assert not ownership.differs({"metadata": {}, "spec": {"ports": ports}}, live_object)
+    assert Counted.reads <= 10 * many
 
 
 def second_port(obj: Object) -> None:
@@ -111,14 +111,14 @@ def added(obj: Object) -> None:
 
 
 @pytest.mark.parametrize("change", [value, taken, leftover, longer, second_port, label, unknown])
-def test_a_difference_is_seen(change: Any) -> None:
+def test_differs_detects_each_difference(change: Any) -> None:
     obj = live()
     change(obj)
 
     assert ownership.differs(WANTED, obj)
 
 
-def test_what_the_api_server_fills_in_and_others_add_is_none() -> None:
+def test_differs_ignores_defaults_and_foreign_fields() -> None:
     obj = live()
     added(obj)
 
@@ -168,11 +168,11 @@ def test_what_the_api_server_fills_in_and_others_add_is_none() -> None:
     ],
     ids=["owner", "owner lost", "stranger", "earlier CR", "another's", "of another group", "being deleted"],
 )
-def test_whose_object_it_is(meta: Object, expected: str) -> None:
+def test_ownership_of_object(meta: Object, expected: str) -> None:
     assert ownership.ownership({"metadata": meta}, "u") == expected
 
 
-def test_a_take_over_moves_what_the_old_operator_owned_and_nothing_else() -> None:
+def test_take_over_moves_only_fields_of_old_operator() -> None:
     entries = [
         {"manager": OLD_MANAGER, "operation": "Update", "fieldsV1": {"f:spec": {"f:a": {}}}},
         {"manager": "chat", "operation": "Apply", "fieldsV1": {"f:spec": {"f:b": {"f:c": {}}}}},

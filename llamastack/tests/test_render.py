@@ -1,4 +1,4 @@
-"""What a pod template holds, field by field; whole children are compared with recorded ones elsewhere."""
+"""Tests single fields of a pod template. Whole children are compared with recorded ones elsewhere."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ECHO = {"providerId": "echo", "image": "example.com/echo:1"}
 
 
 @pytest.mark.accept("FR-012")
-def test_providers_stand_in_the_order_of_sections_and_lists(make: Make) -> None:
+def test_providers_follow_section_and_list_order(make: Make) -> None:
     ids = ("b", "a", "d", "c")
-    one, two, three, four = ({"providerId": item, "image": "i"} for item in ids)
-    cr = make(externalProviders={"postTraining": [four], "safety": [two, three], "inference": [one]})
+    first, second, third, fourth = ({"providerId": item, "image": "i"} for item in ids)
+    cr = make(externalProviders={"postTraining": [fourth], "safety": [second, third], "inference": [first]})
 
     assert [item.provider_id for _, item in cr.spec.providers()] == ["b", "a", "d", "c"]
     assert [section for section, _ in cr.spec.providers()] == [
@@ -34,7 +34,7 @@ def test_providers_stand_in_the_order_of_sections_and_lists(make: Make) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("server_spec", "expected"),
     [
         ({}, {"requests": {"cpu": "1", "memory": "1Gi"}}),
         (
@@ -52,28 +52,30 @@ def test_providers_stand_in_the_order_of_sections_and_lists(make: Make) -> None:
     ],
     ids=["nothing", "workers", "some", "limits below the defaults"],
 )
-def test_resources(make: Make, given: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert resources(make(**given)) == expected
+def test_resources_have_defaults_within_limits(
+    make: Make, server_spec: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    assert resources(make(**server_spec)) == expected
 
 
-def test_a_variable_of_the_user_s_replaces_the_operator_s(make: Make) -> None:
+def test_user_variable_replaces_operator_variable(make: Make) -> None:
     own = [{"name": "HF_HOME", "value": "/a"}, {"name": "X", "value": "1"}, {"name": "X", "value": "2"}]
 
-    found = environment(make(containerSpec={"env": own}), FOUND)
+    variables = environment(make(containerSpec={"env": own}), FOUND)
 
-    assert [item["name"] for item in found] == [
+    assert [item["name"] for item in variables] == [
         "HF_HOME",
         "LLS_WORKERS",
         "LLS_PORT",
         "LLAMA_STACK_CONFIG",
         "X",
     ]
-    assert (found[0]["value"], found[-1]["value"]) == ("/a", "2")
+    assert (variables[0]["value"], variables[-1]["value"]) == ("/a", "2")
 
 
 @pytest.mark.accept("FR-016")
 @pytest.mark.parametrize(("before", "after"), [(None, ""), ("", ""), ("/mine", ":/mine")])
-def test_python_path_keeps_what_is_there(before: str | None, after: str) -> None:
+def test_start_script_keeps_python_path(before: str | None, after: str) -> None:
     own = server.WITH_PROVIDERS.partition("shift\n")[2]
     script = own + 'printf %s "$PYTHONPATH"\n'
     variables = {"PATH": "/usr/bin:/bin", **({} if before is None else {"PYTHONPATH": before})}
@@ -84,7 +86,7 @@ def test_python_path_keeps_what_is_there(before: str | None, after: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "last"),
+    ("server_spec", "last"),
     [
         ({}, server.OWN_COMMAND),
         ({"workers": 1}, server.OWN_COMMAND),
@@ -94,8 +96,8 @@ def test_python_path_keeps_what_is_there(before: str | None, after: str) -> None
     ],
     ids=["default", "one worker", "two workers", "command", "arguments alone"],
 )
-def test_what_follows_preflight(make: Make, given: dict[str, Any], last: str) -> None:
-    cr = make(externalProviders={"inference": [ECHO]}, **given)
+def test_start_script_ends_with_command_of_cr(make: Make, server_spec: dict[str, Any], last: str) -> None:
+    cr = make(externalProviders={"inference": [ECHO]}, **server_spec)
 
     started = server.start(cr, "example.com/stack:1")
 
@@ -106,7 +108,7 @@ def test_what_follows_preflight(make: Make, given: dict[str, Any], last: str) ->
 
 
 @pytest.mark.parametrize("number", [1, 10])
-def test_the_probe_covers_preflight_and_five_minutes(make: Make, number: int) -> None:
+def test_startup_probe_covers_preflight_and_five_minutes(make: Make, number: int) -> None:
     providers = [{"providerId": f"p{index}", "image": "i"} for index in range(number)]
 
     probe = server.probes(make(externalProviders={"inference": providers}))["startupProbe"]
@@ -114,7 +116,7 @@ def test_the_probe_covers_preflight_and_five_minutes(make: Make, number: int) ->
     assert probe["failureThreshold"] * probe["periodSeconds"] >= 300 + server.PREFLIGHT_SECONDS
 
 
-def test_no_word_of_a_user_stands_in_a_script_or_a_value(make: Make) -> None:
+def test_user_text_is_never_in_script_or_value(make: Make) -> None:
     hard = "'; $(HOME) $$ ${env.X}\n\""
     config = {"inference": [{**ECHO, "config": {"key": hard}}]}
     cr = make(externalProviders=config, modelDeployments=[{"name": "md", "config": {"key": hard}}])
@@ -125,7 +127,7 @@ def test_no_word_of_a_user_stands_in_a_script_or_a_value(make: Make) -> None:
     assert "${env.X}" not in str(template)
 
 
-def test_settings_of_the_operator_reach_volume_and_containers(make: Make) -> None:
+def test_operator_settings_reach_volume_and_containers(make: Make) -> None:
     settings = Settings("5Gi", {"limits": {"memory": "1Gi"}})
     cr = make(externalProviders={"inference": [ECHO]})
 
@@ -136,7 +138,7 @@ def test_settings_of_the_operator_reach_volume_and_containers(make: Make) -> Non
     assert volume["emptyDir"]["sizeLimit"] == "5Gi"
 
 
-def test_an_ingress_leads_to_a_service_that_is_there(make: Make) -> None:
+def test_ingress_is_rendered_only_with_service(make: Make) -> None:
     exposed = {"network": {"exposeRoute": True}}
 
     assert children.service(make(exposed)) is None

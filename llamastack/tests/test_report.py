@@ -1,4 +1,4 @@
-"""The status, from values: phases, rows and their times."""
+"""Tests the status as a function of values: phases, rows and their times."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def live(desired: int, available: int, *, minimum: bool) -> Object:
     ],
     ids=["the same", "another message", "another phase", "failed"],
 )
-def test_the_time_of_a_row_moves_with_its_phase_alone(make: Make, state: Object, time: str) -> None:
+def test_provider_row_time_changes_only_with_phase(make: Make, state: Object, time: str) -> None:
     cr = make(externalProviders=PROVIDERS)
     first = report.status(Snapshot(cr, pods=[pod(waiting={"reason": "PodInitializing"})]), {}, BEFORE)
 
@@ -56,7 +56,7 @@ def test_the_time_of_a_row_moves_with_its_phase_alone(make: Make, state: Object,
     assert second["externalProviderStatus"][0]["lastTransitionTime"] == time
 
 
-def test_the_time_of_a_model_moves_with_its_readiness_alone(make: Make) -> None:
+def test_model_row_time_changes_only_with_readiness(make: Make) -> None:
     cr = make(modelDeployments=[{"name": "llama"}])
     rows = [Resolved("llama", "llama", "http://a", True, "Resolved", "")]
     rows.append(Resolved("llama", "llama", "http://b", True, "Resolved", ""))
@@ -95,7 +95,7 @@ STORAGE = Obstacle(reasons.STORAGE_READY, "StorageFailed", "no")
         *("new pods fail", "refused while it serves", "scaled to 0"),
     ],
 )
-def test_phase(
+def test_phase_follows_counts_and_failures(
     make: Make, deployment: Object | None, obstacles: tuple[Obstacle, ...], failed_pod: bool, phase: str
 ) -> None:
     cr = make(externalProviders=PROVIDERS)
@@ -107,7 +107,7 @@ def test_phase(
 
 
 @pytest.mark.accept("FR-028")
-def test_a_provider_that_is_no_longer_requested_has_no_row(make: Make) -> None:
+def test_removed_provider_has_no_row(make: Make) -> None:
     before = report.status(Snapshot(make(externalProviders=PROVIDERS)), {}, BEFORE)
 
     after = report.status(Snapshot(make()), before, NOW)
@@ -117,7 +117,7 @@ def test_a_provider_that_is_no_longer_requested_has_no_row(make: Make) -> None:
     assert reasons.PROVIDERS_READY not in {item["type"] for item in after["conditions"]}
 
 
-def test_a_refused_spec_has_no_rows(make: Make) -> None:
+def test_refused_spec_has_no_rows(make: Make) -> None:
     """It may name thousands of providers, and none of them is installed."""
     refused = Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", "too many")
 
@@ -140,10 +140,10 @@ RESTARTING: list[dict[str, Any]] = [
     ("kind", "name"),
     [("containerStatuses", "llama-stack"), ("initContainerStatuses", "external-provider-echo")],
 )
-def test_a_failure_stands_until_the_container_has_outlived_it(make: Make, kind: str, name: str) -> None:
+def test_failure_is_reported_until_container_recovers(make: Make, kind: str, name: str) -> None:
     cr = make(externalProviders=PROVIDERS)
     status: dict[str, Any] = {}
-    seen: list[tuple[Any, ...]] = []
+    problems: list[tuple[Any, ...]] = []
 
     for cycle in range(5):
         for state in RESTARTING:
@@ -151,13 +151,13 @@ def test_a_failure_stands_until_the_container_has_outlived_it(make: Make, kind: 
             pods = [{"metadata": {"name": "a"}, "status": reported}]
             status = report.status(Snapshot(cr, live(1, 0, minimum=False), pods=pods), status, NOW)
             conditions = {item["type"]: (item["reason"], item["message"]) for item in status["conditions"]}
-            seen.append((status["phase"], conditions, status["externalProviderStatus"]))
+            problems.append((status["phase"], conditions, status["externalProviderStatus"]))
 
-    assert all(one == seen[0] for one in seen)
-    assert seen[0][0] == "Failed"
+    assert all(problem == problems[0] for problem in problems)
+    assert problems[0][0] == "Failed"
 
 
-def test_a_failure_that_was_outlived_is_no_longer_reported(make: Make) -> None:
+def test_failure_is_dropped_when_container_recovered(make: Make) -> None:
     serves = {"name": "llama-stack", "state": {"running": {}}, "lastState": LAST, "ready": True}
     pods = [{"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}]
 
@@ -167,7 +167,7 @@ def test_a_failure_that_was_outlived_is_no_longer_reported(make: Make) -> None:
     assert {item["reason"] for item in status["conditions"]} & {"DeploymentReady"}
 
 
-def test_what_overrides_the_distribution_s_own_is_reported(make: Make) -> None:
+def test_override_of_base_provider_is_reported(make: Make) -> None:
     warning = "External provider 'echo' overrides base provider in API 'inference'"
     merged = {
         "name": "merge-config",
@@ -175,13 +175,13 @@ def test_what_overrides_the_distribution_s_own_is_reported(make: Make) -> None:
     }
     installed = {"name": "external-provider-echo", "state": {"terminated": {"exitCode": 0}}}
     serves = {"name": "llama-stack", "state": {"running": {}}, "ready": True}
-    one = {
+    merge_pod = {
         "metadata": {"name": "a"},
         "status": {"initContainerStatuses": [installed, merged], "containerStatuses": [serves]},
     }
 
     status = report.status(
-        Snapshot(make(externalProviders=PROVIDERS), live(1, 1, minimum=True), pods=[one]), {}, NOW
+        Snapshot(make(externalProviders=PROVIDERS), live(1, 1, minimum=True), pods=[merge_pod]), {}, NOW
     )
 
     [reported] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
@@ -200,22 +200,24 @@ def test_what_overrides_the_distribution_s_own_is_reported(make: Make) -> None:
     ],
     ids=["another type", "the same", "another API"],
 )
-def test_a_type_that_differs_at_run_time_is_reported(
-    make: Make, api: str, running: str, warned: bool
-) -> None:
+def test_runtime_type_mismatch_is_reported(make: Make, api: str, running: str, warned: bool) -> None:
     facts = {"package": "acme-echo", "version": "1.0.0", "providerType": "remote::echo", "warnings": []}
-    one = pod(terminated={"exitCode": 0, "message": json.dumps(facts)})
-    one["status"]["containerStatuses"] = [{"name": "llama-stack", "state": {"running": {}}, "ready": True}]
+    installed_pod = pod(terminated={"exitCode": 0, "message": json.dumps(facts)})
+    installed_pod["status"]["containerStatuses"] = [
+        {"name": "llama-stack", "state": {"running": {}}, "ready": True}
+    ]
     listed = {"api": api, "provider_id": "echo", "provider_type": running, "config": {}}
     cr = make(externalProviders=PROVIDERS)
 
     status = report.status(
-        Snapshot(cr, live(1, 1, minimum=True), pods=[one], answer=Answer([listed])), {}, NOW
+        Snapshot(cr, live(1, 1, minimum=True), pods=[installed_pod], answer=Answer([listed])), {}, NOW
     )
 
-    [found] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
-    assert found["status"] == "True"
-    assert ("WARNING: provider 'echo' has the type remote::later at run time" in found["message"]) is warned
+    [ready_condition] = [item for item in status["conditions"] if item["type"] == reasons.PROVIDERS_READY]
+    assert ready_condition["status"] == "True"
+    assert (
+        "WARNING: provider 'echo' has the type remote::later at run time" in ready_condition["message"]
+    ) is warned
 
 
 def refused_set(replicas: int = 1) -> Object:
@@ -233,9 +235,7 @@ def refused_set(replicas: int = 1) -> Object:
     ],
     ids=["none made", "made since", "made since, and failed"],
 )
-def test_a_refusal_goes_with_its_cause_and_hides_nothing_newer(
-    make: Make, pods: list[Object], reason: str
-) -> None:
+def test_creation_refusal_hides_no_newer_problem(make: Make, pods: list[Object], reason: str) -> None:
     cr = make(externalProviders=PROVIDERS)
 
     status = report.status(Snapshot(cr, live(1, 0, minimum=False), refused_set(), pods), {}, NOW)
@@ -243,7 +243,7 @@ def test_a_refusal_goes_with_its_cause_and_hides_nothing_newer(
     assert status["conditions"][0]["reason"] == reason
 
 
-def test_of_several_pods_some_may_be_refused(make: Make) -> None:
+def test_creation_refusal_is_reported_when_some_pods_exist(make: Make) -> None:
     pods = [pod(waiting={"reason": "PodInitializing"})]
 
     status = report.status(

@@ -1,4 +1,4 @@
-"""Asking a server what it runs: answers, silence, and asking again; a real HTTP server on loopback."""
+"""Tests the poll of servers: answers, silence, and repeated requests to a real HTTP server on loopback."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROVIDER = {"api": "inference", "provider_id": "echo", "provider_type": "remote:
 
 @pytest.fixture
 def listed() -> list[dict[str, Any]]:
-    """What the server lists."""
+    """Return the server's list of providers."""
     return [PROVIDER]
 
 
@@ -51,18 +51,18 @@ async def url(listed: list[dict[str, Any]]) -> AsyncIterator[str]:
     await runner.cleanup()
 
 
-async def first_answer(asked: str) -> ServerPoll:
+async def first_answer(url: str) -> ServerPoll:
     reported: asyncio.Queue[Key] = asyncio.Queue()
     poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
-    poll.follow(KEY, asked, pods="1 of 1")
+    poll.follow(KEY, url, pods="1 of 1")
     async with asyncio.timeout(10):
         assert await reported.get() == KEY
     work.cancel()
     return poll
 
 
-async def test_what_a_server_lists_is_reported_once(url: str) -> None:
+async def test_server_poll_reports_each_answer_once(url: str) -> None:
     answer = (await first_answer(url)).answer(KEY)
 
     assert answer is not None
@@ -70,7 +70,7 @@ async def test_what_a_server_lists_is_reported_once(url: str) -> None:
     assert [item["provider_id"] for item in answer.providers or ()] == ["echo"]
 
 
-async def test_a_silent_server_is_a_problem_with_its_address() -> None:
+async def test_server_poll_names_address_of_silent_server() -> None:
     answer = (await first_answer("http://127.0.0.1:9")).answer(KEY)
 
     assert answer is not None
@@ -78,7 +78,7 @@ async def test_a_silent_server_is_a_problem_with_its_address() -> None:
     assert "http://127.0.0.1:9" in answer.problem
 
 
-async def test_a_server_that_is_gone_is_forgotten(url: str) -> None:
+async def test_server_poll_forgets_removed_server(url: str) -> None:
     poll = await first_answer(url)
 
     poll.follow(KEY, None, pods="")
@@ -86,9 +86,7 @@ async def test_a_server_that_is_gone_is_forgotten(url: str) -> None:
     assert poll.answer(KEY) is None
 
 
-async def test_other_pods_behind_the_address_are_asked_at_once(
-    url: str, listed: list[dict[str, Any]]
-) -> None:
+async def test_server_poll_polls_new_pods_at_once(url: str, listed: list[dict[str, Any]]) -> None:
     reported: asyncio.Queue[Key] = asyncio.Queue()
     poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
@@ -108,8 +106,8 @@ async def test_other_pods_behind_the_address_are_asked_at_once(
     assert after.providers == []
 
 
-async def test_a_server_does_not_lead_the_operator_elsewhere(url: str) -> None:
-    """Its image is the user's, the operator's network is not."""
+async def test_server_poll_follows_no_redirect(url: str) -> None:
+    """The image is the user's, but the operator's network is not."""
     poll = await first_answer(f"{url}/led")
 
     answer = poll.answer(KEY)
@@ -134,15 +132,15 @@ ROW = st.fixed_dictionaries(
 
 
 @given(ROW | ANYTHING)
-def test_a_row_of_anything_is_a_provider_that_a_status_can_hold_or_none(row: Any) -> None:
-    found = provider(row)
+def test_server_poll_row_fits_status_or_is_dropped(row: Any) -> None:
+    reported = provider(row)
 
-    assert found is None or (
-        isinstance(found["config"], dict)
-        and all(isinstance(found[key], str) for key in ("api", "provider_id", "provider_type"))
-        and all(isinstance(text, str) for text in found["health"].values())
+    assert reported is None or (
+        isinstance(reported["config"], dict)
+        and all(isinstance(reported[key], str) for key in ("api", "provider_id", "provider_type"))
+        and all(isinstance(text, str) for text in reported["health"].values())
     )
-    encode(found)
+    encode(reported)
 
 
 def row(**more: Any) -> bytes:
@@ -186,7 +184,7 @@ async def saying(body: bytes, **headers: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
-async def test_whatever_a_server_says_is_an_answer_that_a_status_can_hold(body: bytes) -> None:
+async def test_server_poll_answer_fits_status_for_any_reply(body: bytes) -> None:
     async with saying(body) as url:
         answer = await poll(url)
 
@@ -195,8 +193,8 @@ async def test_whatever_a_server_says_is_an_answer_that_a_status_can_hold(body: 
     assert len(encode([answer.problem, answer.version, answer.providers])) < 2**20
 
 
-async def test_an_answer_that_is_compressed_is_refused() -> None:
-    """A megabyte of zeros is a kilobyte then, and what is counted is what came."""
+async def test_server_poll_refuses_compressed_answer() -> None:
+    """A megabyte of zeros is a kilobyte when compressed, and the limit counts received bytes."""
     async with saying(b"\x1f\x8b" + b"\0" * 100, **{"Content-Encoding": "gzip"}) as url:
         answer = (await first_answer(url)).answer(KEY)
 
@@ -204,7 +202,7 @@ async def test_an_answer_that_is_compressed_is_refused() -> None:
     assert "compressed" in answer.problem
 
 
-async def test_an_internal_error_with_one_answer_keeps_nobody_else_from_being_asked(
+async def test_server_poll_continues_after_internal_error(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(item: Any) -> Any:

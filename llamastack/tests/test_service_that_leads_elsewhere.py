@@ -1,4 +1,4 @@
-"""A server is asked only through a Service that leads to pods."""
+"""Tests that a server is polled only through a Service that leads to pods."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ from kubefoundry_llamastack.controller import leads_to_pods
         ({}, False),
     ],
 )
-def test_whether_it_does(spec: dict[str, Any], leads: bool) -> None:
+def test_service_leads_to_pods_only_with_selector(spec: dict[str, Any], leads: bool) -> None:
     assert leads_to_pods({"spec": spec}) is leads

@@ -1,4 +1,4 @@
-"""How the server's container starts, with programs that only write down how they were called."""
+"""Tests the start of the server's container, with programs that only record their arguments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HARD = "$(HOME) `id` ' \" $$ \\ *"
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder with python3, llama and run."""
+    """Return a folder with python3, llama and run."""
     return written(tmp_path, "python3", "llama", "run")
 
 
@@ -37,7 +37,7 @@ def written(tmp_path: Path, *names: str) -> Path:
 
 
 def started(programs: Path, cr: Distribution, code: int) -> tuple[int, list[str]]:
-    """The exit code, and each program as it was called."""
+    """Return the exit code, and each program with its arguments."""
     how = server.start(cr, "example.com/stack:1")
     variables = {"PATH": f"{programs}:/usr/bin:/bin", "NOTES": str(programs / "notes"), "CODE": str(code)}
     variables |= {"LLS_PORT": "8321", "LLS_WORKERS": "2"}
@@ -47,7 +47,7 @@ def started(programs: Path, cr: Distribution, code: int) -> tuple[int, list[str]
 
 @pytest.mark.accept("FR-027")
 @pytest.mark.parametrize("code", [1, 2])
-def test_without_preflight_there_is_no_server(make: Make, programs: Path, code: int) -> None:
+def test_server_does_not_start_when_preflight_fails(make: Make, programs: Path, code: int) -> None:
     ended, calls = started(programs, make(externalProviders={"inference": [ECHO]}), code)
 
     assert ended == code
@@ -57,7 +57,7 @@ def test_without_preflight_there_is_no_server(make: Make, programs: Path, code: 
 
 @pytest.mark.accept("FR-026", "FR-027")
 @pytest.mark.parametrize(
-    ("given", "call"),
+    ("server_spec", "call"),
     [
         ({}, f"llama <stack> <run> <{tool.EFFECTIVE}> <--port> <8321>"),
         (
@@ -73,20 +73,20 @@ def test_without_preflight_there_is_no_server(make: Make, programs: Path, code: 
     ],
     ids=["one worker", "arguments", "two workers", "a command"],
 )
-def test_then_the_server_starts_from_the_effective_configuration(
-    make: Make, programs: Path, given: dict[str, Any], call: str
+def test_server_starts_from_effective_config(
+    make: Make, programs: Path, server_spec: dict[str, Any], call: str
 ) -> None:
-    ended, [_, second] = started(programs, make(externalProviders={"inference": [ECHO]}, **given), 0)
+    ended, [_, second] = started(programs, make(externalProviders={"inference": [ECHO]}, **server_spec), 0)
 
     assert (ended, second) == (0, f"{call} {tool.EFFECTIVE}")
 
 
-@pytest.mark.parametrize("given", [{}, {"workers": 2}], ids=["one worker", "two workers"])
-def test_ogx_starts_without_its_own_command(make: Make, tmp_path: Path, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("server_spec", [{}, {"workers": 2}], ids=["one worker", "two workers"])
+def test_ogx_starts_without_its_own_command(make: Make, tmp_path: Path, server_spec: dict[str, Any]) -> None:
     """It refuses to serve without TLS."""
     programs = written(tmp_path, "python3", "ogx")
 
-    ended, [_, second] = started(programs, make(externalProviders={"inference": [ECHO]}, **given), 0)
+    ended, [_, second] = started(programs, make(externalProviders={"inference": [ECHO]}, **server_spec), 0)
 
     assert ended == 0
     assert second.startswith("python3 <-m> <uvicorn> <ogx.core.server.server:create_app> <--factory> ")

@@ -1,4 +1,4 @@
-"""What a container leaves when it ends is the container's: any text must do."""
+"""Tests that any text in a termination message is accepted, because the container writes it."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ from kubefoundry_llamastack.observe.containers import _facts
         ('{"warnings": "w"}', {}),
     ],
 )
-def test_only_texts_are_reported(text: str, expected: dict[str, str]) -> None:
+def test_termination_message_reports_only_texts(text: str, expected: dict[str, str]) -> None:
     assert _facts(text) == expected

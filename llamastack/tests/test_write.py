@@ -1,4 +1,4 @@
-"""What is written to children, against a server in the API server's place."""
+"""Tests writes of children, against a server instead of the API server."""
 
 from __future__ import annotations
 
@@ -26,41 +26,41 @@ WANTED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("labels", [{}, {names.MANAGED_BY_LABEL: "somebody"}])
-async def test_object_that_lost_its_label_is_refused_once(
+async def test_put_refuses_object_once_when_label_is_dropped(
     make: Callable[..., Distribution], labels: dict[str, str]
 ) -> None:
-    def answer(asked: Asked) -> web.Response:
-        return ok({**asked.body, "metadata": {**asked.body["metadata"], "uid": "u", "labels": labels}})
+    def answer(request: Asked) -> web.Response:
+        return ok({**request.body, "metadata": {**request.body["metadata"], "uid": "u", "labels": labels}})
 
     memory: defaultdict[tuple[str, str], Memory] = defaultdict(Memory)
     store = Store()
-    said = []
-    async with wire(answer) as made:
-        writer = Writer(made.client, memory.__getitem__)
+    messages = []
+    async with wire(answer) as client:
+        writer = Writer(client.client, memory.__getitem__)
         for now in (0.0, 10.0, 200.0):
             with pytest.raises(Refused) as refused:
                 await writer.apply(CONFIG_MAPS, store, WANTED, make(), now)
-            said.append(str(refused.value))
+            messages.append(str(refused.value))
 
-    assert len(made.asked) == 1
-    assert set(said) == {
+    assert len(client.asked) == 1
+    assert set(messages) == {
         "ConfigMap 'chat-config' was accepted, but label app.kubernetes.io/managed-by was not stored as sent: an "
         "admission webhook or policy changes it; exempt objects with the label llamastack.io/watch from that"
     }
     assert store.get(("team", "chat-config")) is None
 
 
-async def test_object_with_its_label_is_stored(make: Callable[..., Distribution]) -> None:
-    def answer(asked: Asked) -> web.Response:
+async def test_put_stores_object_with_label(make: Callable[..., Distribution]) -> None:
+    def answer(request: Asked) -> web.Response:
         stored: Object = {
-            **asked.body,
-            "metadata": {**asked.body["metadata"], "uid": "u", "resourceVersion": "7"},
+            **request.body,
+            "metadata": {**request.body["metadata"], "uid": "u", "resourceVersion": "7"},
         }
         return ok(stored)
 
     memory: defaultdict[tuple[str, str], Memory] = defaultdict(Memory)
     store = Store()
-    async with wire(answer) as made:
-        assert await Writer(made.client, memory.__getitem__).apply(CONFIG_MAPS, store, WANTED, make(), 0.0)
+    async with wire(answer) as client:
+        assert await Writer(client.client, memory.__getitem__).apply(CONFIG_MAPS, store, WANTED, make(), 0.0)
 
     assert store.get(("team", "chat-config")) is not None

@@ -1,4 +1,4 @@
-"""A control plane with all controllers, the CRDs, and the operator as its manifest states it."""
+"""Starts a control plane with all controllers, the CRDs, and the operator as its manifest has it."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from support.namespaces import new_namespace
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
-    """The operator at work, for tests that leave it as it was."""
-    with plane_with_crds(tmp_path_factory.mktemp("llamastack")) as made:
-        made.start("llamastack")
-        yield made
+    """Run the operator, for tests that leave it unchanged."""
+    with plane_with_crds(tmp_path_factory.mktemp("llamastack")) as suite:
+        suite.start("llamastack")
+        yield suite
 
 
 @pytest.fixture
 def idle(tmp_path: Path) -> Iterator[Suite]:
-    """A control plane of one's own, the operator not started."""
-    with plane_with_crds(tmp_path) as made:
-        yield made
+    """Start a control plane of the test's own, without the operator."""
+    with plane_with_crds(tmp_path) as suite:
+        yield suite
 
 
 @pytest.fixture
 async def api(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    """An administrator's client to the control plane of the test."""
-    made = request.getfixturevalue("idle" if "idle" in request.fixturenames else "stack")
-    async with Client(credentials.from_kubeconfig(str(made.plane.kubeconfig)), user_agent="test") as client:
+    """Return an administrator's client to the control plane of the test."""
+    suite = request.getfixturevalue("idle" if "idle" in request.fixturenames else "stack")
+    async with Client(credentials.from_kubeconfig(str(suite.plane.kubeconfig)), user_agent="test") as client:
         yield client
 
 
 @pytest.fixture
 async def namespace(api: Client) -> str:
-    """A namespace of the test's own."""
+    """Create a namespace of the test's own."""
     return await new_namespace(api)

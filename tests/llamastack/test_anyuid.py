@@ -1,4 +1,4 @@
-"""OpenShift's role that lets pods run as any user is given to nobody unless an administrator asks for it."""
+"""Tests that OpenShift's role for any user id is bound only if an administrator asks for it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from support.llamastack import deployment, llsd
 pytestmark = pytest.mark.integration
 
 
-async def test_no_account_is_given_it_where_the_role_exists(
-    stack: Suite, api: Client, namespace: str
-) -> None:
+async def test_anyuid_is_not_bound_when_only_role_exists(stack: Suite, api: Client, namespace: str) -> None:
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
@@ -34,7 +32,7 @@ async def test_no_account_is_given_it_where_the_role_exists(
         stack.plane.kubectl("delete", "clusterrole", ANYUID_ROLE)
 
 
-def test_the_operator_may_not_give_it(stack: Suite, namespace: str) -> None:
+def test_anyuid_binding_is_forbidden_without_permission(stack: Suite, namespace: str) -> None:
     account = "--as=system:serviceaccount:kubefoundry-system:kubefoundry-llamastack"
     done = stack.plane.kubectl(
         "auth", "can-i", "bind", f"clusterroles/{ANYUID_ROLE}", account, "-n", namespace, check=False

@@ -1,4 +1,4 @@
-"""Children that somebody deletes or changes by hand come back as they were."""
+"""Tests that deleted or changed children are restored."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def image(live: Object) -> str:
     return str(live["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
-async def test_what_is_deleted_or_changed_by_hand_comes_back(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_drift_of_child_is_corrected(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("drift", namespace), manager="user")
     first = await until_object(api, SERVICES, "drift-service", namespace)
     await deployment(api, "drift", namespace)
@@ -52,10 +50,10 @@ async def test_what_is_deleted_or_changed_by_hand_comes_back(
     assert live["metadata"]["generation"] == 3
 
 
-async def test_a_config_map_comes_back_whatever_its_cr_is_called(
+async def test_drift_of_config_map_is_corrected_for_any_cr_name(
     api: Client, stack: Suite, namespace: str
 ) -> None:
-    """The name of this CR ends as those of records do."""
+    """The name of this CR ends like the names of records."""
     meta = {"name": "cas", "namespace": namespace}
     pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca-bundle.crt": pem}}
@@ -75,9 +73,7 @@ async def test_a_config_map_comes_back_whatever_its_cr_is_called(
     )
 
 
-async def test_a_record_that_somebody_changes_says_not_what_pods_run(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_forged_record_does_not_change_pods(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("forged", namespace), manager="user")
     before = await deployment(api, "forged", namespace)
     record = await until_object(api, CONFIG_MAPS, "forged-applied", namespace)
@@ -106,9 +102,7 @@ async def test_a_record_that_somebody_changes_says_not_what_pods_run(
     assert image(live) == "example.com/stack:1"
 
 
-async def test_a_child_that_has_lost_its_labels_is_known_again(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_child_without_labels_is_recognized(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("bare", namespace), manager="user")
     await until_object(api, SERVICES, "bare-service", namespace)
     await deployment(api, "bare", namespace)
@@ -121,9 +115,7 @@ async def test_a_child_that_has_lost_its_labels_is_known_again(
     assert live["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "llama-stack-operator"
 
 
-async def test_somebody_who_keeps_writing_is_not_fought_forever(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_drift_correction_backs_off(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("fight", namespace), manager="user")
     await deployment(api, "fight", namespace)
     log = AuditLog(stack)
@@ -146,7 +138,7 @@ async def test_somebody_who_keeps_writing_is_not_fought_forever(
 
 
 def applied(log: AuditLog, namespace: str) -> list[dict[str, Any]]:
-    """An apply to a version that is old already (the controllers write, too) is refused and decided again."""
+    """Apply again after a conflict, because the controllers write, too."""
     return [
         entry
         for entry in log.requests("llamastack", namespace, "deployments")

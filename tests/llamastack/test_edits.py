@@ -1,4 +1,4 @@
-"""Edits that the existing operator got wrong, and switching things off again."""
+"""Tests edits that the existing operator got wrong, and removed fields."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 
 def container(live: Object) -> Object:
-    [found] = live["spec"]["template"]["spec"]["containers"]
-    return dict(found)
+    [server] = live["spec"]["template"]["spec"]["containers"]
+    return dict(server)
 
 
 def variables(live: Object) -> dict[str, str]:
@@ -39,7 +39,7 @@ def variables(live: Object) -> dict[str, str]:
 
 
 async def after(api: Client, name: str, namespace: str, change: Callable[[Server], None]) -> Object:
-    """The Deployment once it is of the edited CR."""
+    """Return the Deployment once it is of the edited CR."""
     before = await deployment(api, name, namespace)
     await edit(api, name, namespace, lambda cr: change(cr["spec"]["server"]))
     return await until_object(
@@ -51,8 +51,8 @@ async def after(api: Client, name: str, namespace: str, change: Callable[[Server
     )
 
 
-async def test_what_a_cr_asks_for_no_longer_goes(api: Client, stack: Suite, namespace: str) -> None:
-    given = {
+async def test_removed_fields_are_pruned(api: Client, stack: Suite, namespace: str) -> None:
+    fields = {
         "containerSpec": {
             "name": "one",
             "port": 8321,
@@ -67,7 +67,7 @@ async def test_what_a_cr_asks_for_no_longer_goes(api: Client, stack: Suite, name
             "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
         },
     }
-    await make(api, llsd("less", namespace, **given))
+    await make(api, llsd("less", namespace, **fields))
     await deployment(api, "less", namespace)
 
     def less(server: Server) -> None:
@@ -79,19 +79,19 @@ async def test_what_a_cr_asks_for_no_longer_goes(api: Client, stack: Suite, name
         api, SERVICES, "less-service", namespace, lambda obj: obj["spec"]["ports"][0]["port"] == 9000
     )
 
-    made = container(live)
-    assert made["name"] == "two"
-    assert not {"command", "args"} & made.keys()
-    assert "limits" not in made["resources"]
+    server_container = container(live)
+    assert server_container["name"] == "two"
+    assert not {"command", "args"} & server_container.keys()
+    assert "limits" not in server_container["resources"]
     assert "A" not in variables(live)
-    assert [item["mountPath"] for item in made["volumeMounts"]] == ["/.llama"]
+    assert [item["mountPath"] for item in server_container["volumeMounts"]] == ["/.llama"]
     assert [item["name"] for item in live["spec"]["template"]["spec"]["volumes"]] == ["lls-storage"]
     assert live["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] == 30
     assert len(service["spec"]["ports"]) == 1
     assert [item["controller"] for item in live["metadata"]["ownerReferences"]] == [True]
 
 
-async def test_storage_comes_and_goes_and_the_claim_stays(api: Client, stack: Suite, namespace: str) -> None:
+async def test_claim_stays_when_storage_is_removed(api: Client, stack: Suite, namespace: str) -> None:
     await make(api, llsd("stored", namespace))
     await deployment(api, "stored", namespace)
 
@@ -110,9 +110,7 @@ async def test_storage_comes_and_goes_and_the_claim_stays(api: Client, stack: Su
     }
 
 
-async def test_a_claim_that_cannot_grow_is_reported_and_stops_nothing_else(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_claim_failure_stops_no_other_child(api: Client, stack: Suite, namespace: str) -> None:
     await make(api, llsd("grow", namespace, storage={"size": "1Gi"}))
     await deployment(api, "grow", namespace)
 
@@ -124,7 +122,7 @@ async def test_a_claim_that_cannot_grow_is_reported_and_stops_nothing_else(
     assert reason(status, "DeploymentReady") == "DeploymentPending"
 
 
-async def test_a_budget_changes_its_kind_and_goes(api: Client, stack: Suite, namespace: str) -> None:
+async def test_disruption_budget_changes_and_is_deleted(api: Client, stack: Suite, namespace: str) -> None:
     await make(api, llsd("budget", namespace, podDisruptionBudget={"minAvailable": 1}))
     await until_object(api, DISRUPTION_BUDGETS, "budget-pdb", namespace)
 
@@ -143,26 +141,26 @@ async def test_a_budget_changes_its_kind_and_goes(api: Client, stack: Suite, nam
     assert "minAvailable" not in changed["spec"]
 
 
-async def test_the_autoscaler_s_number_is_left_alone(api: Client, stack: Suite, namespace: str) -> None:
+async def test_autoscaled_replicas_are_kept(api: Client, stack: Suite, namespace: str) -> None:
     await make(api, llsd("scaled", namespace, {"replicas": 2}))
     await deployment(api, "scaled", namespace)
     scaling = {"minReplicas": 2, "maxReplicas": 5, "targetCPUUtilizationPercentage": 70}
 
     await edit(api, "scaled", namespace, lambda cr: cr["spec"]["server"].update(autoscaling=scaling))
     await until_object(api, AUTOSCALERS, "scaled-hpa", namespace)
-    kept = await deployment(api, "scaled", namespace)
+    live = await deployment(api, "scaled", namespace)
     stack.plane.kubectl("scale", "deployment/scaled", "-n", namespace, "--replicas=4")
     changed = await after(api, "scaled", namespace, lambda server: server.update(workers=2))
     await edit(api, "scaled", namespace, lambda cr: cr["spec"]["server"].pop("autoscaling"))
     await until_gone(api, AUTOSCALERS, "scaled-hpa", namespace)
     back = await until_object(api, DEPLOYMENTS, "scaled", namespace, lambda obj: obj["spec"]["replicas"] == 2)
 
-    assert kept["spec"]["replicas"] == 2
+    assert live["spec"]["replicas"] == 2
     assert changed["spec"]["replicas"] == 4
     assert back["spec"]["replicas"] == 2
 
 
-async def test_the_route_goes_when_it_is_switched_off(api: Client, stack: Suite, namespace: str) -> None:
+async def test_ingress_is_deleted_when_route_is_disabled(api: Client, stack: Suite, namespace: str) -> None:
     await make(api, llsd("routed", namespace, {"network": {"exposeRoute": True}}))
     await until_object(api, INGRESSES, "routed-ingress", namespace)
 
@@ -171,7 +169,7 @@ async def test_the_route_goes_when_it_is_switched_off(api: Client, stack: Suite,
     await until_gone(api, INGRESSES, "routed-ingress", namespace)
 
 
-async def test_external_providers_leave_nothing_behind(api: Client, stack: Suite, namespace: str) -> None:
+async def test_removed_providers_leave_nothing(api: Client, stack: Suite, namespace: str) -> None:
     await make(api, llsd("extended", namespace, externalProviders={"inference": [ECHO]}))
     with_them = await deployment(api, "extended", namespace)
 
@@ -188,9 +186,7 @@ async def test_external_providers_leave_nothing_behind(api: Client, stack: Suite
     assert reason(status, "ExternalProvidersReady") == ""
 
 
-async def test_a_variable_of_the_operator_s_may_be_replaced(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_operator_variable_can_be_replaced(api: Client, stack: Suite, namespace: str) -> None:
     own = {"port": 8321, "env": [{"name": "HF_HOME", "value": "/cache"}]}
     await make(api, llsd("own", namespace, containerSpec=own))
     await deployment(api, "own", namespace)
@@ -202,7 +198,7 @@ async def test_a_variable_of_the_operator_s_may_be_replaced(
     assert variables(live)["HF_HOME"] == "/other"
 
 
-async def test_what_users_add_to_the_account_survives(api: Client, stack: Suite, namespace: str) -> None:
+async def test_service_account_keeps_user_additions(api: Client, stack: Suite, namespace: str) -> None:
     await make(api, llsd("pulls", namespace))
     await deployment(api, "pulls", namespace)
 
@@ -216,7 +212,7 @@ async def test_what_users_add_to_the_account_survives(api: Client, stack: Suite,
     assert live["imagePullSecrets"] == [{"name": "registry"}]
 
 
-async def test_a_config_map_s_content_rolls_once_and_its_labels_never(
+async def test_config_map_content_rolls_out_once_labels_never(
     api: Client, stack: Suite, namespace: str
 ) -> None:
     await api.create(

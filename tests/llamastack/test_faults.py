@@ -1,4 +1,4 @@
-"""The API server answers otherwise than a moment before."""
+"""Tests an API server whose answers change from one moment to the next."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ pytestmark = pytest.mark.integration
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 
 
-async def test_certificates_that_are_away_for_a_moment_are_not_left_out(
+async def test_certificates_are_kept_when_read_fails_once(
     api: Client, stack: Suite, namespace: str, tmp_path: Path
 ) -> None:
     meta = {"name": "cas", "namespace": namespace}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"ca-bundle.crt": PEM}}
     await api.create(CONFIG_MAPS, body, manager="user")
-    asked = []
+    reads = []
 
     def away_once(request: web.Request) -> Fault | None:
         if request.path.endswith(f"/{namespace}/configmaps/cas"):
-            asked.append(request.path)
-        return Fault(404, "NotFound") if len(asked) == 1 and request.path == asked[0] else None
+            reads.append(request.path)
+        return Fault(404, "NotFound") if len(reads) == 1 and request.path == reads[0] else None
 
     async with behind(stack, "llamastack", tmp_path) as proxy:
         proxy.rule = away_once
@@ -38,5 +38,5 @@ async def test_certificates_that_are_away_for_a_moment_are_not_left_out(
         await api.create(LLSD, llsd("trusts", namespace, tlsConfig=bundle), manager="user")
         live = await deployment(api, "trusts", namespace)
 
-    assert len(asked) == 2
+    assert len(reads) == 2
     assert "ca-bundle" in {item["name"] for item in live["spec"]["template"]["spec"]["volumes"]}

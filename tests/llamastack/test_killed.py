@@ -1,4 +1,4 @@
-"""The operator killed before and after each of its writes: what it ends with is what it would have made at once."""
+"""Tests kills of the operator before and after each of its writes: the result is the same as without a kill."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WISH: dict[str, Any] = {
 
 @dataclass(slots=True)
 class Deaths:
-    """Kills the operator at each write that it has not died of yet."""
+    """Kills the operator at each write at which it has not died yet."""
 
     component: Component
     proxy: Proxy
@@ -57,7 +57,7 @@ class Deaths:
             self.component.kill()
 
     async def count(self) -> int:
-        """How many writes it died of since this was asked, the last of them a status."""
+        """Return how many writes have killed it since the last call, the last of them a status."""
         if self.when is None:
             return 0
         # a watch may show a status before its writer has the answer
@@ -91,13 +91,13 @@ async def deaths(idle: Suite, tmp_path: Path) -> AsyncIterator[Deaths]:
     authority = tmp_path / "ca.crt"
     authority.write_bytes((account / "ca.crt").read_bytes())
     async with between(component, idle.plane.server, authority, tmp_path / "proxy") as proxy:
-        made = Deaths(component, proxy)
-        proxy.rule, proxy.done = made.before, made.after
-        yield made
+        killer = Deaths(component, proxy)
+        proxy.rule, proxy.done = killer.before, killer.after
+        yield killer
 
 
-async def lives_until(deaths: Deaths, seen: Callable[[], Coroutine[Any, Any, Object]]) -> None:
-    """Starts the operator as often as it dies, until what is waited for is seen."""
+async def lives_until(deaths: Deaths, condition: Callable[[], Coroutine[Any, Any, Object]]) -> None:
+    """Start the operator as often as it dies, until the condition returns."""
     while True:
         component = deaths.component
         if not component.running:
@@ -105,12 +105,12 @@ async def lives_until(deaths: Deaths, seen: Callable[[], Coroutine[Any, Any, Obj
         process = component.process
         assert process is not None
         died = asyncio.create_task(asyncio.to_thread(process.wait))
-        there = asyncio.create_task(seen())
-        await asyncio.wait({died, there}, return_when=asyncio.FIRST_COMPLETED)
-        if there.done():
-            there.result()
+        waiting = asyncio.create_task(condition())
+        await asyncio.wait({died, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if waiting.done():
+            waiting.result()
             return
-        there.cancel()
+        waiting.cancel()
 
 
 def template(live: Object, namespace: str) -> str:
@@ -132,8 +132,10 @@ def newer(cr: Object) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_killed_at_every_write(api: Client, idle: Suite, deaths: Deaths, when: When) -> None:
-    found: dict[str, list[Object]] = {}
+async def test_operator_recovers_from_kill_at_every_write(
+    api: Client, idle: Suite, deaths: Deaths, when: When
+) -> None:
+    results: dict[str, list[Object]] = {}
     died = []
     for namespace, kills in (("undisturbed", None), (KILLED, when)):
         idle.plane.kubectl("create", "namespace", namespace)
@@ -143,20 +145,20 @@ async def test_killed_at_every_write(api: Client, idle: Suite, deaths: Deaths, w
         first = await settled(api, deaths, namespace, 1)
         died.append(await deaths.count())
         await edit(api, "chat", namespace, newer)
-        found[namespace] = [first, await settled(api, deaths, namespace, 2)]
+        results[namespace] = [first, await settled(api, deaths, namespace, 2)]
         died.append(await deaths.count())
         deaths.when = None
 
     # account, claim, Service, three ConfigMaps, Deployment, budget, status;
     # then record, Deployment, two that go, status
     assert died == [0, 0, 9, 5]
-    assert [live["metadata"]["generation"] for live in found["killed"]] == [1, 2]
-    for one, other in zip(found["undisturbed"], found["killed"], strict=True):
-        assert template(one, "undisturbed") == template(other, "killed")
+    assert [live["metadata"]["generation"] for live in results["killed"]] == [1, 2]
+    for undisturbed, killed in zip(results["undisturbed"], results["killed"], strict=True):
+        assert template(undisturbed, "undisturbed") == template(killed, "killed")
 
 
 async def settled(api: Client, deaths: Deaths, namespace: str, generation: int) -> Object:
-    """The Deployment once the status is of that generation of the CR."""
+    """Return the Deployment once the status is of that generation of the CR."""
 
     async def reported() -> Object:
         return await until_status(

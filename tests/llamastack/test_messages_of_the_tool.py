@@ -1,4 +1,4 @@
-"""What the tool itself says in a container arrives in the status: its real messages, cut as the kubelet cuts them."""
+"""Tests that the tool's real messages, cut as the kubelet cuts them, reach the status."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def pod(tmp_path: Path, tool: Path) -> Pod:
-    made = Pod(tmp_path / "pod", tool)
-    made.shared.mkdir(parents=True)
-    return made
+    tool_pod = Pod(tmp_path / "pod", tool)
+    tool_pod.shared.mkdir(parents=True)
+    return tool_pod
 
 
 def no_metadata(folder: Path) -> None:
@@ -94,10 +94,10 @@ FAILS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 @pytest.mark.accept("FR-001", "FR-024", "FR-029", "FR-030", "FR-031", "FR-032", "SC-002", "SC-009")
 @pytest.mark.accept("US1-3", "US3-1", "US3-2", "US3-3", "US3-5", "US3-6")
 @pytest.mark.parametrize("name", FAILS)
-async def test_a_refusal_of_the_install_container(
+async def test_install_refusal_reaches_status(
     api: Client, stack: Suite, namespace: str, pod: Pod, tmp_path: Path, name: str
 ) -> None:
-    change, words = FAILS[name]
+    change, phrases = FAILS[name]
     first = image(tmp_path / "guard", "acme-guard")
     wheel(first / "packages", "acme-common", "1.0")
     assert pod.install(first, "guard").code == 0
@@ -114,12 +114,12 @@ async def test_a_refusal_of_the_install_container(
     assert row["phase"] == "Failed"
     assert reason(status, "ExternalProvidersReady") == "ProviderFailed"
     for text in (row["message"], condition_of(status, "ExternalProvidersReady")["message"]):
-        for word in (*words, "echo", "images/echo:1", "external-provider-echo", "Resolution: "):
-            assert word in text
+        for phrase in (*phrases, "echo", "images/echo:1", "external-provider-echo", "Resolution: "):
+            assert phrase in text
 
 
 @pytest.mark.accept("FR-029", "SC-002", "US3-7")
-async def test_a_distribution_without_a_configuration(
+async def test_missing_base_config_reaches_status(
     api: Client, stack: Suite, namespace: str, pod: Pod
 ) -> None:
     where = {"image": "example.com/stack:1", "container": "extract-distribution-config"}
@@ -142,7 +142,7 @@ async def test_a_distribution_without_a_configuration(
 
 
 async def seen(api: Client, namespace: str, wish: Object, name: str, code: int, message: str) -> Object:
-    """The CR's status once the container of that name has ended with this message."""
+    """Return the CR's status once the container of that name has ended with this message."""
     await api.create(LLSD, llsd("messages", namespace, externalProviders=wish), manager="user")
     live = await new_pod(api, "messages", namespace, wish["inference"][0]["image"])
     cut = message.encode()[:CUT].decode(errors="ignore")

@@ -1,4 +1,5 @@
-"""ModelDeployments as providers: waited for, then latched; only another endpoint that is ready replaces pods."""
+"""Tests ModelDeployments as providers: waited for, then latched. Only another endpoint that is ready replaces
+pods."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ RESOLVED = "ModelDeploymentsResolved"
 
 
 def served(ready: bool, port: int = 80, service: str = "llama-8b") -> Object:
-    """The status of a ModelDeployment, as its provider writes it."""
+    """Return the status of a ModelDeployment, as its provider writes it."""
     condition = {
         "type": "Ready",
         "status": "True" if ready else "False",
@@ -56,7 +57,7 @@ def url(live: Object) -> str:
     return str({item["name"]: item.get("value") for item in container["env"]}[VARIABLE])
 
 
-async def test_nothing_is_deployed_before_all_resolve(api: Client, stack: Suite, namespace: str) -> None:
+async def test_nothing_is_deployed_before_models_resolve(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, uses(namespace, config={"max_tokens": 100}), manager="user")
     missing = await until_status(
         api, "chat", namespace, lambda status: reason(status, RESOLVED) == "NotFound"
@@ -82,9 +83,7 @@ async def test_nothing_is_deployed_before_all_resolve(api: Client, stack: Suite,
     assert (row["ready"], row["endpoint"]) == (True, url(live))
 
 
-async def test_readiness_that_comes_and_goes_writes_nothing(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_model_readiness_changes_write_nothing(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("llama-8b", namespace, GPU), manager="user")
     await say(api, namespace, served(True))
     await api.create(LLSD, uses(namespace), manager="user")
@@ -111,9 +110,7 @@ async def test_readiness_that_comes_and_goes_writes_nothing(
     assert url(after) == f"http://llama-8b.{namespace}.svc:8000/v1"
 
 
-async def test_the_last_endpoint_outlives_the_model_and_the_operator(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_model_endpoint_survives_model_and_restart(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("llama-8b", namespace, GPU), manager="user")
     await say(api, namespace, served(True))
     await api.create(LLSD, uses(namespace), manager="user")
@@ -137,12 +134,12 @@ async def test_the_last_endpoint_outlives_the_model_and_the_operator(
     assert live["metadata"]["generation"] == 2
 
 
-async def test_base_url_is_refused_by_the_schema(api: Client, stack: Suite, namespace: str) -> None:
+async def test_model_base_url_is_refused_by_schema(api: Client, stack: Suite, namespace: str) -> None:
     with pytest.raises(ApiError, match="base_url follows the ModelDeployment's endpoint"):
         await api.create(LLSD, uses(namespace, config={"base_url": "http://x"}), manager="user")
 
 
-async def test_the_kind_may_come_later(api: Client, idle: Suite) -> None:
+async def test_model_deployments_may_be_installed_later(api: Client, idle: Suite) -> None:
     idle.plane.kubectl("delete", "crd", MODEL_DEPLOYMENTS.crd)
     idle.start("llamastack")
     await api.create(LLSD, uses("default"), manager="user")
@@ -153,7 +150,7 @@ async def test_the_kind_may_come_later(api: Client, idle: Suite) -> None:
     await until_status(api, "chat", "default", lambda status: reason(status, RESOLVED) == "NotFound")
 
 
-async def test_without_their_role_everything_else_works(api: Client, idle: Suite) -> None:
+async def test_operator_works_without_role_for_model_deployments(api: Client, idle: Suite) -> None:
     component = idle.install("llamastack")
     role = "kubefoundry-llamastack-modeldeployments"
     idle.plane.kubectl("delete", "clusterrolebinding", role)

@@ -1,4 +1,5 @@
-"""The existing operator still at work beside ours: reported once, left alone, and replaced when the user says so."""
+"""Tests the existing operator next to ours: reported once, left alone, and replaced after the user's
+confirmation."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ def image(live: Object) -> str:
 
 
 async def its_write(api: Client, name: str, namespace: str) -> None:
-    """An apply of the existing operator: under the CR's name, by force."""
+    """Apply as the existing operator: under the CR's name, by force."""
     live = await api.get(DEPLOYMENTS, name, namespace)
     container = {"name": "llama-stack", "image": "example.com/its:1"}
     body = {
@@ -34,7 +35,7 @@ async def its_write(api: Client, name: str, namespace: str) -> None:
     await api.apply(DEPLOYMENTS, body, manager=name)
 
 
-async def test_its_writes_are_not_fought(api: Client, stack: Suite, namespace: str) -> None:
+async def test_old_operator_writes_are_left_alone(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("shared", namespace), manager="user")
     await deployment(api, "shared", namespace)
 
@@ -62,7 +63,7 @@ async def test_its_writes_are_not_fought(api: Client, stack: Suite, namespace: s
 
 @pytest.mark.upstream
 @recordings.needed
-async def test_its_crd_loses_our_fields(api: Client, idle: Suite) -> None:
+async def test_old_operator_crd_is_reported(api: Client, idle: Suite) -> None:
     idle.start("llamastack")
     await api.create(LLSD, llsd("pruned", "default"), manager="user")
     await deployment(api, "pruned", "default")

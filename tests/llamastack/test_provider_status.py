@@ -1,4 +1,4 @@
-"""External providers: what the status says of the pods, at each step of their start."""
+"""Tests the status of external providers at each step of the pods' start."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ FAILURES = [
 @pytest.mark.parametrize(
     ("state", "text"), [case[1:] for case in FAILURES], ids=[case[0] for case in FAILURES]
 )
-async def test_a_failed_install_is_reported_with_all_facts(
+async def test_failed_install_is_reported_with_facts(
     api: Client, stack: Suite, namespace: str, state: Object, text: str
 ) -> None:
     await api.create(LLSD, llsd("fails", namespace, externalProviders=BOTH), manager="user")
@@ -106,9 +106,7 @@ async def test_a_failed_install_is_reported_with_all_facts(
 
 
 @pytest.mark.accept("FR-028")
-async def test_rows_follow_the_newest_pods_and_time_moves_with_the_phase(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_provider_rows_follow_newest_pods(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("rows", namespace, externalProviders={"inference": [ECHO]}), manager="user")
     old = await new_pod(api, "rows", namespace, "example.com/echo:1")
     phases = []
@@ -152,16 +150,16 @@ async def test_rows_follow_the_newest_pods_and_time_moves_with_the_phase(
         ("llama-stack", "PreflightFailed"),
     ],
 )
-async def test_what_fails_after_the_installs_lands_in_the_condition(
+async def test_failure_after_install_is_in_condition(
     api: Client, stack: Suite, namespace: str, part: str, expected: str
 ) -> None:
     await api.create(LLSD, llsd("late", namespace, externalProviders={"inference": [ECHO]}), manager="user")
     pod = await new_pod(api, "late", namespace, "example.com/echo:1")
-    said = {
+    messages = {
         "exitCode": 1,
         "message": "ERROR: No run.yaml\n\nCode: NoBaseConfig\n\nReason: r\n\nResolution: s",
     }
-    state = container(part, waiting={"reason": "CrashLoopBackOff"}, last=said)
+    state = container(part, waiting={"reason": "CrashLoopBackOff"}, last=messages)
     first = container("external-provider-echo", terminated=DONE)
     status = {"phase": "Pending", "initContainerStatuses": [first]}
     status = (
@@ -172,14 +170,14 @@ async def test_what_fails_after_the_installs_lands_in_the_condition(
 
     await pod_status(api, pod, status)
 
-    seen = await until_status(
+    cr = await until_status(
         api, "late", namespace, lambda status: reason(status, "ExternalProvidersReady") == expected
     )
-    assert "No run.yaml" in condition_of(seen, "ExternalProvidersReady")["message"]
-    assert part in condition_of(seen, "ExternalProvidersReady")["message"]
+    assert "No run.yaml" in condition_of(cr, "ExternalProvidersReady")["message"]
+    assert part in condition_of(cr, "ExternalProvidersReady")["message"]
 
 
-async def test_new_pods_that_fail_while_old_ones_serve(api: Client, stack: Suite, namespace: str) -> None:
+async def test_phase_is_ready_while_old_pods_serve(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("serves", namespace, externalProviders={"inference": [ECHO]}), manager="user")
     old = await new_pod(api, "serves", namespace, "example.com/echo:1")
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}

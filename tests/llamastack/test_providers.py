@@ -1,4 +1,4 @@
-"""External providers: what the pod is made of, what is refused, and which pods are admitted."""
+"""Tests the pods of external providers, refused requests, and admission of the pods."""
 
 from __future__ import annotations
 
@@ -34,15 +34,13 @@ HARD = {"quote": "'\"", "lines": "a\nb", "home": "$(HOME) $$ ${env.X}", "large":
 
 
 def handed(item: Object) -> Any:
-    """What an init container is handed."""
+    """Return the input of an init container."""
     words = item["command"]
     return json.loads(base64.b64decode("".join(words[words.index("--input") + 1 :])))
 
 
 @pytest.mark.accept("FR-011", "FR-012", "FR-022", "US1-2")
-async def test_one_container_a_provider_then_extract_then_merge(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_init_containers_install_extract_merge(api: Client, stack: Suite, namespace: str) -> None:
     wish = {**BOTH, "inference": [{**ECHO, "config": HARD, "imagePullPolicy": "Always"}]}
     await api.create(LLSD, llsd("pod", namespace, externalProviders=wish), manager="user")
 
@@ -77,7 +75,7 @@ twice = pytest.mark.parametrize(
 
 @pytest.mark.accept("FR-009", "FR-020", "US3-8")
 @twice
-async def test_an_id_used_twice_makes_nothing(
+async def test_duplicate_id_creates_nothing(
     api: Client, stack: Suite, namespace: str, twins: dict[str, Any]
 ) -> None:
     await api.create(LLSD, llsd("twins", namespace, externalProviders=twins), manager="user")
@@ -97,7 +95,7 @@ async def test_an_id_used_twice_makes_nothing(
 
 @pytest.mark.accept("FR-009", "FR-020")
 @twice
-async def test_an_id_used_twice_changes_nothing(
+async def test_duplicate_id_changes_nothing(
     api: Client, stack: Suite, namespace: str, twins: dict[str, Any]
 ) -> None:
     await api.create(LLSD, llsd("twins", namespace, externalProviders={"inference": [ECHO]}), manager="user")
@@ -119,7 +117,7 @@ async def test_an_id_used_twice_changes_nothing(
     assert after["spec"] == before["spec"]
 
 
-async def test_pods_that_a_quota_forbids(api: Client, stack: Suite, namespace: str) -> None:
+async def test_quota_refusal_is_reported(api: Client, stack: Suite, namespace: str) -> None:
     stack.plane.kubectl("create", "quota", "tight", "--hard=pods=0", "-n", namespace)
     # admission goes by the status, which a controller writes
     stack.plane.kubectl("wait", "--for=jsonpath={.status.hard.pods}=0", "quota/tight", "-n", namespace)

@@ -1,4 +1,4 @@
-"""What the operator makes of the recorded CRs, against what the existing one made of them.
+"""Compares the operator's children of the recorded CRs with those of the existing operator.
 
 The reasons of the differences: llamastack/differences.md.
 """
@@ -54,17 +54,17 @@ OPT_IN: Final = "RoleBinding"
 
 
 def unasked(case: Case) -> list[Object]:
-    """The recorded children that are made of every such CR."""
+    """Return the recorded children that every such CR has."""
     return [child for child in case.children if child["kind"] != OPT_IN]
 
 
 @pytest.fixture(scope="module")
 def recorded(stack: Suite) -> dict[str, Case]:
-    """The recorded CRs, applied with all that they name."""
-    found = {case.name: case for case in recordings.cases()}
+    """Apply the recorded CRs with all objects that they name."""
+    cases_by_name = {case.name: case for case in recordings.cases()}
     ground: list[Object] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.namespace}}
-        for case in found.values()
+        for case in cases_by_name.values()
     ]
     for obj in recordings.inputs():
         if obj["metadata"]["name"] == OPERATOR_CONFIG:
@@ -72,15 +72,13 @@ def recorded(stack: Suite) -> dict[str, Case]:
             obj["data"]["featureFlags"] = "enableNetworkPolicy: {enabled: true}"
         ground.append(obj)
     stack.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ground))
-    wishes = [recordings.wish(case) for case in found.values()]
+    wishes = [recordings.wish(case) for case in cases_by_name.values()]
     stack.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(wishes))
-    return found
+    return cases_by_name
 
 
 @pytest.mark.parametrize("name", recordings.names())
-async def test_the_children_are_those_that_were_recorded(
-    api: Client, recorded: dict[str, Case], name: str
-) -> None:
+async def test_children_match_recording(api: Client, recorded: dict[str, Case], name: str) -> None:
     case = recorded[name]
     unlike = []
 
@@ -100,15 +98,15 @@ async def test_the_children_are_those_that_were_recorded(
 
 
 @pytest.mark.parametrize("name", recordings.names())
-async def test_there_are_no_other_children(api: Client, recorded: dict[str, Case], name: str) -> None:
+async def test_children_are_only_recorded_ones(api: Client, recorded: dict[str, Case], name: str) -> None:
     case = recorded[name]
     for child in unasked(case):
         await until_object(api, KINDS[child["kind"]], child["metadata"]["name"], case.namespace)
 
-    made = set()
+    child_names = set()
     for kind in KINDS.values():
         items, _ = await api.list(kind, case.namespace)
-        made |= {
+        child_names |= {
             (kind.kind, item["metadata"]["name"]) for item in items if item["metadata"].get("ownerReferences")
         }
 
@@ -117,4 +115,4 @@ async def test_there_are_no_other_children(api: Client, recorded: dict[str, Case
     # The record of what was applied is ours alone.
     name = case.cr["metadata"]["name"]
     apart = {("NetworkPolicy", f"{name}-network-policy"), ("ConfigMap", f"{name}-applied")}
-    assert made - apart == expected - apart
+    assert child_names - apart == expected - apart

@@ -1,4 +1,4 @@
-"""The schema at the API server: what of externalProviders is stored, defaulted, pruned and refused."""
+"""Tests the schema at the API server: how it stores, defaults, prunes and refuses externalProviders."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FREE = {"list": [1, "1", None, {"a": [True]}], "large": 2**53 + 1, "text": "yes"
 
 
 async def stored(api: Client, name: str, namespace: str, **server: Any) -> Object:
-    made = await api.create(LLSD, llsd(name, namespace, **server), manager="user")
-    found: Object = made["spec"]["server"]
-    return found
+    created = await api.create(LLSD, llsd(name, namespace, **server), manager="user")
+    stored_server: Object = created["spec"]["server"]
+    return stored_server
 
 
 @pytest.mark.accept("FR-006", "FR-007", "FR-008")
-async def test_each_section_takes_whole_providers(api: Client, stack: Suite, namespace: str) -> None:
+async def test_schema_stores_provider_in_each_section(api: Client, stack: Suite, namespace: str) -> None:
     wish: dict[str, list[Object]] = {
         section: [
             {"providerId": f"p-{number}", "image": "i:1", "imagePullPolicy": "Never", "config": FREE},
@@ -49,7 +49,7 @@ async def test_each_section_takes_whole_providers(api: Client, stack: Suite, nam
 
 
 @pytest.mark.accept("FR-010")
-async def test_a_type_and_unknown_fields_are_pruned(api: Client, stack: Suite, namespace: str) -> None:
+async def test_schema_prunes_type_and_unknown_fields(api: Client, stack: Suite, namespace: str) -> None:
     more = {**ECHO, "providerType": "remote::echo", "module": "acme_echo"}
     cr = llsd("pruned", namespace, externalProviders={"inference": [more], "telemetry": [ECHO]})
 
@@ -78,7 +78,7 @@ async def test_a_type_and_unknown_fields_are_pruned(api: Client, stack: Suite, n
     ],
     ids=str,
 )
-async def test_what_is_no_provider_is_refused(
+async def test_schema_refuses_invalid_provider(
     api: Client, stack: Suite, namespace: str, wrong: Object, field: str
 ) -> None:
     item = {key: value for key, value in {**ECHO, **wrong}.items() if value is not None}
@@ -90,8 +90,8 @@ async def test_what_is_no_provider_is_refused(
 
 
 @pytest.mark.accept("FR-009")
-async def test_an_id_that_is_used_twice_is_stored(api: Client, stack: Suite, namespace: str) -> None:
-    """So that the operator can refuse it with both images, which no rule of a schema could name."""
+async def test_schema_stores_duplicate_id(api: Client, stack: Suite, namespace: str) -> None:
+    """The operator refuses it with both images, which no rule of a schema could name."""
     server = await stored(
         api, "twins", namespace, externalProviders={"inference": [ECHO, ECHO], "safety": [ECHO]}
     )

@@ -1,4 +1,4 @@
-"""What stops a CR, what lets it rest, and what leaves it alone: refusals, pause, deletion, upgrades, flags."""
+"""Tests refusals, pause, deletion, upgrades and flags."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.integration
     ],
     ids=["name", "missing ConfigMap", "foreign config", "foreign certificates", "refused"],
 )
-async def test_what_cannot_be_is_reported(
+async def test_impossible_request_is_reported(
     api: Client, stack: Suite, namespace: str, server: dict[str, Any], expected: str, text: str
 ) -> None:
     await api.create(LLSD, llsd("wrong", namespace, **server), manager="user")
@@ -66,7 +66,7 @@ async def test_what_cannot_be_is_reported(
     assert status["phase"] == "Failed"
 
 
-async def test_a_service_of_somebody_else_is_left_alone(api: Client, stack: Suite, namespace: str) -> None:
+async def test_foreign_service_is_left_alone(api: Client, stack: Suite, namespace: str) -> None:
     body = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -84,7 +84,7 @@ async def test_a_service_of_somebody_else_is_left_alone(api: Client, stack: Suit
     assert (await api.get(SERVICES, "guest-service", namespace))["spec"]["ports"][0]["port"] == 80
 
 
-async def test_paused_means_hands_off(api: Client, stack: Suite, namespace: str) -> None:
+async def test_paused_cr_is_left_alone(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("paused", namespace), manager="user")
     await until_status(api, "paused", namespace, lambda status: reason(status, "DeploymentReady"))
 
@@ -105,7 +105,7 @@ async def test_paused_means_hands_off(api: Client, stack: Suite, namespace: str)
     assert reason(status, "DeploymentReady") == reason(resumed, "DeploymentReady") == "DeploymentPending"
 
 
-async def test_deletion_is_reported_and_takes_everything(api: Client, stack: Suite, namespace: str) -> None:
+async def test_deletion_is_reported_and_removes_children(api: Client, stack: Suite, namespace: str) -> None:
     cr = await api.create(LLSD, llsd("leaves", namespace), manager="user")
     await deployment(api, "leaves", namespace)
     # Somebody's finalizer holds it, so that its last phase can be seen.
@@ -123,9 +123,7 @@ async def test_deletion_is_reported_and_takes_everything(api: Client, stack: Sui
         await until_gone(api, kind, name, namespace)
 
 
-async def test_another_version_of_the_operator_replaces_no_pod(
-    api: Client, stack: Suite, namespace: str
-) -> None:
+async def test_operator_upgrade_replaces_no_pod(api: Client, stack: Suite, namespace: str) -> None:
     await api.create(LLSD, llsd("kept", namespace, externalProviders={"inference": [ECHO]}), manager="user")
     before = await deployment(api, "kept", namespace)
     record = await until_object(api, CONFIG_MAPS, "kept-applied", namespace)
@@ -144,7 +142,7 @@ async def test_another_version_of_the_operator_replaces_no_pod(
         namespace,
         lambda status: condition_of(status, "DeploymentReady").get("observedGeneration") == generation,
     )
-    kept = await api.get(DEPLOYMENTS, "kept", namespace)
+    live = await api.get(DEPLOYMENTS, "kept", namespace)
 
     def refresh(cr: Object) -> None:
         cr["metadata"]["annotations"] = {names.REFRESH_ANNOTATION: "1"}
@@ -158,7 +156,7 @@ async def test_another_version_of_the_operator_replaces_no_pod(
     component.start()
     component.wait_ready()
 
-    assert kept["metadata"]["generation"] == before["metadata"]["generation"] == 1
+    assert live["metadata"]["generation"] == before["metadata"]["generation"] == 1
     assert limit(renewed) == "3Gi"
     assert limit(before) == "2Gi"
     assert record["data"]["adopted"] == "false"
@@ -169,7 +167,7 @@ def limit(live: Object) -> str:
     return str(volumes["external-providers"]["emptyDir"]["sizeLimit"])
 
 
-async def test_network_policies_come_and_go_with_the_flag(api: Client, idle: Suite) -> None:
+async def test_network_policy_follows_flag(api: Client, idle: Suite) -> None:
     def flag(enabled: str) -> None:
         body = {
             "apiVersion": "v1",
@@ -195,7 +193,7 @@ async def test_network_policies_come_and_go_with_the_flag(api: Client, idle: Sui
     await until_gone(api, NETWORK_POLICIES, "fenced-network-policy", "default")
 
 
-async def test_the_operator_reads_no_secret(stack: Suite) -> None:
+async def test_operator_reads_no_secret(stack: Suite) -> None:
     for verb in ("get", "list", "watch"):
         answer = stack.plane.kubectl(
             *("auth", "can-i", verb, "secrets", "--all-namespaces"),

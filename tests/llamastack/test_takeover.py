@@ -1,4 +1,4 @@
-"""The operator started over children of the existing one: nothing that runs is touched, and later edits clean up."""
+"""Tests the start over children of the existing operator: running pods stay, and later edits clean up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.upstream, recordings.needed]
 
 
 async def as_recorded(api: Client, stack: Suite, case: Case) -> None:
-    """The CR and its children as the existing operator leaves them: created as `manager`, applied as the CR."""
+    """Create the CR and its children as the existing operator leaves them: created as `manager`, applied as
+    the CR."""
     ground: list[Object] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.namespace}}]
     ground += [obj for obj in recordings.inputs() if obj["metadata"].get("namespace") == case.namespace]
     stack.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ground))
@@ -32,14 +33,14 @@ async def as_recorded(api: Client, stack: Suite, case: Case) -> None:
         kind, body = KINDS[child["kind"]], prepared(child, cr)
         if child["kind"] == "Deployment":
             await mark(api, body, case, versions)
-        made = await api.create(kind, body, manager="manager")
-        versions[made["metadata"]["name"]] = made["metadata"]["resourceVersion"]
+        created = await api.create(kind, body, manager="manager")
+        versions[created["metadata"]["name"]] = created["metadata"]["resourceVersion"]
         if child["kind"] not in ("PersistentVolumeClaim", "Ingress", "ConfigMap"):
             await api.apply(kind, body, manager=cr["metadata"]["name"])
 
 
 def prepared(child: Object, cr: Object) -> Object:
-    """The recorded child as a request."""
+    """Return the recorded child as a request."""
     body = copy.deepcopy(child)
     body.pop("status", None)
     body["metadata"].pop("finalizers", None)
@@ -51,38 +52,40 @@ def prepared(child: Object, cr: Object) -> Object:
 
 
 async def mark(api: Client, body: Object, case: Case, versions: dict[str, str]) -> None:
-    """Puts resource versions of this cluster where the recording has a word for them."""
+    """Replace the recording's placeholder by resource versions of this cluster."""
     annotations: dict[str, str] = body["spec"]["template"]["metadata"].get("annotations", {})
     for key, value in annotations.items():
         name = value.removeprefix("RESOURCEVERSION-")
         if name not in versions:
-            found = await api.get(CONFIG_MAPS, name, case.namespace)
-            versions[name] = found["metadata"]["resourceVersion"]
+            config_map = await api.get(CONFIG_MAPS, name, case.namespace)
+            versions[name] = config_map["metadata"]["resourceVersion"]
         annotations[key] = f"{versions[name]}-{name}"
 
 
 async def generations(api: Client, cases: list[Case]) -> dict[str, int]:
-    found = {}
+    generation_of = {}
     for case in cases:
         live = await api.get(DEPLOYMENTS, case.cr["metadata"]["name"], case.namespace)
-        found[case.name] = live["metadata"]["generation"]
-    return found
+        generation_of[case.name] = live["metadata"]["generation"]
+    return generation_of
 
 
 def ours(obj: Object) -> bool:
-    """Whether only we own what an operator owns of the object."""
+    """Check whether only we own the operator's fields of the object."""
     managers = {
         (entry["manager"], entry["operation"])
         for entry in obj["metadata"]["managedFields"]
         if not entry.get("subresource")
     }
-    mine = (MANAGER, "Apply") in managers
+    is_applied_by_us = (MANAGER, "Apply") in managers
     return (
-        mine and ("manager", "Update") not in managers and (obj["metadata"]["name"], "Apply") not in managers
+        is_applied_by_us
+        and ("manager", "Update") not in managers
+        and (obj["metadata"]["name"], "Apply") not in managers
     )
 
 
-async def test_a_take_over_replaces_no_pod_and_later_edits_clean_up(api: Client, idle: Suite) -> None:
+async def test_take_over_replaces_no_pod_until_next_edit(api: Client, idle: Suite) -> None:
     cases = recordings.cases()
     config = next(obj for obj in recordings.inputs() if obj["metadata"]["name"] == OPERATOR_CONFIG)
     config["metadata"]["namespace"] = NAMESPACE
@@ -99,7 +102,7 @@ async def test_a_take_over_replaces_no_pod_and_later_edits_clean_up(api: Client,
         await until_status(
             api, case.cr["metadata"]["name"], case.namespace, lambda status: "operatorVersion" in str(status)
         )
-    taken = await generations(api, cases)
+    adopted = await generations(api, cases)
     idle.components["llamastack"].stop()
     idle.components["llamastack"].start()
     idle.components["llamastack"].wait_ready()
@@ -114,8 +117,8 @@ async def test_a_take_over_replaces_no_pod_and_later_edits_clean_up(api: Client,
     )
     after = await generations(api, cases)
 
-    print("\ngenerations before and after:", before, taken)
-    assert taken == before
+    print("\ngenerations before and after:", before, adopted)
+    assert adopted == before
     assert {name for name in after if after[name] != before[name]} == {case.name, "02-by-image"}
     assert stored["spec"]["strategy"] == {"type": "Recreate"}
     [container] = cleaned["spec"]["template"]["spec"]["containers"]

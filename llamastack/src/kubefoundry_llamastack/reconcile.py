@@ -154,7 +154,7 @@ class Operator:
             pods = observed.live_pods(
                 self.stores.pods.indexed(newest["metadata"]["uid"], namespace=cr.namespace), newest
             )
-        children_ = self.stores.children
+        child_stores = self.stores.children
         snapshot = Snapshot(
             cr,
             deployment,
@@ -163,9 +163,9 @@ class Operator:
             tuple(obstacles),
             resolved,
             self.answer((cr.namespace, cr.name)),
-            claim=children_[names.CLAIMS].get((cr.namespace, f"{cr.name}-pvc")),
-            service=children_[names.SERVICES].get((cr.namespace, f"{cr.name}-service")),
-            ingress=children_[names.INGRESSES].get((cr.namespace, f"{cr.name}-ingress")),
+            claim=child_stores[names.CLAIMS].get((cr.namespace, f"{cr.name}-pvc")),
+            service=child_stores[names.SERVICES].get((cr.namespace, f"{cr.name}-service")),
+            ingress=child_stores[names.INGRESSES].get((cr.namespace, f"{cr.name}-ingress")),
             operator_version=self.version,
         )
         before = live.get("status") or {}

@@ -1,4 +1,4 @@
-"""The tool as the operator delivers it, and pods for it to run in."""
+"""Provides the tool as the operator delivers it, and pods that run it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from support.provider_server import GOOD, Server
 
 @pytest.fixture(scope="session")
 def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is in the zipapp, unpacked: there Python keeps what it compiles, and it would compile a zipapp at each
-    start, which would be half of what these tests cost."""
+    """Unpack the zipapp.
+
+    Python keeps compiled files there. It would compile a zipapp at each start, which would be half of these
+    tests' cost.
+    """
     folder = tmp_path_factory.mktemp("tool")
     with zipfile.ZipFile(io.BytesIO(zipapp.contents())) as archive:
         archive.extractall(folder)
@@ -27,14 +30,17 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def python(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The Python of the images. Not that of these tests: pip and the tool read the metadata of all its packages, and
-    pip the code of some."""
+    """Return the Python of the images.
+
+    The Python of these tests is unsuitable: pip and the tool read the metadata of all its packages, and pip
+    runs code of some.
+    """
     return python_with_pip(tmp_path_factory.mktemp("python"))
 
 
 @pytest.fixture
 def pods(tmp_path: Path, tool: Path, python: str) -> Callable[[str], Pod]:
-    """Makes pods, each with a volume of its own."""
+    """Return a function that makes pods, each with a volume of its own."""
 
     def make(name: str) -> Pod:
         pod = Pod(tmp_path / name, tool, python=python)
@@ -51,7 +57,7 @@ def pod(pods: Callable[[str], Pod]) -> Pod:
 
 @pytest.fixture(scope="session")
 def begun(tmp_path_factory: pytest.TempPathFactory, tool: Path, python: str) -> Pod:
-    """A pod whose first provider is installed: to be copied."""
+    """Return a pod whose first provider is installed, to be copied."""
     folder = tmp_path_factory.mktemp("begun")
     pod = Pod(folder / "pod", tool, python=python)
     assert pod.install(image(folder / "first", "acme-first"), "first").code == 0
@@ -60,7 +66,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory, tool: Path, python: str) -> 
 
 @pytest.fixture
 def server(tmp_path: Path, tool: Path, python: str) -> Server:
-    """A pod with one good provider, about to start the server."""
+    """Return a pod with one good provider, about to start the server."""
     server = Server(tmp_path / "pod", tool, python=python)
     server.distribution()
     server.provide(GOOD)

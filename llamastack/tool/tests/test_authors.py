@@ -1,4 +1,4 @@
-"""`lint` and `init`: what a provider's author has before any cluster."""
+"""Tests `lint` and `init`, which a provider's author runs before any cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "llamastack"
 
 
-def test_a_good_folder_passes(pod: Pod, tmp_path: Path) -> None:
+def test_lint_passes_valid_folder(pod: Pod, tmp_path: Path) -> None:
     ended = pod.call("lint", str(image(tmp_path / "echo", requires=["pydantic>=2"])))
 
     assert ended.code == 0, ended.log
@@ -59,19 +59,19 @@ WRONG: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_lint_finds(pod: Pod, tmp_path: Path, name: str) -> None:
+def test_lint_reports_each_defect(pod: Pod, tmp_path: Path, name: str) -> None:
     folder = image(tmp_path / "echo")
-    change, words = WRONG[name]
+    change, phrases = WRONG[name]
     change(folder)
 
     ended = pod.call("lint", str(folder))
 
     assert ended.code == 1, ended.log
-    for word in (*words, "Resolution: ", "cannot be installed"):
-        assert word in ended.log
+    for phrase in (*phrases, "Resolution: ", "cannot be installed"):
+        assert phrase in ended.log
 
 
-def test_what_depends_on_the_image_is_a_warning(pod: Pod, tmp_path: Path) -> None:
+def test_lint_warns_when_result_depends_on_image(pod: Pod, tmp_path: Path) -> None:
     folder = image(tmp_path / "echo")
     wheel(folder / "packages", "native", tag="cp27-cp27m-any")
 
@@ -82,7 +82,7 @@ def test_what_depends_on_the_image_is_a_warning(pod: Pod, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("api", scaffold.APIS)
-def test_what_init_writes_can_be_built_and_installed(pod: Pod, tmp_path: Path, api: str) -> None:
+def test_init_sources_can_be_built_and_installed(pod: Pod, tmp_path: Path, api: str) -> None:
     folder = tmp_path / "new"
 
     written = pod.call("init", str(folder), "--name", "my-own", "--api", api)
@@ -101,11 +101,11 @@ def test_what_init_writes_can_be_built_and_installed(pod: Pod, tmp_path: Path, a
 
 
 @pytest.mark.parametrize(
-    ("name", "there", "code"), [("My_Own", False, 2), ("a-", False, 2), ("mine", True, 1)]
+    ("name", "exists", "code"), [("My_Own", False, 2), ("a-", False, 2), ("mine", True, 1)]
 )
-def test_init_refuses(pod: Pod, tmp_path: Path, name: str, there: bool, code: int) -> None:
+def test_init_refuses_unusable_folder(pod: Pod, tmp_path: Path, name: str, exists: bool, code: int) -> None:
     folder = tmp_path / "new"
-    if there:
+    if exists:
         folder.mkdir()
         (folder / "kept").write_text("")
 
@@ -114,10 +114,10 @@ def test_init_refuses(pod: Pod, tmp_path: Path, name: str, there: bool, code: in
 
 
 @pytest.mark.parametrize(("api", "name"), [("inference", "acme-echo"), ("safety", "acme-guard")])
-def test_the_examples_are_what_init_writes(api: str, name: str) -> None:
+def test_examples_match_init(api: str, name: str) -> None:
     folder = EXAMPLES / name
-    there = {
+    examples = {
         path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()
     }
 
-    assert there == dict(scaffold.sources(api, name)), "out of date: see examples/llamastack/README.md"
+    assert examples == dict(scaffold.sources(api, name)), "out of date: see examples/llamastack/README.md"

@@ -1,4 +1,4 @@
-"""How the tool is called: base64 in, exit codes out, on any image's Python."""
+"""Tests calls of the tool: base64 in, exit codes out, on any image's Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 GOOD = {"providerId": "a", "image": "i", "container": "c", "api": "inference", "order": 0}
 
 
-def test_a_long_input_fits_into_arguments(pod: Pod, tmp_path: Path) -> None:
+def test_long_input_fits_into_arguments(pod: Pod, tmp_path: Path) -> None:
     text = "x" * 300_000
 
     ended = pod.install(image(tmp_path / "echo"), "echo", config={"text": text})
@@ -54,7 +54,7 @@ def test_a_long_input_fits_into_arguments(pod: Pod, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_wrong_call_ends_with_2(pod: Pod, arguments: list[str]) -> None:
+def test_wrong_call_exits_with_2(pod: Pod, arguments: list[str]) -> None:
     ended = pod.call(
         *arguments[:1], *(["--root", str(pod.root)] if len(arguments) > 1 else []), *arguments[1:]
     )
@@ -63,7 +63,7 @@ def test_a_wrong_call_ends_with_2(pod: Pod, arguments: list[str]) -> None:
 
 
 @pytest.mark.accept("FR-030")
-def test_a_file_that_cannot_be_written_is_reported(pod: Pod, tmp_path: Path) -> None:
+def test_unwritable_file_is_reported(pod: Pod, tmp_path: Path) -> None:
     pod.places.packages.write_text("a file where a folder has to be")
 
     ended = pod.install(image(tmp_path / "echo"), "echo", order=1)
@@ -73,7 +73,7 @@ def test_a_file_that_cannot_be_written_is_reported(pod: Pod, tmp_path: Path) -> 
     assert "Provider: echo\n" in ended.message
 
 
-def test_an_unexpected_error_is_a_message_as_well(pod: Pod, tmp_path: Path) -> None:
+def test_unexpected_error_has_message(pod: Pod, tmp_path: Path) -> None:
     arguments = pod.install_arguments(image(tmp_path / "echo"), "echo", order=1)
     record = pod.places.metadata / "other" / "installed.json"
     record.parent.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_an_unexpected_error_is_a_message_as_well(pod: Pod, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
-def test_it_runs_on_every_python_that_is_here(pod: Pod, tmp_path: Path, version: str) -> None:
+def test_tool_runs_on_every_installed_python(pod: Pod, tmp_path: Path, version: str) -> None:
     python = shutil.which(f"python{version}")
     works = (
         python

@@ -45,7 +45,7 @@ sys.exit(main(arguments))
 
 
 def run(pod: Pod, script: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python code that starts the tool."""
+    """Run Python code that starts the tool."""
     return subprocess.run(
         [pod.python, "-c", script, *words],
         env={**os.environ, "PYTHONPATH": str(pod.tool)},
@@ -56,7 +56,7 @@ def run(pod: Pod, script: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def killed(pod: Pod, source: Path, provider_id: str, system_call: str, moment: str) -> None:
-    """Kills the installation at the moment, for instance `after-3`."""
+    """Kill the installation at the moment, for instance `after-3`."""
     arguments = pod.install_arguments(source, provider_id)
     done = run(pod, AT_EACH_CALL, system_call, moment, str(pod.root), "", *arguments)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -65,7 +65,7 @@ def killed(pod: Pod, source: Path, provider_id: str, system_call: str, moment: s
 def copied_at_each(
     pod: Pod, source: Path, provider_id: str, system_call: str, folder: Path
 ) -> dict[str, Pod]:
-    """Installs the provider; returns the pod as it was at each moment."""
+    """Install the provider, and return the pod as it was at each moment."""
     arguments = pod.install_arguments(source, provider_id)
     folder.mkdir()
     done = run(pod, AT_EACH_CALL, system_call, "", str(pod.root), str(folder), *arguments)
@@ -74,7 +74,7 @@ def copied_at_each(
 
 
 def left(pod: Pod) -> str:
-    """What is on the volume; the name of the staging directory is random."""
+    """Return the content of the volume. The name of the staging directory is random."""
     [staging] = pod.shared.glob(".staging-*")
     staging.rename(pod.shared / ".staging-")
     return pod.tree()
@@ -82,7 +82,7 @@ def left(pod: Pod) -> str:
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Two providers that share a dependency."""
+    """Return two providers that share a dependency."""
     folder = tmp_path_factory.mktemp("images")
     sources = []
     for name in ("a", "b"):
@@ -96,7 +96,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def begun(
     tmp_path_factory: pytest.TempPathFactory, tool: Path, python: str, images: tuple[Path, Path]
 ) -> Pod:
-    """A pod whose first provider is installed: to be copied."""
+    """Return a pod whose first provider is installed, to be copied."""
     pod = Pod(tmp_path_factory.mktemp("begun") / "pod", tool, python=python)
     assert pod.install(images[0], "a").code == 0
     return pod
@@ -104,14 +104,16 @@ def begun(
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, begun: Pod, images: tuple[Path, Path]) -> Pod:
-    """A pod whose providers are both installed, undisturbed: to be copied, and compared with."""
+    """Return a pod whose providers are both installed undisturbed, to be copied and compared with."""
     pod = begun.copied(tmp_path_factory.mktemp("whole") / "pod")
     assert pod.install(images[1], "b").code == 0
     return pod
 
 
 @pytest.mark.accept("NFR-002")
-def test_killed_at_every_move(begun: Pod, whole: Pod, images: tuple[Path, Path], tmp_path: Path) -> None:
+def test_install_rerun_repairs_kill_at_every_move(
+    begun: Pod, whole: Pod, images: tuple[Path, Path], tmp_path: Path
+) -> None:
     states = copied_at_each(
         begun.copied(tmp_path / "undisturbed"), images[1], "b", "replace", tmp_path / "states"
     )
@@ -139,7 +141,7 @@ def test_killed_at_every_move(begun: Pod, whole: Pod, images: tuple[Path, Path],
         assert left(pod) == left(states[moment])
 
 
-def test_killed_while_an_earlier_installation_is_taken_back(
+def test_install_rerun_repairs_kill_during_removal(
     whole: Pod, images: tuple[Path, Path], tmp_path: Path
 ) -> None:
     newer = image(tmp_path / "images" / "newer", "acme-b", version="2.0.0")
@@ -154,8 +156,8 @@ def test_killed_while_an_earlier_installation_is_taken_back(
         assert pod.tree() == undisturbed.tree()
 
 
-def test_killed_and_then_run_again_with_another_image(begun: Pod, tmp_path: Path) -> None:
-    """The image of a pod's container can be changed in place; what the old one had moved is known by its record."""
+def test_install_rerun_with_other_image_removes_old_files(begun: Pod, tmp_path: Path) -> None:
+    """A pod's image can be changed in place. The record names the files that the old image had moved."""
     newer = image(tmp_path / "images" / "newer", "acme-b", version="2.0.0")
     older = image(
         tmp_path / "images" / "older", "acme-b", extra={"acme_b/a_part.py": "", "acme_b/b_part.py": ""}
@@ -170,10 +172,10 @@ def test_killed_and_then_run_again_with_another_image(begun: Pod, tmp_path: Path
     assert pod.tree() == undisturbed.tree()
 
 
-def test_a_kill_of_any_container_and_then_the_whole_chain_again(
+def test_chain_rerun_repairs_kill_of_any_container(
     begun: Pod, whole: Pod, images: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """A new sandbox of the pod runs every init container again on the volume as it is."""
+    """A new sandbox of the pod runs every init container again on the same volume."""
     pod = begun.copied(tmp_path / "killed")
     killed(pod, images[1], "b", "replace", "after-5")
 
@@ -184,7 +186,7 @@ def test_a_kill_of_any_container_and_then_the_whole_chain_again(
 
 
 @pytest.mark.accept("NFR-002")
-def test_the_umask_changes_nothing(
+def test_install_ignores_umask(
     pods: Callable[[str], Pod], begun: Pod, whole: Pod, images: tuple[Path, Path], tmp_path: Path
 ) -> None:
     strict, loose = pods("strict"), begun.copied(tmp_path / "loose")
@@ -223,7 +225,7 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.mark.accept("NFR-002")
-def test_clock_and_directory_order_change_nothing(
+def test_install_ignores_clock_and_directory_order(
     pods: Callable[[str], Pod], whole: Pod, images: tuple[Path, Path]
 ) -> None:
     pod = pods("pod")

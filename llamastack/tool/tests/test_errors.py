@@ -1,4 +1,4 @@
-"""The table of errors is closed, and every message of it fits where Kubernetes shows it."""
+"""Tests that the table of errors is closed, and every message fits where Kubernetes shows it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def trees() -> list[tuple[str, ast.Module]]:
 
 
 def code_of(call: ast.expr | None) -> str | None:
-    """X of `Failure(Code.X, ...)`."""
+    """Return X of `Failure(Code.X, ...)`."""
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Failure":
         first = call.args[0]
         if (
@@ -37,7 +37,7 @@ def code_of(call: ast.expr | None) -> str | None:
 
 
 @pytest.mark.accept("NFR-003", "SC-009")
-def test_every_raise_names_an_entry_of_the_table() -> None:
+def test_every_raise_names_table_entry() -> None:
     free = []
     for name, tree in trees():
         # `raise problem`: a Failure that a check has found; a bare raise passes one on
@@ -59,7 +59,7 @@ def test_every_raise_names_an_entry_of_the_table() -> None:
     assert set(free) == {"loading.py", "yaml_file.py"}
 
 
-def test_every_failure_names_its_entry_as_a_constant() -> None:
+def test_every_failure_names_entry_as_constant() -> None:
     calls = [
         (name, node)
         for name, tree in trees()
@@ -71,7 +71,7 @@ def test_every_failure_names_its_entry_as_a_constant() -> None:
     assert {name for name, _ in unnamed} == {"loading.py"}
 
 
-def test_the_probe_names_entries_of_the_table() -> None:
+def test_probe_names_table_entries() -> None:
     named = {
         node.args[0].value
         for node in ast.walk(ast.parse(Path(probe.__file__).read_text()))
@@ -85,7 +85,7 @@ def test_the_probe_names_entries_of_the_table() -> None:
     assert named <= set(Code.__members__)
 
 
-def test_no_entry_is_unused() -> None:
+def test_error_table_has_no_unused_entry() -> None:
     text = "".join(path.read_text() for path in SOURCES if path.name != "errors.py")
 
     assert [
@@ -101,17 +101,17 @@ def test_no_entry_is_unused() -> None:
     image=st.text(alphabet="abcdef0123456789./:@é", min_size=1, max_size=400),
 )
 @example(code=Code.ImportFailed, reason="é" * 2000, detail="d" * 9000, image="é" * 400)
-def test_whatever_is_said_the_summary_is_whole(code: Code, reason: str, detail: str, image: str) -> None:
+def test_failure_summary_is_complete_for_any_text(code: Code, reason: str, detail: str, image: str) -> None:
     origin = Origin("p" * 45, image, "external-provider-" + "p" * 45)
     text = summary.failure_text(
         Failure(code, reason, detail=detail, api="inference", module="m" * 90), origin
     )
 
-    head, found, rest = text.partition("Resolution: ")
+    head, separator, rest = text.partition("Resolution: ")
     resolution = rest.partition("\n")[0]
-    assert found
+    assert separator
     assert resolution == code.value.resolution.replace("{api}", "inference")
-    assert len(f"{head}{found}{resolution}".encode()) <= summary.SUMMARY_BYTES
+    assert len(f"{head}{separator}{resolution}".encode()) <= summary.SUMMARY_BYTES
     assert f"Code: {code.name}" in head
     assert origin.container in head
     if not code.value.names_provider:
@@ -122,14 +122,14 @@ def test_whatever_is_said_the_summary_is_whole(code: Code, reason: str, detail: 
 
 
 @given(st.lists(st.text(max_size=400), max_size=30), st.text(max_size=400))
-def test_success_fits_as_well(warnings: list[str], version: str) -> None:
+def test_success_message_fits_limit(warnings: list[str], version: str) -> None:
     text = summary.success_text({"package": "p" * 400, "version": version}, warnings)
 
     assert "\n" not in text
     assert 2 < len(text.encode()) <= summary.SUMMARY_BYTES
 
 
-def test_the_whole_message_is_cut_for_the_kubelet(tmp_path: Path) -> None:
+def test_message_is_cut_for_kubelet(tmp_path: Path) -> None:
     summary.write("é" * 5000, tmp_path / "log")
 
     written = (tmp_path / "log").read_bytes()
@@ -137,7 +137,7 @@ def test_the_whole_message_is_cut_for_the_kubelet(tmp_path: Path) -> None:
     assert written.decode().endswith("…")
 
 
-def test_troubleshooting_has_an_entry_for_each_code() -> None:
+def test_troubleshooting_page_has_entry_for_each_code() -> None:
     page = runpy.run_path(str(ROOT / "docs" / "llamastack" / "errors.py"))["page"]
 
     assert (ROOT / "docs" / "llamastack" / "errors.md").read_text() == page(), "out of date: make docs"

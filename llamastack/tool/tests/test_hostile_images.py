@@ -1,4 +1,4 @@
-"""`install` against images that mean no good: a code, a cause and a remedy each, and nothing is placed."""
+"""Tests `install` against hostile images: each has a code, a cause and a remedy, and nothing is installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.accept("HP-8")
 @pytest.mark.parametrize("name", IMAGES)
-def test_an_image_with(begun: Pod, tmp_path: Path, name: str) -> None:
+def test_install_refuses_hostile_image(begun: Pod, tmp_path: Path, name: str) -> None:
     case = IMAGES[name]
     pod = begun.copied(tmp_path / "pod")
     before = pod.tree()
@@ -42,8 +42,10 @@ def test_an_image_with(begun: Pod, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.accept("HP-8")
 @pytest.mark.parametrize("name", IMAGE_VARIANTS)
-def test_an_image_with_a_variant_of(begun: Pod, tmp_path: Path, name: str, umask: None) -> None:
-    """In this process, where most cost a hundredth of a start."""
+def test_install_refuses_variants_of_hostile_image(
+    begun: Pod, tmp_path: Path, name: str, umask: None
+) -> None:
+    """The variants run in this process, where most cost a hundredth of a start."""
     case = IMAGE_VARIANTS[name]
     pod = begun.copied(tmp_path / "pod")
     before = pod.tree()
@@ -62,7 +64,7 @@ def test_an_image_with_a_variant_of(begun: Pod, tmp_path: Path, name: str, umask
 
 @pytest.mark.accept("HP-4", "HP-8")
 @pytest.mark.parametrize("name", [*IMAGES, *IMAGE_VARIANTS, *UNFIT])
-def test_lint_says_the_same_of_an_image_with(tmp_path: Path, name: str) -> None:
+def test_lint_agrees_with_install_on_hostile_image(tmp_path: Path, name: str) -> None:
     case = {**IMAGES, **IMAGE_VARIANTS, **UNFIT}[name]
 
     assert linted(source(tmp_path, case)) == ("" if case.code in BEYOND_LINT else case.code)
@@ -70,7 +72,7 @@ def test_lint_says_the_same_of_an_image_with(tmp_path: Path, name: str) -> None:
 
 @pytest.fixture
 def umask() -> Iterator[None]:
-    """The tool sets its own."""
+    """Restore the umask that the tool sets."""
     before = os.umask(0o022)
     yield
     os.umask(before)

@@ -1,4 +1,5 @@
-"""`preflight` against providers that mean no good: each is named with a code of its own, and nothing else suffers."""
+"""Tests `preflight` against hostile providers: each is named with a code of its own, and no other is
+affected."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.integration
         *PROVIDER_VARIANTS,
     ],
 )
-def test_a_provider_that(tmp_path: Path, tool: Path, python: str, name: str) -> None:
+def test_preflight_names_hostile_provider(tmp_path: Path, tool: Path, python: str, name: str) -> None:
     case = {**HOSTILE, **PROVIDER_VARIANTS}[name]
     server = Server(tmp_path / "pod", tool, python=python)
     server.distributed("pydantic", "2.0", files={"pydantic/__init__.py": ""})
@@ -51,15 +52,15 @@ def test_a_provider_that(tmp_path: Path, tool: Path, python: str, name: str) -> 
 
 @pytest.mark.accept("HP-4", "HP-8")
 @pytest.mark.parametrize("kind", LINTED)
-def test_lint_says_the_same_of(tmp_path: Path, kind: str) -> None:
-    seen = {
+def test_lint_agrees_with_preflight_on_hostile_provider(tmp_path: Path, kind: str) -> None:
+    reported_codes = {
         name: linted(image(tmp_path / name, extra=case.files)) for name, case in PROVIDER_KINDS[kind].items()
     }
 
-    assert seen == {name: case.code for name, case in PROVIDER_KINDS[kind].items()}
+    assert reported_codes == {name: case.code for name, case in PROVIDER_KINDS[kind].items()}
 
 
 def parts(secret: str) -> list[str]:
-    """Pieces of a secret that would give it away."""
+    """Return pieces of a secret that would reveal it."""
     flat = "".join(secret.split())
     return [flat[start : start + 8] for start in range(max(0, len(flat) - 7))]

@@ -1,4 +1,4 @@
-"""`install`: what it leaves on the volume, and what it does when it runs again."""
+"""Tests the volume after `install`, and after a rerun."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCRIPT = {"acme_a-1.0.0.data/scripts/tool": "#!/bin/sh\n"}
 
 
 @pytest.mark.accept("FR-013", "FR-014", "FR-022")
-def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path: Path) -> None:
+def test_install_writes_packages_and_metadata(pod: Pod, tmp_path: Path) -> None:
     source = image(tmp_path / "echo")
 
     ended = pod.install(source, "my-echo", config={"url": "http://x"}, order=0)
@@ -39,7 +39,7 @@ def test_packages_and_metadata_are_where_the_design_has_them(pod: Pod, tmp_path:
     }
 
 
-def test_success_tells_package_and_version(pod: Pod, tmp_path: Path) -> None:
+def test_install_reports_package_and_version(pod: Pod, tmp_path: Path) -> None:
     ended = pod.install(image(tmp_path / "echo", version="1.4.0"), "my-echo")
 
     assert json.loads(ended.message) == {
@@ -50,14 +50,14 @@ def test_success_tells_package_and_version(pod: Pod, tmp_path: Path) -> None:
     }
 
 
-def test_a_configuration_that_is_absent_stays_absent(pod: Pod, tmp_path: Path) -> None:
+def test_install_writes_no_config_when_absent(pod: Pod, tmp_path: Path) -> None:
     pod.install(image(tmp_path / "echo"), "my-echo")
 
     assert "config" not in yaml.safe_load((pod.places.metadata / "my-echo" / "crd-config.yaml").read_text())
 
 
 @pytest.mark.accept("FR-024a")
-def test_the_manifest_names_each_package_once_a_provider(pod: Pod, tmp_path: Path) -> None:
+def test_manifest_names_each_package_per_provider(pod: Pod, tmp_path: Path) -> None:
     first, second = image(tmp_path / "a", "acme-a"), image(tmp_path / "b", "acme-b", version="2.0.0")
     for _ in range(2):
         pod.install(first, "a")
@@ -73,7 +73,7 @@ def test_the_manifest_names_each_package_once_a_provider(pod: Pod, tmp_path: Pat
 
 
 @pytest.mark.accept("NFR-002")
-def test_the_same_containers_again_end_in_the_same_tree(pod: Pod, tmp_path: Path) -> None:
+def test_install_rerun_gives_same_tree(pod: Pod, tmp_path: Path) -> None:
     first, second = image(tmp_path / "a", "acme-a"), image(tmp_path / "b", "acme-b")
     for source, provider_id in ((first, "a"), (second, "b")):
         assert pod.install(source, provider_id).code == 0
@@ -84,11 +84,11 @@ def test_the_same_containers_again_end_in_the_same_tree(pod: Pod, tmp_path: Path
         for source, provider_id, seed in ((second, "b", "1"), (first, "a", "2"), (second, "b", "3"))
     ]
 
-    assert [one.code for one in again] == [0, 0, 0]
+    assert [ended.code for ended in again] == [0, 0, 0]
     assert pod.tree() == before
 
 
-def test_the_first_container_begins_with_an_empty_tree(pod: Pod, tmp_path: Path) -> None:
+def test_first_install_empties_tree(pod: Pod, tmp_path: Path) -> None:
     pod.install(image(tmp_path / "a", "acme-a"), "a")
     pod.install(image(tmp_path / "b", "acme-b"), "b")
 
@@ -98,7 +98,7 @@ def test_the_first_container_begins_with_an_empty_tree(pod: Pod, tmp_path: Path)
     assert [path.name for path in pod.places.metadata.iterdir()] == ["a"]
 
 
-def test_files_of_an_earlier_image_of_the_same_provider_go(pod: Pod, tmp_path: Path) -> None:
+def test_install_removes_files_of_earlier_image(pod: Pod, tmp_path: Path) -> None:
     pod.install(image(tmp_path / "a", "acme-a"), "a")
     pod.install(
         image(tmp_path / "old", "acme-b", extra={"acme_b/old/gone.py": "", "acme_b/same.py": "1"}), "b"
@@ -115,7 +115,7 @@ def test_files_of_an_earlier_image_of_the_same_provider_go(pod: Pod, tmp_path: P
 
 
 @pytest.mark.accept("FR-013")
-def test_two_providers_in_one_namespace_package_are_both_there(pod: Pod, tmp_path: Path) -> None:
+def test_providers_share_namespace_package(pod: Pod, tmp_path: Path) -> None:
     pod.install(image(tmp_path / "a", "my-org-a", package="my_org.a"), "a")
     ended = pod.install(image(tmp_path / "b", "my-org-b", package="my_org.b"), "b")
 
@@ -128,7 +128,7 @@ def test_two_providers_in_one_namespace_package_are_both_there(pod: Pod, tmp_pat
     "init", [{"bin/__init__.py": ""}, {}], ids=["a package of both", "a namespace package"]
 )
 @pytest.mark.parametrize("name", ["one.py", "data", "deep/one.json"])
-def test_two_providers_of_one_top_level_package_are_both_there_and_reported(
+def test_providers_share_top_level_package_with_warning(
     pod: Pod, tmp_path: Path, init: dict[str, str], name: str
 ) -> None:
     """`bin` is also where pip puts scripts, and they may give way."""
@@ -146,11 +146,11 @@ def test_two_providers_of_one_top_level_package_are_both_there_and_reported(
 
 
 @pytest.mark.accept("HP-10")
-@pytest.mark.parametrize("theirs", [{"bin/tool": "1"}, SCRIPT], ids=["their content", "their script"])
-def test_content_of_a_package_never_gives_way_to_a_file_of_that_name(
-    pod: Pod, tmp_path: Path, theirs: dict[str, str]
+@pytest.mark.parametrize("other_files", [{"bin/tool": "1"}, SCRIPT], ids=["their content", "their script"])
+def test_package_content_never_yields_to_same_file_name(
+    pod: Pod, tmp_path: Path, other_files: dict[str, str]
 ) -> None:
-    pod.install(image(tmp_path / "a", "acme-a", extra=theirs), "a")
+    pod.install(image(tmp_path / "a", "acme-a", extra=other_files), "a")
     before = pod.tree()
 
     ended = pod.install(image(tmp_path / "b", "acme-b", extra={"bin/tool": "2"}), "b")
@@ -160,11 +160,11 @@ def test_content_of_a_package_never_gives_way_to_a_file_of_that_name(
     assert "bin/tool" in ended.message
 
 
-def test_a_script_gives_way_to_another_providers_and_that_is_reported(pod: Pod, tmp_path: Path) -> None:
+def test_script_yields_to_other_providers_with_warning(pod: Pod, tmp_path: Path) -> None:
     pod.install(image(tmp_path / "a", "acme-a", extra=SCRIPT), "a")
-    mine = {path.replace("acme_a", "acme_b"): f"{text}2" for path, text in SCRIPT.items()}
+    own_files = {path.replace("acme_a", "acme_b"): f"{text}2" for path, text in SCRIPT.items()}
 
-    ended = pod.install(image(tmp_path / "b", "acme-b", extra=mine), "b")
+    ended = pod.install(image(tmp_path / "b", "acme-b", extra=own_files), "b")
 
     assert ended.code == 0, ended.log
     [warning] = json.loads(ended.message)["warnings"]
@@ -172,7 +172,7 @@ def test_a_script_gives_way_to_another_providers_and_that_is_reported(pod: Pod, 
     assert "provider 'a'" in warning
 
 
-def test_a_dependency_of_two_providers_is_shared(pod: Pod, tmp_path: Path) -> None:
+def test_providers_share_equal_dependency(pod: Pod, tmp_path: Path) -> None:
     for name in ("a", "b"):
         source = image(tmp_path / name, f"acme-{name}", requires=["acme-common==1.0"])
         wheel(source / "packages", "acme-common", "1.0")
@@ -191,7 +191,7 @@ def test_a_dependency_of_two_providers_is_shared(pod: Pod, tmp_path: Path) -> No
     ],
     ids=["all of packages/", "what is listed"],
 )
-def test_which_wheels_are_installed(
+def test_install_selects_listed_wheels(
     pod: Pod, tmp_path: Path, listed: list[str] | None, installed: set[str], warned: list[str]
 ) -> None:
     source = image(tmp_path / "echo", dependency_wheels=listed)
@@ -206,7 +206,7 @@ def test_which_wheels_are_installed(
     assert len(warnings) == len(warned)
 
 
-def test_wheels_may_lie_anywhere_below_the_folder(pod: Pod, tmp_path: Path) -> None:
+def test_install_accepts_wheels_in_subfolders(pod: Pod, tmp_path: Path) -> None:
     source = image(tmp_path / "echo", dependency_wheels=["/lls-provider/more/extra-1.0.0-py3-none-any.whl"])
     wheel(source / "more", "extra")
 
@@ -215,7 +215,7 @@ def test_wheels_may_lie_anywhere_below_the_folder(pod: Pod, tmp_path: Path) -> N
 
 
 @pytest.mark.accept("NFR-002", "FR-004", "NFR-001")
-def test_what_surrounds_the_container_changes_nothing(pods: Callable[[str], Pod], tmp_path: Path) -> None:
+def test_install_ignores_surrounding_environment(pods: Callable[[str], Pod], tmp_path: Path) -> None:
     source = image(tmp_path / "echo", extra={f"acme_echo/part_{n}.py": str(n) for n in range(9)})
     wheel(source / "packages", "acme-common")
     (tmp_path / "pip.conf").write_text("[global]\ntarget = /nowhere\nindex-url = http://127.0.0.1:9/\n")

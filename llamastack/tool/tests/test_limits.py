@@ -1,4 +1,5 @@
-"""`install` where disk or memory end: a code of its own, nothing placed, and a rerun with room succeeds."""
+"""Tests `install` without disk space or memory: a code of its own, nothing installed, and a rerun with space
+succeeds."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ def limited(pod: Pod, source: Path, *within: str) -> Ended:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    made = image(tmp_path / "echo")
-    wheel(made / "packages", "acme-data", files=BIG)
-    return made
+    folder = image(tmp_path / "echo")
+    wheel(folder / "packages", "acme-data", files=BIG)
+    return folder
 
 
 @pytest.mark.accept("HP-8")
-def test_a_full_disk(pod: Pod, source: Path) -> None:
+def test_install_reports_full_disk_and_rerun_succeeds(pod: Pod, source: Path) -> None:
     if subprocess.run([*MOUNTED, "true"], check=False).returncode:
         pytest.skip("no user namespaces here: a small volume cannot be mounted")
 
@@ -48,8 +49,8 @@ def test_a_full_disk(pod: Pod, source: Path) -> None:
 
 
 @pytest.mark.accept("HP-8")
-def test_no_memory(pod: Pod, source: Path) -> None:
-    """In pip: with less the tool itself would not start, with more pip would come to its end."""
+def test_install_reports_missing_memory_and_rerun_succeeds(pod: Pod, source: Path) -> None:
+    """The limit hits pip: with less the tool itself would not start, with more pip would finish."""
     ended = limited(pod, source, "sh", "-c", 'ulimit -v 40000; exec "$@"', "sh")
 
     assert ended.code == 1, ended.log
@@ -60,7 +61,7 @@ def test_no_memory(pod: Pod, source: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "code"),
+    ("output", "code"),
     [
         ("OSError: [Errno 12] Cannot allocate memory: '/pip'", Code.NoMemory),
         (
@@ -71,12 +72,12 @@ def test_no_memory(pod: Pod, source: Path) -> None:
         ("ERROR: Invalid script entry point: foo = OSError: [Errno 12] x", Code.PipFailed),
     ],
 )
-def test_a_system_call_without_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, code: Code
+def test_failed_system_call_is_reported_as_missing_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, code: Code
 ) -> None:
-    """Where memory ends decides whether Python raises MemoryError or the system call fails; a name says nothing."""
+    """Python raises MemoryError, or a system call fails, depending on the moment."""
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\necho "{said}"\nexit 1\n')
+    python.write_text(f'#!/bin/sh\necho "{output}"\nexit 1\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     stage = staging.fresh(tmp_path / "staging")

@@ -1,4 +1,4 @@
-"""How providers come into a run configuration: values in, values out."""
+"""Tests the merge of providers into a run configuration: values in, values out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_id(provider_id: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_added(base: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_merge_adds_provider(base: dict[str, Any], expected: dict[str, Any]) -> None:
     untouched = copy.deepcopy(base)
 
     config, warnings = merge.merged(base, [ECHO])
@@ -61,7 +61,7 @@ def test_added(base: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.accept("FR-017")
-def test_an_empty_base_becomes_one_that_a_server_starts_from() -> None:
+def test_merge_fills_empty_base() -> None:
     config, _ = merge.merged(None, [ECHO])
 
     assert config["version"] == 2
@@ -74,7 +74,7 @@ def test_an_empty_base_becomes_one_that_a_server_starts_from() -> None:
     ["echo", "${env.ECHO_URL:+echo}", "${env.ECHO_ID:=echo}"],
     ids=["literal", "conditional", "default"],
 )
-def test_an_external_provider_replaces_one_of_the_same_id(written: str) -> None:
+def test_merge_replaces_provider_of_same_id(written: str) -> None:
     base = {"providers": {"inference": [with_id(written), OTHER]}}
 
     config, warnings = merge.merged(base, [ECHO])
@@ -90,14 +90,14 @@ def test_an_external_provider_replaces_one_of_the_same_id(written: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["echo2", "${env.echo:=other}", "${env.ECHO}", None, 3])
-def test_other_ids_stay(written: Any) -> None:
+def test_merge_keeps_other_ids(written: Any) -> None:
     config, warnings = merge.merged({"providers": {"inference": [with_id(written)]}}, [ECHO])
 
     assert len(config["providers"]["inference"]) == 2
     assert warnings == []
 
 
-def test_the_same_id_in_another_api_is_kept_with_a_warning() -> None:
+def test_merge_warns_when_id_is_in_another_api() -> None:
     config, [warning] = merge.merged({"providers": {"safety": [with_id("echo")]}}, [ECHO])
 
     assert [len(entries) for entries in config["providers"].values()] == [1, 1]
@@ -105,13 +105,13 @@ def test_the_same_id_in_another_api_is_kept_with_a_warning() -> None:
 
 
 @pytest.mark.accept("FR-017")
-def test_the_order_is_base_then_model_deployments_then_externals() -> None:
+def test_merge_orders_base_models_externals() -> None:
     model = merge.model_addition(ModelEndpoint("llama", "KUBEFOUNDRY_MD_LLAMA_URL", {"max_tokens": 5}))
     second = Addition("inference", {**ENTRY, "provider_id": "second"}, "external", "image second:1")
 
     config, _ = merge.merged({"providers": {"inference": [OTHER]}}, [model, ECHO, second])
 
-    assert [one["provider_id"] for one in config["providers"]["inference"]] == [
+    assert [entry["provider_id"] for entry in config["providers"]["inference"]] == [
         "other",
         "llama",
         "echo",
@@ -119,7 +119,7 @@ def test_the_order_is_base_then_model_deployments_then_externals() -> None:
     ]
 
 
-def test_a_model_deployment_is_a_vllm_behind_a_variable() -> None:
+def test_merge_adds_model_deployment_as_vllm() -> None:
     addition = merge.model_addition(ModelEndpoint("llama", "KUBEFOUNDRY_MD_LLAMA_URL", {"max_tokens": 5}))
 
     assert (addition.section, addition.entry) == (
@@ -136,7 +136,7 @@ def test_a_model_deployment_is_a_vllm_behind_a_variable() -> None:
     )
 
 
-def test_an_external_provider_wins_over_a_model_deployment() -> None:
+def test_merge_prefers_external_over_model_deployment() -> None:
     model = merge.model_addition(ModelEndpoint("echo", "KUBEFOUNDRY_MD_ECHO_URL", {}))
 
     config, [warning] = merge.merged({}, [model, ECHO])
@@ -157,14 +157,14 @@ def test_an_external_provider_wins_over_a_model_deployment() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_configuration_is_refused(base: Any) -> None:
+def test_merge_refuses_invalid_base(base: Any) -> None:
     with pytest.raises(Failure) as refused:
         merge.merged(base, [ECHO])
 
     assert refused.value.code is Code.InvalidBaseConfig
 
 
-def test_extra_providers_holds_the_externals() -> None:
+def test_extra_providers_has_externals() -> None:
     safety = Addition("safety", {**ENTRY, "provider_id": "guard"}, "external", "image guard:1")
 
     assert merge.extra_providers([ECHO, safety]) == {
@@ -181,7 +181,7 @@ TEXTS += ["$(HOME)", "$$", "${env.X}", "${env.X:=a b}", "\u00fc\u2028\x85", "\U0
 
 @pytest.mark.accept("FR-022")
 @pytest.mark.parametrize("text", TEXTS, ids=repr)
-def test_a_text_arrives_as_written(text: str) -> None:
+def test_merge_keeps_text_as_written(text: str) -> None:
     assert yaml.safe_load(yaml_file.dump({"key": text, text: [text]})) == {"key": text, text: [text]}
 
 
@@ -197,10 +197,10 @@ VALUES = st.recursive(
 @pytest.mark.slow
 @pytest.mark.accept("FR-022")
 @given(VALUES)
-def test_a_configuration_keeps_values_and_types(value: Any) -> None:
-    def typed(one: Any) -> Any:
-        if isinstance(one, dict):
-            return {key: typed(inner) for key, inner in one.items()}
-        return [typed(inner) for inner in one] if isinstance(one, list) else (type(one), one)
+def test_merge_keeps_values_and_types(value: Any) -> None:
+    def typed(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: typed(inner) for key, inner in value.items()}
+        return [typed(inner) for inner in value] if isinstance(value, list) else (type(value), value)
 
     assert typed(yaml.safe_load(yaml_file.dump(value))) == typed(value)

@@ -1,4 +1,4 @@
-"""`extract-config` and `merge-config` on the volumes of a pod."""
+"""Tests `extract-config` and `merge-config` on the volumes of a pod."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def once(tmp_path_factory: pytest.TempPathFactory, tool: Path, python: str) -> Pod:
-    """A pod with two providers on its volume."""
+    """Return a pod with two providers on its volume."""
     folder = tmp_path_factory.mktemp("once")
     pod = Pod(folder / "pod", tool, python=python)
     assert pod.install(image(folder / "echo", "acme-echo"), "echo", config=CONFIG).code == 0
@@ -54,8 +54,8 @@ def installed(once: Pod, tmp_path: Path) -> Pod:
 
 
 @pytest.mark.accept("NFR-004")
-def test_a_package_of_the_distribution_that_is_replaced_is_in_the_pods_status(installed: Pod) -> None:
-    """Preflight writes it to the log, too; a server that runs leaves no termination message."""
+def test_replaced_base_package_is_in_pod_status(installed: Pod) -> None:
+    """Preflight writes it to the log, too. A running server leaves no termination message."""
     about = installed.root / "image" / "acme_echo-0.5.dist-info" / "METADATA"
     about.parent.mkdir(parents=True)
     about.write_text("Metadata-Version: 2.1\nName: acme-echo\nVersion: 0.5\n")
@@ -64,11 +64,13 @@ def test_a_package_of_the_distribution_that_is_replaced_is_in_the_pods_status(in
     ended = installed.merge(env={"PYTHONPATH": str(about.parent.parent)})
 
     assert ended.code == 0, ended.log
-    assert any(one.startswith("shadows-base: acme-echo") for one in json.loads(ended.message)["warnings"])
+    assert any(
+        warning.startswith("shadows-base: acme-echo") for warning in json.loads(ended.message)["warnings"]
+    )
 
 
 @pytest.mark.accept("FR-017", "FR-018", "FR-019", "FR-021", "FR-022", "US1-2", "US2-1")
-def test_merged(installed: Pod) -> None:
+def test_merge_config_writes_merged_files(installed: Pod) -> None:
     installed.base(BASE)
 
     ended = installed.merge()
@@ -94,7 +96,7 @@ BOMB = "x0: &x0 [abc]\n" + "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "phrase"),
     [
         pytest.param("n: 0x" + "f" * 9000, "not a valid int", id="more digits than Python writes"),
         pytest.param("n: " + "7" * 5000, "not a valid int", id="more digits than Python reads"),
@@ -108,18 +110,18 @@ BOMB = "x0: &x0 [abc]\n" + "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10
         ),
     ],
 )
-def test_a_base_that_cannot_be_held_is_refused_with_its_place(installed: Pod, text: str, words: str) -> None:
+def test_merge_config_names_place_of_invalid_base(installed: Pod, text: str, phrase: str) -> None:
     installed.base(text)
 
     ended = installed.merge()
 
     assert (ended.code, "Code: InvalidYaml" in ended.message) == (1, True), ended.log
     assert " at line " in ended.message
-    assert words in ended.message
+    assert phrase in ended.message
 
 
 @pytest.mark.accept("NFR-002")
-def test_merging_again_gives_the_same_files(installed: Pod) -> None:
+def test_merge_config_rerun_gives_same_files(installed: Pod) -> None:
     installed.base(BASE)
     texts = set()
     for seed in ("1", "2"):
@@ -129,7 +131,7 @@ def test_merging_again_gives_the_same_files(installed: Pod) -> None:
     assert len(texts) == 1
 
 
-def test_model_deployments_alone(pod: Pod) -> None:
+def test_merge_config_accepts_model_deployments_alone(pod: Pod) -> None:
     pod.base("{version: 2}")
 
     ended = pod.merge({"providerId": "llama", "urlVariable": "KUBEFOUNDRY_MD_LLAMA_URL", "config": {}})
@@ -178,21 +180,21 @@ REFUSED: dict[str, tuple[Callable[[Pod], object], tuple[str, ...]]] = {
 
 @pytest.mark.accept("FR-020", "FR-023", "FR-025", "US3-8", "NFR-003")
 @pytest.mark.parametrize("name", REFUSED)
-def test_nothing_is_written_when_something_is_wrong(installed: Pod, name: str) -> None:
+def test_merge_config_writes_nothing_when_refused(installed: Pod, name: str) -> None:
     installed.base(BASE)
     assert installed.merge().code == 0
-    change, words = REFUSED[name]
+    change, phrases = REFUSED[name]
     change(installed)
 
     ended = installed.merge()
 
     assert ended.code == 1
-    for word in (*words, "Init Container: merge-config", "Resolution: "):
-        assert word in ended.message
+    for phrase in (*phrases, "Init Container: merge-config", "Resolution: "):
+        assert phrase in ended.message
     assert list(installed.places.config.iterdir()) == []
 
 
-def test_a_provider_that_was_not_installed_is_missed(installed: Pod) -> None:
+def test_merge_config_reports_missing_provider(installed: Pod) -> None:
     installed.base(BASE)
     installed.images["third"] = "images/third:1"
 
@@ -204,7 +206,7 @@ def test_a_provider_that_was_not_installed_is_missed(installed: Pod) -> None:
 
 @pytest.mark.accept("FR-017")
 @pytest.mark.parametrize(
-    ("there", "env", "found"),
+    ("existing", "env", "expected"),
     [
         (["opt/app-root/run.yaml", "opt/app-root/config.yaml"], {}, "opt/app-root/run.yaml"),
         (["opt/app-root/config.yaml", "etc/llama-stack/run.yaml"], {}, "opt/app-root/config.yaml"),
@@ -216,13 +218,13 @@ def test_a_provider_that_was_not_installed_is_missed(installed: Pod) -> None:
         ([PACKAGED.format("run")], {"DISTRO_NAME": "mine"}, PACKAGED.format("run")),
     ],
 )
-def test_the_distributions_configuration_is_found(
-    pod: Pod, there: list[str], env: dict[str, str], found: str
+def test_extract_config_finds_distribution_config(
+    pod: Pod, existing: list[str], env: dict[str, str], expected: str
 ) -> None:
-    for path in there:
+    for path in existing:
         (pod.root / path).parent.mkdir(parents=True, exist_ok=True)
         (pod.root / path).write_text(f"# {path}\nversion: 2\n")
-    if any("llama_stack" in path for path in there):
+    if any("llama_stack" in path for path in existing):
         (pod.root / "site" / "llama_stack" / "__init__.py").write_text("raise SystemExit('imported')\n")
 
     ended = pod.command(
@@ -230,13 +232,13 @@ def test_the_distributions_configuration_is_found(
     )
 
     assert ended.code == 0, ended.log
-    assert pod.places.base_config.read_text() == f"# {found}\nversion: 2\n"
+    assert pod.places.base_config.read_text() == f"# {expected}\nversion: 2\n"
     assert ended.message == ""
 
 
 @pytest.mark.accept("US3-7")
 @pytest.mark.parametrize("name", ["../../etc", "none"])
-def test_no_configuration_lists_all_that_was_tried(pod: Pod, name: str) -> None:
+def test_extract_config_lists_tried_paths_when_missing(pod: Pod, name: str) -> None:
     ended = pod.command("extract-config", WHERE, env={"DISTRO_NAME": name, "RUN_CONFIG_PATH": "/srv/x.yaml"})
 
     assert ended.code == 1

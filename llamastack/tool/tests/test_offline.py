@@ -1,4 +1,4 @@
-"""Nothing is downloaded: the containers' work in a network namespace without interfaces."""
+"""Tests that nothing is downloaded: the containers run in a network namespace without interfaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ root = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs r
 
 
 @pytest.mark.accept("FR-004", "NFR-001")
-def test_pip_looks_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pip_uses_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = tmp_path / "noted"
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\necho "$@" > {noted}\nexec {sys.executable} "$@"\n')
@@ -39,7 +39,7 @@ def test_pip_looks_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @root
 @pytest.mark.accept("FR-004", "NFR-001")
-def test_install(pod: Pod, tmp_path: Path) -> None:
+def test_install_works_offline(pod: Pod, tmp_path: Path) -> None:
     arguments = pod.install_arguments(image(tmp_path / "echo"), "echo")
 
     ended = pod.call(*arguments, within=WITHOUT_NETWORK)
@@ -49,8 +49,8 @@ def test_install(pod: Pod, tmp_path: Path) -> None:
 
 @root
 @pytest.mark.accept("FR-004", "NFR-001")
-def test_install_with_an_index_that_the_image_configures(pod: Pod, tmp_path: Path) -> None:
-    """What is missing is not looked for anywhere."""
+def test_install_ignores_index_of_image(pod: Pod, tmp_path: Path) -> None:
+    """pip must not search an index for a missing package."""
     arguments = pod.install_arguments(image(tmp_path / "echo", requires=["not-there"]), "echo")
 
     ended = pod.call(*arguments, within=WITHOUT_NETWORK, env={"PIP_INDEX_URL": "http://127.0.0.1:9/simple"})
@@ -61,7 +61,7 @@ def test_install_with_an_index_that_the_image_configures(pod: Pod, tmp_path: Pat
 
 @root
 @pytest.mark.accept("PF-12")
-def test_preflight(server: Server) -> None:
+def test_preflight_works_offline(server: Server) -> None:
     ended = server.preflight(*WITHOUT_NETWORK)
 
     assert ended.code == 0, ended.log

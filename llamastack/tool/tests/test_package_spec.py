@@ -1,4 +1,4 @@
-"""lls-provider-spec.yaml: each field that can be wrong."""
+"""Tests each field of lls-provider-spec.yaml that can be wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from support.provider_images import spec
     ],
     ids=str,
 )
-def test_valid(changes: dict[str, Any]) -> None:
+def test_package_spec_accepts_valid_file(changes: dict[str, Any]) -> None:
     assert list(package_spec.problems(spec(**changes))) == []
 
 
@@ -74,19 +74,19 @@ def test_valid(changes: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_invalid(changes: dict[str, Any], field: str) -> None:
-    found = list(package_spec.problems(spec(**changes)))
+def test_package_spec_reports_invalid_field(changes: dict[str, Any], field: str) -> None:
+    problems = list(package_spec.problems(spec(**changes)))
 
-    assert [one.partition(":")[0] for one in found] == [field]
+    assert [problem.partition(":")[0] for problem in problems] == [field]
 
 
 @pytest.mark.accept("FR-003")
 @pytest.mark.parametrize("value", [None, [], "text", 3])
-def test_no_mapping(value: Any) -> None:
+def test_package_spec_refuses_non_mapping(value: Any) -> None:
     assert len(list(package_spec.problems(value))) == 1
 
 
-def test_everything_wrong_is_reported_at_once() -> None:
-    found = list(package_spec.problems({"metadata": {}, "spec": {}}))
+def test_package_spec_reports_all_problems() -> None:
+    problems = list(package_spec.problems({"metadata": {}, "spec": {}}))
 
-    assert len(found) == 2 + 3 + 4
+    assert len(problems) == 2 + 3 + 4

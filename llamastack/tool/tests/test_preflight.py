@@ -1,4 +1,4 @@
-"""`preflight`: providers are loaded as the server would load them."""
+"""Tests that `preflight` loads providers as the server would load them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def get_adapter_impl(config, deps): ...
 
 
 @pytest.mark.accept("FR-005", "FR-027", "PF-01", "PF-02")
-def test_a_good_provider_passes_and_nothing_is_written_but_the_effective_configuration(
+def test_preflight_writes_only_effective_config(
     server: Server,
 ) -> None:
     before = server.tree()
@@ -100,8 +100,8 @@ REFUSED: dict[str, tuple[Mapping[str, str | bytes], str, tuple[str, ...]]] = {
 
 @pytest.mark.accept("FR-005", "FR-027", "PF-01", "PF-03", "PF-04", "PF-05", "PF-06", "NFR-003", "SC-009")
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_loaded_is_reported(tmp_path: Path, tool: Path, python: str, name: str) -> None:
-    files, code, words = REFUSED[name]
+def test_preflight_reports_unloadable_provider(tmp_path: Path, tool: Path, python: str, name: str) -> None:
+    files, code, phrases = REFUSED[name]
     server = Server(tmp_path / "pod", tool, python=python)
     server.distribution()
     server.provide(files)
@@ -111,13 +111,13 @@ def test_what_cannot_be_loaded_is_reported(tmp_path: Path, tool: Path, python: s
 
     assert ended.code == 1, ended.log
     who = "Provider: echo\nModule: acme_echo\nImage: images/echo:1\nContainer: llama-stack\n"
-    for word in (*words, who, f"Code: {code}", "Reason: ", "Resolution: "):
-        assert word in ended.message
+    for phrase in (*phrases, who, f"Code: {code}", "Reason: ", "Resolution: "):
+        assert phrase in ended.message
     assert not server.places.effective.exists()
 
 
 @pytest.mark.accept("PF-03")
-def test_the_first_error_is_the_last_thing_that_is_looked_at(server: Server) -> None:
+def test_preflight_stops_at_first_error(server: Server) -> None:
     mark = server.root / "looked"
     server.provide(changed(provider="raise ValueError('the first')"))
     server.provide({"later/provider.py": f"open({str(mark)!r}, 'w')\nraise ValueError('second')\n"}, "later")
@@ -134,7 +134,7 @@ def test_the_first_error_is_the_last_thing_that_is_looked_at(server: Server) -> 
 
 
 @pytest.mark.accept("SC-008", "PF-08")
-def test_an_optional_import_is_no_error(server: Server) -> None:
+def test_preflight_accepts_missing_optional_import(server: Server) -> None:
     server.provide(
         changed(
             init="try:\n    import not_there\nexcept ImportError:\n    pass\n"
@@ -146,9 +146,9 @@ def test_an_optional_import_is_no_error(server: Server) -> None:
 
 
 @pytest.mark.accept("FR-026", "NFR-005", "SC-007", "PF-10")
-def test_each_field_that_differs_is_a_warning_and_the_runtime_value_is_used(server: Server) -> None:
-    other = FIELDS.replace("remote::acme-echo", "remote::later")
-    server.provide(changed(provider=SPEC.format(other)))
+def test_preflight_warns_and_uses_runtime_value(server: Server) -> None:
+    other_fields = FIELDS.replace("remote::acme-echo", "remote::later")
+    server.provide(changed(provider=SPEC.format(other_fields)))
 
     ended = server.preflight()
 
@@ -168,8 +168,8 @@ def test_each_field_that_differs_is_a_warning_and_the_runtime_value_is_used(serv
     [(["a", "acme-echo"], "remote::acme-echo"), (["later"], "remote::later"), (["a", "b"], "")],
     ids=["one of several", "the only one", "none of several"],
 )
-def test_a_list_of_specs(server: Server, types: list[str], used: str) -> None:
-    specs = [f'RemoteProviderSpec(adapter_type="x", {FIELDS.replace("acme-echo", one)})' for one in types]
+def test_preflight_chooses_spec_from_list(server: Server, types: list[str], used: str) -> None:
+    specs = [f'RemoteProviderSpec(adapter_type="x", {FIELDS.replace("acme-echo", type_)})' for type_ in types]
     text = f"from llama_stack_api import *\ndef get_provider_spec():\n    return [{', '.join(specs)}]\n"
     server.provide(changed(provider=text))
 
@@ -184,7 +184,7 @@ def test_a_list_of_specs(server: Server, types: list[str], used: str) -> None:
 
 
 @pytest.mark.accept("PF-11")
-def test_an_api_that_the_server_does_not_have(server: Server) -> None:
+def test_preflight_refuses_unknown_api(server: Server) -> None:
     server.configure("agents")
 
     ended = server.preflight()
@@ -194,7 +194,7 @@ def test_an_api_that_the_server_does_not_have(server: Server) -> None:
 
 
 @pytest.mark.accept("PF-11")
-def test_a_configuration_that_is_rejected_is_reported_without_its_values(server: Server) -> None:
+def test_preflight_hides_values_of_rejected_config(server: Server) -> None:
     server.provide(changed(init=STRICT))
     server.configure(config={"port": "${env.PORT}"})
 
@@ -207,7 +207,7 @@ def test_a_configuration_that_is_rejected_is_reported_without_its_values(server:
 
 
 @pytest.mark.parametrize("shown", ["os.environ['KEY']", "repr(os.environ['KEY'])"], ids=["plain", "quoted"])
-def test_values_of_variables_stay_out_of_every_message(server: Server, shown: str) -> None:
+def test_preflight_hides_values_of_variables(server: Server, shown: str) -> None:
     server.provide(changed(provider=f"import os\nraise ValueError('key is ' + {shown})"))
     server.configure(config={"key": "${env.KEY}"})
 
@@ -217,7 +217,7 @@ def test_values_of_variables_stay_out_of_every_message(server: Server, shown: st
     assert "s3cr3t" not in ended.log + ended.message
 
 
-def test_values_that_only_yaml_has_do_not_stop_it(server: Server) -> None:
+def test_preflight_accepts_yaml_only_values(server: Server) -> None:
     text = (server.places.config / "run.yaml").read_text()
     (server.places.config / "run.yaml").write_text(text.replace("http://x", "2024-01-01"))
 
@@ -235,7 +235,7 @@ def test_values_that_only_yaml_has_do_not_stop_it(server: Server) -> None:
     ],
     ids=["missing", "a default", "a disabled provider", "a module with a version"],
 )
-def test_variables(server: Server, changes: dict[str, Any], code: str) -> None:
+def test_preflight_expands_variables(server: Server, changes: dict[str, Any], code: str) -> None:
     server.configure(**changes)
 
     ended = server.preflight()
@@ -244,7 +244,7 @@ def test_variables(server: Server, changes: dict[str, Any], code: str) -> None:
     assert f"Code: {code}" in ended.message or not code
 
 
-def test_a_distribution_without_llama_stack(tmp_path: Path, tool: Path, python: str) -> None:
+def test_preflight_refuses_image_without_llama_stack(tmp_path: Path, tool: Path, python: str) -> None:
     server = Server(tmp_path / "pod", tool, python=python)
     server.provide(GOOD)
     server.configure()
@@ -256,8 +256,8 @@ def test_a_distribution_without_llama_stack(tmp_path: Path, tool: Path, python: 
     assert "Image: distribution:1" in ended.message
 
 
-def test_a_release_that_loads_no_providers_is_refused_by_name(server: Server) -> None:
-    """Before any provider runs: one that is right would be blamed for what the release cannot do."""
+def test_preflight_names_release_without_providers(server: Server) -> None:
+    """This is checked before any provider runs: a valid provider would be blamed for the release."""
     server.distributed("llama_stack", "0.2.12")
     with (server.root / "site" / "llama_stack_api.py").open("a") as file:
         file.write('ProviderSpec.model_fields = {"api": None, "provider_type": None, "config_class": None}\n')
@@ -271,7 +271,7 @@ def test_a_release_that_loads_no_providers_is_refused_by_name(server: Server) ->
     assert "Loading provider" not in ended.log
 
 
-def test_the_tools_own_packages_are_not_what_providers_see(server: Server) -> None:
+def test_preflight_hides_own_packages_from_providers(server: Server) -> None:
     """The distribution of this test has neither."""
     where = "from importlib.util import find_spec\n" + "".join(
         f"assert find_spec('{name}') is None\n" for name in ("yaml", "packaging", "llamastack_providers")
@@ -281,7 +281,7 @@ def test_the_tools_own_packages_are_not_what_providers_see(server: Server) -> No
     assert server.preflight().code == 0
 
 
-def test_threads_that_a_provider_leaves_do_not_hold_it_up(server: Server) -> None:
+def test_preflight_does_not_wait_for_leftover_threads(server: Server) -> None:
     forever = "import threading\nthreading.Thread(target=threading.Event().wait).start()\n"
     server.provide(changed(provider=forever + str(GOOD["acme_echo/provider.py"])))
 

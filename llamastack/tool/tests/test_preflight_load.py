@@ -1,4 +1,4 @@
-"""How long preflight takes with as many providers as the design expects (sources §5.2)."""
+"""Tests how long preflight takes with as many providers as the design expects (sources §5.2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECONDS = 30
 
 
 @pytest.mark.accept("PF-13")
-def test_ten_providers_of_300_megabytes_on_a_cold_cache(server: Server) -> None:
+def test_preflight_loads_ten_large_providers_in_time(server: Server) -> None:
     header = Path(sys.executable).resolve().read_bytes()[:64]
     wheels, entries = server.root / "many", []
     for number in range(PROVIDERS):

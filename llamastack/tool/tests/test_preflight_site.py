@@ -1,4 +1,4 @@
-"""`preflight`: platform and dependencies of providers beside the distribution's; nothing is imported."""
+"""Tests platform and dependencies of providers next to the distribution's. Nothing is imported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.mark.accept("SC-005", "PF-07")
-def test_native_code_of_another_processor_is_found_before_any_import(server: Server) -> None:
+def test_preflight_finds_foreign_code_before_imports(server: Server) -> None:
     server.provide(
         changed(provider="raise SystemExit('imported')", core="") | {"acme_echo/core.so.1": shared_object(8)}
     )
@@ -25,7 +25,7 @@ def test_native_code_of_another_processor_is_found_before_any_import(server: Ser
 
 
 @pytest.mark.accept("SC-005", "PF-07")
-def test_a_wheel_for_another_python_is_found(server: Server) -> None:
+def test_preflight_finds_wheel_for_other_python(server: Server) -> None:
     server.provide(
         changed(provider="raise SystemExit('imported')"), tag_inside="cp27-cp27m-manylinux2014_x86_64"
     )
@@ -35,7 +35,7 @@ def test_a_wheel_for_another_python_is_found(server: Server) -> None:
 
 @pytest.mark.accept("FR-024", "SC-006", "PF-09")
 @pytest.mark.parametrize(
-    ("requires", "distribution", "code", "words"),
+    ("requires", "distribution", "code", "phrase"),
     [
         (
             ["not-there>=1"],
@@ -48,8 +48,8 @@ def test_a_wheel_for_another_python_is_found(server: Server) -> None:
     ],
     ids=["missing", "excluded", "met"],
 )
-def test_what_the_distribution_does_not_have(
-    server: Server, requires: list[str], distribution: dict[str, str], code: str, words: str
+def test_preflight_reports_missing_dependency(
+    server: Server, requires: list[str], distribution: dict[str, str], code: str, phrase: str
 ) -> None:
     server.distribution(**distribution)
     server.provide(GOOD, requires=requires)
@@ -58,11 +58,11 @@ def test_what_the_distribution_does_not_have(
 
     assert ended.code == (1 if code else 0), ended.log
     assert f"Code: {code}" in ended.message or not code
-    assert words in ended.message
+    assert phrase in ended.message
 
 
 @pytest.mark.accept("FR-024", "SC-006", "PF-09")
-def test_a_package_of_the_distribution_that_a_provider_breaks(server: Server) -> None:
+def test_preflight_reports_broken_base_package(server: Server) -> None:
     server.distributed("server-part", "1.0", "acme-echo>=2")
 
     ended = server.preflight()
@@ -72,7 +72,7 @@ def test_a_package_of_the_distribution_that_a_provider_breaks(server: Server) ->
     assert "Image: images/echo:1" in ended.message
 
 
-def test_what_is_wrong_with_the_distribution_alone_is_not_reported(server: Server) -> None:
+def test_preflight_ignores_problems_of_base_alone(server: Server) -> None:
     server.distributed("server-part", "1.0", "not-there", "other<1")
     server.distributed("other", "2.0")
 
@@ -80,7 +80,7 @@ def test_what_is_wrong_with_the_distribution_alone_is_not_reported(server: Serve
 
 
 @pytest.mark.accept("NFR-004")
-def test_a_provider_s_module_comes_before_the_distribution_s(server: Server) -> None:
+def test_preflight_refuses_module_that_shadows_base(server: Server) -> None:
     server.distributed("common", "1.0")
     (server.root / "site" / "common.py").write_text("WHOSE = 'distribution'\n")
     sees = "import common\nassert common.WHOSE == 'provider', common.__file__\n"
@@ -95,7 +95,7 @@ def test_a_provider_s_module_comes_before_the_distribution_s(server: Server) -> 
 
 
 @pytest.mark.accept("NFR-004", "PF-09")
-def test_a_package_that_takes_the_place_of_the_distributions_is_reported(server: Server) -> None:
+def test_preflight_warns_about_replaced_base_package(server: Server) -> None:
     server.distributed("acme_echo", "0.5")
 
     ended = server.preflight()

@@ -1,4 +1,4 @@
-"""Which forms of a secret are found in a text, and what stays of the text."""
+"""Tests which forms of a secret are removed from a text, and that all other text stays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRETS = {
 
 
 def percent(value: str) -> str:
-    return "".join(f"%{one:02X}" for one in value.encode())
+    return "".join(f"%{byte:02X}" for byte in value.encode())
 
 
 def quoted(value: str) -> str:
@@ -60,7 +60,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_a_secret_is_taken_out(secret: str, form: Callable[[str], str]) -> None:
+def test_redaction_removes_secret(secret: str, form: Callable[[str], str]) -> None:
     hidden = Redaction({"KEY": secret}, frozenset({"KEY"}))
 
     shown = hidden.clean(f"refused <{form(secret)}> by the server")
@@ -71,13 +71,13 @@ def test_a_secret_is_taken_out(secret: str, form: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_a_part_of_a_secret_is_taken_out(form: Callable[[str], str]) -> None:
+def test_redaction_removes_part_of_secret(form: Callable[[str], str]) -> None:
     hidden = Redaction({"KEY": SECRETS["of letters and signs"]}, frozenset({"KEY"}))
 
     assert "${env.KEY}" in hidden.clean(form(SECRETS["of letters and signs"][3:15]))
 
 
-def test_other_words_stay() -> None:
+def test_redaction_keeps_other_words() -> None:
     hidden = Redaction({"KEY": "Tr0ub4dor", "MODE": "a-b", "PORT": "8000"}, frozenset({"KEY"}))
     text = "line 12, in acme_echo-1.0.0: 100 % of \\x41bc, 0x41 & &#65; &#9999999; %zz a, b"
 
@@ -85,7 +85,7 @@ def test_other_words_stay() -> None:
 
 
 @pytest.mark.slow
-def test_a_megabyte_of_escapes_takes_seconds() -> None:
+def test_redaction_takes_seconds_for_megabyte_of_escapes() -> None:
     hidden = Redaction({"KEY": "Tr0ub4dor"}, frozenset({"KEY"}))
 
     assert hidden.clean("%25" * 350_000) == "%25" * 350_000

@@ -1,4 +1,4 @@
-"""What `install` refuses: before anything is written, with a message that says who, what and what to do."""
+"""Tests refusals of `install`: before anything is written, with who, what and what to do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 )
 @pytest.mark.accept("US3-1", "US3-3", "US3-5", "SC-002", "SC-009")
 @pytest.mark.parametrize("case", UNFIT.values(), ids=UNFIT)
-def test_refused_with_all_that_a_user_needs(begun: Pod, tmp_path: Path, case: HostileImage) -> None:
+def test_install_refusal_names_cause_and_remedy(begun: Pod, tmp_path: Path, case: HostileImage) -> None:
     pod = begun.copied(tmp_path / "pod")
     before = pod.tree()
     source = image(tmp_path / "echo")
@@ -42,7 +42,7 @@ def test_refused_with_all_that_a_user_needs(begun: Pod, tmp_path: Path, case: Ho
 
 
 @pytest.mark.accept("FR-024", "FR-031", "SC-006", "US1-3", "US3-2")
-def test_conflicting_pins_name_both_providers_and_leave_the_tree_alone(pod: Pod, tmp_path: Path) -> None:
+def test_conflicting_pins_name_both_providers(pod: Pod, tmp_path: Path) -> None:
     for name, version in (("a", "1.0"), ("b", "2.0")):
         source = image(tmp_path / name, f"acme-{name}", requires=[f"acme-common=={version}"])
         wheel(source / "packages", "acme-common", version)
@@ -67,7 +67,7 @@ def test_conflicting_pins_name_both_providers_and_leave_the_tree_alone(pod: Pod,
 
 
 @pytest.mark.accept("FR-024")
-def test_a_package_that_an_earlier_provider_does_not_allow(pod: Pod, tmp_path: Path) -> None:
+def test_install_refuses_package_excluded_by_earlier(pod: Pod, tmp_path: Path) -> None:
     pod.install(image(tmp_path / "a", "acme-a", requires=["acme-common<2"]), "a")
     source = image(tmp_path / "b", "acme-b")
     wheel(source / "packages", "acme-common", "2.0")
@@ -78,16 +78,16 @@ def test_a_package_that_an_earlier_provider_does_not_allow(pod: Pod, tmp_path: P
     assert "acme-a 1.0.0 of provider 'a' (image: images/a:1) requires acme-common<2" in ended.message
 
 
-def test_a_requirement_of_an_extra_that_nobody_asks_for_is_no_conflict(pod: Pod, tmp_path: Path) -> None:
-    wanted = ["acme-common<2; extra == 'old'", "acme-common<2; python_version < '3'"]
-    pod.install(image(tmp_path / "a", "acme-a", requires=wanted), "a")
+def test_unused_extra_is_no_conflict(pod: Pod, tmp_path: Path) -> None:
+    requirements = ["acme-common<2; extra == 'old'", "acme-common<2; python_version < '3'"]
+    pod.install(image(tmp_path / "a", "acme-a", requires=requirements), "a")
     source = image(tmp_path / "b", "acme-b")
     wheel(source / "packages", "acme-common", "2.0")
 
     assert pod.install(source, "b").code == 0
 
 
-def test_an_extra_that_is_asked_for_counts(pod: Pod, tmp_path: Path) -> None:
+def test_requested_extra_is_a_conflict(pod: Pod, tmp_path: Path) -> None:
     pod.install(image(tmp_path / "a", "acme-a", requires=["acme-common<2; extra == 'old'"]), "a")
     source = image(tmp_path / "b", "acme-b", requires=["acme-a[old]"])
     wheel(source / "packages", "acme-common", "2.0")
@@ -96,7 +96,7 @@ def test_an_extra_that_is_asked_for_counts(pod: Pod, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs"),
+    ("own_files", "other_files"),
     [
         ({"shared/data.json": "1"}, {"shared/data.json": "2"}),
         ({"shared": "1"}, {"shared/data.json": "2"}),
@@ -104,13 +104,13 @@ def test_an_extra_that_is_asked_for_counts(pod: Pod, tmp_path: Path) -> None:
     ],
     ids=["other contents", "a file where they have a folder", "a folder where they have a file"],
 )
-def test_a_file_of_another_provider_is_never_replaced(
-    pod: Pod, tmp_path: Path, mine: dict[str, str], theirs: dict[str, str]
+def test_install_never_replaces_other_providers_file(
+    pod: Pod, tmp_path: Path, own_files: dict[str, str], other_files: dict[str, str]
 ) -> None:
-    pod.install(image(tmp_path / "a", "acme-a", extra=theirs), "a")
+    pod.install(image(tmp_path / "a", "acme-a", extra=other_files), "a")
     before = pod.tree()
 
-    ended = pod.install(image(tmp_path / "b", "acme-b", extra=mine), "b")
+    ended = pod.install(image(tmp_path / "b", "acme-b", extra=own_files), "b")
 
     assert (ended.code, pod.tree()) == (1, before)
     assert "Code: FileClash" in ended.message
@@ -118,7 +118,7 @@ def test_a_file_of_another_provider_is_never_replaced(
 
 
 @pytest.mark.accept("FR-015", "FR-024", "US3-6")
-def test_what_pip_refuses_is_reported_in_its_words(begun: Pod, tmp_path: Path) -> None:
+def test_pip_refusal_is_reported_in_its_words(begun: Pod, tmp_path: Path) -> None:
     pod = begun.copied(tmp_path / "pod")
     source = image(tmp_path / "echo")
     scripts = {"bad-1.0.0.dist-info/entry_points.txt": "[console_scripts]\nno-function = bad\n"}
@@ -132,7 +132,7 @@ def test_what_pip_refuses_is_reported_in_its_words(begun: Pod, tmp_path: Path) -
     assert "no-function" in ended.message
 
 
-def test_what_crashes_pip_is_reported_by_its_last_words(begun: Pod, tmp_path: Path) -> None:
+def test_pip_crash_is_reported_with_last_output(begun: Pod, tmp_path: Path) -> None:
     scripts = {"bad-1.0.0.dist-info/entry_points.txt": "[console_scripts]\nx = bad:one:two\n"}
     source = image(tmp_path / "echo")
     wheel(source / "packages", "bad", files=scripts)
@@ -146,7 +146,7 @@ def test_what_crashes_pip_is_reported_by_its_last_words(begun: Pod, tmp_path: Pa
 
 
 @pytest.mark.accept("FR-024")
-def test_every_conflict_is_in_the_detail(pod: Pod, tmp_path: Path) -> None:
+def test_conflict_detail_has_every_conflict(pod: Pod, tmp_path: Path) -> None:
     for name, version in (("a", "1.0"), ("b", "2.0")):
         source = image(tmp_path / name, f"acme-{name}")
         for common in ("common-x", "common-y"):

@@ -1,4 +1,4 @@
-"""The distribution's package with a module is found however its list of files is written."""
+"""Tests that the distribution's package with a module is found, however its list of files is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llamastack_providers.shadowing import _packages_of
 
 
 def installed(folder: Path, **lists: str | bytes) -> None:
-    """PyYAML with these lists of files, and its metadata where there are others."""
+    """Install PyYAML with these lists of files, and its metadata if there are others."""
     about = folder / "PyYAML-6.0.dist-info"
     about.mkdir()
     lists = {"METADATA": "Metadata-Version: 2.1\nName: PyYAML\nVersion: 6.0\n", **lists}
@@ -38,7 +38,7 @@ def installed(folder: Path, **lists: str | bytes) -> None:
         {"RECORD": "", "SOURCES_txt": "yaml/__init__.py\n"},
     ],
 )
-def test_it_is_found(tmp_path: Path, lists: dict[str, str]) -> None:
+def test_shadowed_module_is_found_in_any_valid_record(tmp_path: Path, lists: dict[str, str]) -> None:
     installed(tmp_path, **lists)
 
     assert list(_packages_of([tmp_path], "yaml")) == ["pyyaml"]
@@ -68,7 +68,7 @@ ODD: Final = st.one_of(
 @example(record=b"yaml/__init__.py,,\n\xff", metadata=b"Name: PyYAML\n")
 @example(record=b"yaml/__init__.py,,\n", metadata=b"Name: \xff\n")
 @example(record=b'"yaml' + 140_000 * b"x", metadata=b"Name: PyYAML\n")
-def test_any_other_list_has_the_module_or_not(record: bytes, metadata: bytes) -> None:
+def test_shadowing_handles_any_file_list(record: bytes, metadata: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         installed(Path(folder), RECORD=record, METADATA=metadata)
 

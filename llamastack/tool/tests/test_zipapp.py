@@ -1,4 +1,4 @@
-"""The one file that is delivered, and the form of its input."""
+"""Tests the delivered file, and the form of its input."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ SOURCES = sorted(Path(llamastack_providers.__file__).parent.glob("*.py"))
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.lists(st.integers(min_value=2**64))))
-def test_what_is_encoded_is_decoded(value: dict[str, Any]) -> None:
+def test_request_round_trips(value: dict[str, Any]) -> None:
     assert request.decode(request.encode(value)) == value
 
 
 @pytest.mark.accept("FR-022")
-def test_an_encoded_input_has_nothing_that_a_shell_or_the_kubelet_reads() -> None:
+def test_encoded_request_is_safe_for_shell_and_kubelet() -> None:
     [text] = request.encode({"config": {"x": "$(HOME) `id` ${env.X} $$ ' \" \n;"}})
 
     assert set(text) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
 
 
-def test_the_zipapp_is_the_same_each_time_and_small() -> None:
+def test_zipapp_is_reproducible_and_small() -> None:
     content = zipapp.contents()
 
     assert content == zipapp.contents()
     assert len(content) < 700_000
 
 
-def test_the_zipapp_is_pure_python_with_its_licences() -> None:
+def test_zipapp_is_pure_python_with_licences() -> None:
     names = zipfile.ZipFile(io.BytesIO(zipapp.contents())).namelist()
 
     assert [
@@ -50,16 +50,16 @@ def test_the_zipapp_is_pure_python_with_its_licences() -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
-def test_the_oldest_python_can_read_it(path: Path) -> None:
+def test_zipapp_is_readable_by_oldest_python(path: Path) -> None:
     ast.parse(path.read_text(), feature_version=(3, 10))
 
 
-def test_the_zipapp_changes_nothing_for_other_archives(tmp_path: Path) -> None:
-    app, other = zipapp.build(tmp_path / "app.pyz"), tmp_path / "other.zip"
+def test_zipapp_leaves_other_archives_alone(tmp_path: Path) -> None:
+    app, other_archive = zipapp.build(tmp_path / "app.pyz"), tmp_path / "other.zip"
     source, compiled = tmp_path / "compiled.py", tmp_path / "compiled.pyc"
     source.write_text("")
     py_compile.compile(str(source), str(compiled), doraise=True)
-    with zipfile.ZipFile(other, "w") as archive:
+    with zipfile.ZipFile(other_archive, "w") as archive:
         archive.write(compiled, "compiled.pyc")
     script = (
         "import runpy, sys\n"
@@ -72,7 +72,10 @@ def test_the_zipapp_changes_nothing_for_other_archives(tmp_path: Path) -> None:
     )
 
     done = subprocess.run(
-        [sys.executable, "-c", script, str(app), str(other)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, str(app), str(other_archive)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
-    assert done.stdout.splitlines()[-1] == f"{other}/compiled.pyc"
+    assert done.stdout.splitlines()[-1] == f"{other_archive}/compiled.pyc"

@@ -170,8 +170,8 @@ def merge_warnings(pods: Iterable[Object]) -> str:
 def problem(cr: Distribution, pods: list[Object]) -> Problem | None:
     """Return the first problem that prevents a pod from serving, in the order of a pod's start."""
     for pod in pods:
-        if problem_ := _problem(cr, pod):
-            return problem_
+        if pod_problem := _problem(cr, pod):
+            return pod_problem
     return None
 
 
