@@ -1,4 +1,4 @@
-"""Overrides of the wrong type: answered in words of YAML, with the path and the type that is wanted."""
+"""Overrides of the wrong type: answered with YAML types, with the path and the type that is wanted."""
 
 from __future__ import annotations
 
