@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.rig import KINDS, MANAGER, UPSTREAM, Sightings, say
-from benchmarks.truth.edits import EDITS, OF_REPLICAS
+from benchmarks.truth.edits import EDITS, STOPS_FIRST, applies
 from benchmarks.truth.ledger import Ledger
 from benchmarks.truth.node import Node
 from benchmarks.truth.watched import Ground, Watched
@@ -52,12 +52,14 @@ controllers stop for "upstream down" of direct.
 
 - old: milliseconds in which `Ready=True` names the newest generation while another version answers. The aim is 0.
 - none: milliseconds of `Ready=True` while no version answers. Each edit recreates KAITO's Workspace, so there it is
-  the time until our process has seen the deletion. The aim for the others is 0.
+  the time until our process has seen the deletion. With rollout "replace", direct stops the only pod first, and it is
+  the time until Kubernetes' controllers have counted it and our process has seen that. The aim for the others is 0.
 - wrong waits: edits at which `kubectl wait --for=condition=Ready` would have returned too early. The aim is 0. It
   never returns for an edit that is refused or fails.
 
 KAITO has no rows "rolls out slowly" and "scale". A Workspace serves one replica: the edit of KAITO that is "refused"
-here is one that scales. An edit of the pods recreates the Workspace, so it never rolls out replica by replica.
+here is one that scales. An edit of the pods recreates the Workspace, so it never rolls out replica by replica. Only
+direct can stop the old pod first.
 
 Written by `make truth`.
 """
@@ -94,8 +96,9 @@ def main() -> int:
 
 
 def _is_true(key: tuple[str, str], ledger: Ledger) -> bool:
-    """Check whether Ready was true. Only KAITO, which recreates, may stop serving before we can see it."""
-    return ledger.old == ledger.wrong == 0 and (ledger.none == 0 or key[0] == "kaito")
+    """Check whether Ready was true. What stops the old pods first may stop serving before we can see it."""
+    stops_first = key[0] == "kaito" or key[1] == STOPS_FIRST
+    return ledger.old == ledger.wrong == 0 and (ledger.none == 0 or stops_first)
 
 
 async def _measure(
@@ -106,7 +109,7 @@ async def _measure(
         print(HEAD, flush=True)
         for provider in providers:
             for number, edit in enumerate(edits):
-                if provider == "kaito" and edit in OF_REPLICAS:
+                if not applies(edit, provider):
                     continue
                 model = Watched(ground, provider, f"truth-{provider}-{number}")
                 ledger = ledgers[provider, edit] = await _measured(model, edit)

@@ -15,6 +15,8 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 
 DOWN: Final = 3.0
 """Seconds for which an upstream or its webhook stays away after an edit."""
+STOPS_FIRST: Final = "stops the old pod first"
+OF_REPLICAS: Final = frozenset({"rolls out slowly", "scale"})
 REFUSED: Final[Mapping[str, Object]] = {
     "kaito": {"scaling": {"replicas": 2}},
     "dynamo": {"podTemplate": {"metadata": {"labels": {"nvidia.com/dynamo-x": "y"}}}},
@@ -36,6 +38,14 @@ async def works(model: Watched) -> None:
 
 async def rolls_slowly(model: Watched) -> None:
     await model.edit({"scaling": {"replicas": 3}})
+    await model.settled()
+    model.ledger = Ledger()
+    await model.edit(model.version())
+
+
+async def stops_first(model: Watched) -> None:
+    """The only old pod stops before the new one starts, as with a cache that one node can mount."""
+    await model.edit({"provider": {"name": model.provider, "overrides": {"rollout": "replace"}}})
     await model.settled()
     model.ledger = Ledger()
     await model.edit(model.version())
@@ -91,6 +101,7 @@ async def scale(model: Watched) -> None:
 EDITS: Final[Mapping[str, Callable[[Watched], Awaitable[None]]]] = {
     "works": works,
     "rolls out slowly": rolls_slowly,
+    STOPS_FIRST: stops_first,
     "bad image": bad_image,
     "refused": refused,
     "upstream down": upstream_down,
@@ -99,8 +110,11 @@ EDITS: Final[Mapping[str, Callable[[Watched], Awaitable[None]]]] = {
     "rollback": rollback,
     "scale": scale,
 }
-OF_REPLICAS: Final = frozenset({"rolls out slowly", "scale"})
-"""Edits of a model with several replicas, which provider kaito refuses."""
+
+
+def applies(edit: str, provider: str) -> bool:
+    """Check whether the provider has that kind of edit: kaito refuses replicas, direct alone can stop a pod first."""
+    return provider == "direct" if edit == STOPS_FIRST else provider != "kaito" or edit not in OF_REPLICAS
 
 
 def _failing_webhook(kind: Kind, namespace: str) -> Object:
