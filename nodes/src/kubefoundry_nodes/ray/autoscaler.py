@@ -37,10 +37,10 @@ class Autoscaler:
         before = self._idle.get((namespace, name), {})
         idle = {worker: before.get(worker, now) for worker in workers if worker not in busy}
         self._idle[namespace, name] = idle
-        surplus = max(0, len(workers) - max(1, serve.wanted))
+        surplus = max(0, len(workers) - max(1, serve.requested))
         leave = sorted(worker for worker, since in idle.items() if now - since >= IDLE)[:surplus]
-        if len(workers) < serve.wanted and not serve.failure:
-            await self._ask(namespace, name, serve.wanted, [])
+        if len(workers) < serve.requested and not serve.failure:
+            await self._ask(namespace, name, serve.requested, [])
         elif leave:
             await self._ask(namespace, name, len(workers) - len(leave), leave)
 

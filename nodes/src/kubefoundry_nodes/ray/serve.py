@@ -67,7 +67,7 @@ class Serve:
         ][:1]
 
     @property
-    def wanted(self) -> int:
+    def requested(self) -> int:
         """The requested number of engines."""
         return int(self._application["deployments"][0]["num_replicas"]) if self.config else 0
 
@@ -104,12 +104,12 @@ class Serve:
             return "HEALTHY"
         if self.updating:
             return "UPDATING"
-        return "DOWNSCALING" if len(self.engines) > self.wanted else "UPSCALING"
+        return "DOWNSCALING" if len(self.engines) > self.requested else "UPSCALING"
 
     @property
     def _settled(self) -> bool:
         current = [engine for engine in self.engines if engine.serves and engine.version == self._version]
-        return len(current) == len(self.engines) == self.wanted
+        return len(current) == len(self.engines) == self.requested
 
     @property
     def _application(self) -> Mapping[str, Any]:
@@ -143,9 +143,9 @@ class Serve:
 
     def _stop(self) -> None:
         """Stop surplus engines, first those that do not serve; else one old engine once all others serve."""
-        surplus = len(self.engines) - self.wanted
+        surplus = len(self.engines) - self.requested
         if surplus > 0:
-            self.engines = sorted(self.engines, key=lambda engine: not engine.serves)[: self.wanted]
+            self.engines = sorted(self.engines, key=lambda engine: not engine.serves)[: self.requested]
             return
         old = [engine for engine in self.engines if engine.version != self._version]
         settled = surplus == 0 and all(engine.serves for engine in self.engines)
@@ -156,5 +156,5 @@ class Serve:
         busy = {engine.worker for engine in self.engines}
         context = self._llm["engine_kwargs"].get("max_model_len", POSITIONS)
         for worker in sorted(set(workers) - busy):
-            if len(self.engines) < self.wanted and not self.failure:
+            if len(self.engines) < self.requested and not self.failure:
                 self.engines.append(Engine(worker, self._version, context, now))

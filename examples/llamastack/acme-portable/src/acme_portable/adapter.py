@@ -44,23 +44,23 @@ class Adapter(InferenceProvider):
         return [model]
 
     async def openai_chat_completion(self, *given: Any, **named: Any) -> OpenAIChatCompletion:
-        # one value with all of it from 0.3 on, arguments before
-        asked = vars(given[0] if given else named.get("params")) if given or "params" in named else named
-        answer = f"{self.config.prefix}{asked['messages'][-1].content}"
+        # From 0.3 on, one value has all parameters. Before, they are arguments.
+        request = vars(given[0] if given else named.get("params")) if given or "params" in named else named
+        answer = f"{self.config.prefix}{request['messages'][-1].content}"
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": answer}}
         return OpenAIChatCompletion.model_validate(
             {
                 "id": "chatcmpl-1",
                 "object": "chat.completion",
                 "created": int(time.time()),
-                "model": asked["model"],
+                "model": request["model"],
                 "choices": [choice],
             }
         )
 
 
 def refused(name: str) -> Callable[..., Any]:
-    """A function that says that it is not offered."""
+    """Return a function that raises NotImplementedError."""
 
     async def refuse(self: Adapter, *given: Any, **named: Any) -> Any:
         raise NotImplementedError(f"{name} is not offered, chat completions are")
@@ -68,14 +68,17 @@ def refused(name: str) -> Callable[..., Any]:
     return refuse
 
 
-def signed_as_asked() -> None:
-    """Releases before 0.4 refuse a provider whose functions name other arguments than theirs, or that lacks one."""
+def copy_signatures() -> None:
+    """Give the adapter's functions the signatures of the installed release.
+
+    Releases before 0.4 refuse a provider whose functions have other arguments, or that lacks a function.
+    """
     for name in NOT_OFFERED:
         if hasattr(InferenceProvider, name):
             setattr(Adapter, name, refused(name))
     for name in (*NOT_OFFERED, "openai_chat_completion"):
-        if asked := getattr(InferenceProvider, name, None):
-            vars(Adapter)[name].__signature__ = inspect.signature(asked)
+        if function := getattr(InferenceProvider, name, None):
+            vars(Adapter)[name].__signature__ = inspect.signature(function)
 
 
-signed_as_asked()
+copy_signatures()
