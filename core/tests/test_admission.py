@@ -195,7 +195,7 @@ def test_labels_that_are_copied_are_few(count: int, before: int | None, prefix: 
         pytest.param(100_000, 97_000, 0, True, id="grows a little: a finalizer"),
     ],
 )
-def test_the_deployments_of_a_namespace_have_room_in_every_process(
+def test_namespace_limit_fits_every_process(
     annotation: int, old: int | None, left: int, allowed: bool
 ) -> None:
     asked = review(GOOD, old=None if old is None else GOOD)
@@ -293,7 +293,7 @@ def test_rules_meet_new_specs_of_objects_that_stay(
         ),
     ],
 )
-def test_what_the_cluster_lacks_is_warned_about_and_never_refused(
+def test_missing_cluster_feature_is_a_warning(
     spec: dict[str, Any], registered: dict[str, Any], warnings: list[str]
 ) -> None:
     answer = response(modeldeployments.validate(review(spec), registered))

@@ -87,7 +87,7 @@ def test_a_secret_of_garbage_is_unusable(material: Material) -> None:
             read(garbage)
 
 
-def test_the_bundle_is_applied_to_every_webhook_and_only_the_bundle(material: Material) -> None:
+def test_bundle_alone_is_applied_to_every_webhook(material: Material) -> None:
     body = patch(VALIDATING, configuration(material.bundle, None), material.bundle, conditions=False)
 
     encoded = base64.b64encode(material.bundle).decode()

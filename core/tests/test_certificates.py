@@ -96,7 +96,7 @@ def test_the_old_authority_leaves_when_it_expires_and_not_before() -> None:
     assert changes[-1][0] >= START + AUTHORITY_LIFE
 
 
-def test_in_ten_years_the_served_leaf_is_always_trusted_by_the_bundle_before_and_after_each_change() -> None:
+def test_served_leaf_is_trusted_by_the_bundle_for_ten_years() -> None:
     material = first()
 
     for moment, after in run(material, START + timedelta(days=3650)):
@@ -166,7 +166,7 @@ def test_broken_material_is_named(case: str) -> None:
         renewed(material, HOSTS, START)
 
 
-def test_a_leaf_of_a_foreign_authority_is_replaced_without_waiting() -> None:
+def test_leaf_of_foreign_authority_is_replaced_at_once() -> None:
     good, other = first(), first()
 
     after = renewed(Material(good.authorities, good.authority_key, other.leaf, other.leaf_key), HOSTS, START)

@@ -232,7 +232,7 @@ def test_a_spec_that_no_webhook_saw_is_pending_with_the_text(named: str | None) 
     assert "provider" not in decided, "nothing is chosen for a spec that cannot be served"
 
 
-def test_a_spec_turned_bad_does_not_change_the_provider_that_serves() -> None:
+def test_invalid_edit_keeps_the_serving_provider() -> None:
     status = selected("AutoSelected", name="beta", selectedReason="r")
 
     assert "provider" not in decide(deployment(BAD, status, named="acme"), around("acme", "beta"))
@@ -289,7 +289,7 @@ def test_a_foreign_acceptance_does_not_silence_core(operation: str, owner: str |
     assert (decided.get("phase") == "Pending") is cores
 
 
-def test_what_is_deleted_before_a_provider_reported_is_terminating() -> None:
+def test_deleted_model_is_terminating_before_any_report() -> None:
     decided = decide(deployment(GOOD, deleting=True), around("acme"))
 
     assert decided["phase"] == "Terminating"
@@ -386,9 +386,7 @@ HELD = {"name": "beta", "selectedReason": EXPLICIT}
 
 @pytest.mark.parametrize("named", ["acme", None])
 @pytest.mark.parametrize("valid", [True, False])
-def test_a_provider_that_core_has_written_is_never_let_go_without_another(
-    named: str | None, valid: bool
-) -> None:
+def test_provider_set_by_core_is_kept_without_a_successor(named: str | None, valid: bool) -> None:
     """Whoever serves would not look after it any more."""
     for reason in ("ExplicitlySelected", "ProviderNotRegistered"):
         live = {"provider": HELD, "conditions": [condition("True", "ProviderSelected", reason)]}
@@ -423,9 +421,7 @@ def shared_with_the_selector(live: dict[str, Any], *fields: str) -> dict[str, An
         (("status", "reason", "message", "lastTransitionTime"), False),
     ],
 )
-def test_a_condition_of_which_the_selector_holds_a_part_is_not_given_up(
-    fields: list[str], kept: bool
-) -> None:
+def test_condition_shared_with_the_selector_is_kept(fields: list[str], kept: bool) -> None:
     live = {"conditions": [condition("False", "ProviderSelected", "ProviderNotRegistered")]}
 
     decided = decide(shared_with_the_selector(live, *fields), around("acme"))

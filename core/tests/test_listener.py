@@ -60,7 +60,7 @@ def serial(leaf: bytes) -> int:
     return x509.load_pem_x509_certificate(leaf).serial_number
 
 
-async def test_every_stage_is_accepted_under_its_own_bundle_and_the_next_one() -> None:
+async def test_each_stage_is_trusted_by_its_and_the_next_bundle() -> None:
     old, joined, signed = three_stages()
     async with listening() as (listener, port):
         for stage, bundles in (
@@ -73,7 +73,7 @@ async def test_every_stage_is_accepted_under_its_own_bundle_and_the_next_one() -
                 assert serial(await served(port, bundle)) == serial(stage.leaf)
 
 
-async def test_the_leaf_of_a_new_authority_is_refused_under_the_old_bundle() -> None:
+async def test_leaf_of_new_authority_is_refused_by_the_old_bundle() -> None:
     old, _, signed = three_stages()
     async with listening() as (listener, port):
         await listener.present(signed)

@@ -152,7 +152,7 @@ def test_managers(
     assert dead_managers(published(current, *managers), lost_in) == expected
 
 
-def test_what_a_lost_provider_published_stays_until_its_successor_takes_over() -> None:
+def test_lost_providers_endpoint_stays_until_the_hand_over() -> None:
     assert dead_managers(published("zeta", *BOTH, accepts=False), {}) == Abandoned((), None)
 
 

@@ -54,7 +54,7 @@ def test_one_that_was_never_registered_is_reported_at_once() -> None:
     assert seen.after(0) is None
 
 
-def test_silence_counts_from_the_first_sight_and_ends_with_a_change() -> None:
+def test_silence_counts_from_first_sight_until_a_change() -> None:
     seen = Observed()
     seen.config("10:00")
 

@@ -103,7 +103,7 @@ def test_more_maps_and_lists_than_can_be_held_are_refused(path: str) -> None:
 
 @paths
 @pytest.mark.parametrize("spec", [nested(5000), overridden(f"[{'[],' * MOST}0]")])
-def test_what_is_being_deleted_gets_rid_of_its_finalizers_whatever_it_holds(path: str, spec: str) -> None:
+def test_deleted_object_may_always_drop_its_finalizers(path: str, spec: str) -> None:
     deleted = review(spec, spec, metadata='"name":"m","deletionTimestamp":"2026-03-01T00:00:00Z"')
 
     assert answered(deleted, JUDGES[path])["response"] == {"uid": "u-1", "allowed": True}
@@ -378,7 +378,7 @@ async def status_of(url: str, trust: ssl.SSLContext) -> int | None:
         return None
 
 
-def test_an_authority_that_cannot_be_read_is_reported_at_the_start(tmp_path: Path) -> None:
+def test_unreadable_authority_is_reported_at_start(tmp_path: Path) -> None:
     (tmp_path / "ca.crt").write_text("no certificate")
 
     for path in (tmp_path / "ca.crt", tmp_path / "none"):

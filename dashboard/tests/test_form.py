@@ -90,7 +90,7 @@ def test_a_spec_with_keys_that_are_no_text_is_refused() -> None:
         judge(draft.obj | {"metadata": {**draft.obj["metadata"], "generation": 1}}, [])
 
 
-def test_labels_of_the_yaml_are_kept_and_the_name_comes_from_the_model() -> None:
+def test_form_keeps_yaml_labels_and_derives_the_name() -> None:
     text = "kind: ModelDeployment\nmetadata: {name: m, labels: {team: a}}\nspec: {}"
     assert from_yaml(text, "n").obj["metadata"] == {"name": "m", "namespace": "n", "labels": {"team": "a"}}
     assert from_form({PREFIX + "model.id": "Qwen/Qwen3-0.6B"}, "n").obj["metadata"]["name"] == "qwen3-0-6b"

@@ -147,7 +147,7 @@ async def test_in_a_cluster_each_request_needs_a_token(header: str, status: int)
         assert answer.status == status
 
 
-async def test_tokens_that_the_api_server_has_not_taken_push_nobody_out() -> None:
+async def test_rejected_token_evicts_no_accepted_token() -> None:
     access = InCluster(NOBODY)
     first = access.enter("t")
     async with page(access) as (client, base):
@@ -169,7 +169,7 @@ async def test_a_token_that_nobody_has_judged_opens_no_session() -> None:
         assert "does not answer" in await answer.text()
 
 
-def test_a_pasted_token_is_forgotten_after_its_time_and_the_oldest_for_a_new_one() -> None:
+def test_pasted_token_expires_or_gives_way_to_a_new_one() -> None:
     now = [0.0]
     access = InCluster(NOBODY, clock=lambda: now[0])
     first = access.enter("t")

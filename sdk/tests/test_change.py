@@ -31,7 +31,7 @@ def test_without_a_change_by_the_user_everything_stays(applied: Any, render: Any
 
 
 @given(old=MANIFESTS, new=MANIFESTS)
-def test_with_the_provider_that_applied_it_the_new_render_comes_out(old: Any, new: Any) -> None:
+def test_change_by_the_same_provider_gives_the_new_render(old: Any, new: Any) -> None:
     # as text: 1 and true are one to Python, and two to the API server
     assert as_text(rebase(old, old, new)) == as_text(new)
 

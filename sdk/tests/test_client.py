@@ -50,7 +50,7 @@ async def test_an_apply_is_strict_and_names_its_manager(
     assert asked.body == MODEL
 
 
-async def test_a_listing_is_read_page_by_page_each_with_the_token_of_that_moment() -> None:
+async def test_list_reads_each_page_with_the_current_token() -> None:
     def answer(asked: Asked) -> web.Response:
         more = "continue" not in asked.query
         meta = {"resourceVersion": "9", **({"continue": "next"} if more else {})}
@@ -139,7 +139,7 @@ def test_what_says_something_about_the_moment_only(code: int) -> None:
     assert not ApiError(code, "Whatever", "").rejected
 
 
-def test_a_field_that_the_schema_does_not_declare_is_rejected_content() -> None:
+def test_undeclared_field_is_rejected_content() -> None:
     undeclared = (
         "failed to create typed patch object (n/m; x.io/v1, Kind=X): .spec.a: field not declared in schema"
     )

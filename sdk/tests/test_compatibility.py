@@ -96,7 +96,7 @@ def test_what_the_table_does_not_name_is_compatible(asked: Deployment, by: Provi
     assert compatibility.check(by, asked, None) == compatibility.Compatibility((), False, None)
 
 
-def test_the_provider_is_asked_only_where_its_capabilities_and_the_types_allow() -> None:
+def test_supports_is_called_when_capabilities_and_types_fit() -> None:
     schema = Schema("example.com/v1")
 
     assert compatibility.check(KAITO, deployment(), schema).problems == ("the provider refuses it",)

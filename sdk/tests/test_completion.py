@@ -118,7 +118,7 @@ async def test_nobody_there() -> None:
         await completion.at(root, "org/m")
 
 
-async def test_a_listed_model_runs_once_it_answers_and_is_asked_no_more(
+async def test_listed_model_is_not_asked_again_once_it_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(verification, "DELAYS", Backoff(0.01, 60.0))

@@ -48,7 +48,7 @@ def steady(cores: int, rounds: int) -> Window:
 
 
 @pytest.mark.parametrize("cores", [1, 2, 4, 16])
-def test_it_settles_between_what_keeps_a_server_busy_and_where_requests_only_queue(cores: int) -> None:
+def test_window_settles_between_busy_and_queueing(cores: int) -> None:
     sizes = [steady(cores, rounds).size for rounds in range(200, 240)]
 
     assert min(sizes) >= cores * SLOW * congestion.CUT - 1
@@ -95,9 +95,7 @@ def test_one_may_always_write(answers: list[tuple[float, bool, bool]]) -> None:
         (20.0, False, 1.0),
     ],
 )
-def test_one_at_a_time_pauses_only_while_others_keep_the_server_busy(
-    times: float, full: bool, smallest: float
-) -> None:
+def test_single_request_pauses_only_on_a_busy_server(times: float, full: bool, smallest: float) -> None:
     window, now = Window(), 0.0
     sizes = []
     for _ in range(20):
@@ -113,7 +111,7 @@ def test_one_at_a_time_pauses_only_while_others_keep_the_server_busy(
 
 
 @pytest.mark.parametrize("size", [1.1, 1.9, 8.0])
-def test_what_is_no_longer_than_its_share_of_a_busy_server_leaves_one_in_flight(size: float) -> None:
+def test_fair_share_of_a_busy_server_leaves_one_in_flight(size: float) -> None:
     window, now = Window(size), 0.0
     for _ in range(20):
         sent, now = now, now + CROWDED * 0.9 * QUICK
@@ -147,7 +145,7 @@ async def test_the_next_turn_waits_for_the_pause() -> None:
     assert entered - left >= (left - start) * (1 / LEAST - 1) * 0.9
 
 
-async def test_what_comes_one_after_another_is_no_burst_and_does_not_pause() -> None:
+async def test_sequential_requests_do_not_pause() -> None:
     congestion = Congestion(Window(LEAST))
     async with congestion.room():
         await asyncio.sleep(0.005)
@@ -169,7 +167,7 @@ def test_a_floor_is_forgotten_once_it_was_not_reached_for_long() -> None:
     assert floor.see(0.030, 2 * PERIOD + 2) == 0.030
 
 
-async def test_no_more_turns_than_the_window_has_and_none_is_lost_when_the_queue_is_stopped() -> None:
+async def test_window_bounds_turns_and_a_stop_loses_none() -> None:
     """Stopped while workers wait for room, which is when a leader loses its Lease in a burst."""
     congestion = Congestion(Window(2.0))
     inside, most = 0, 0
@@ -263,7 +261,7 @@ async def test_what_gives_way_goes_once_nobody_waits() -> None:
 @pytest.mark.parametrize(
     ("code", "shrinks"), [(200, False), (409, False), (422, False), (429, True), (503, True), (504, True)]
 )
-async def test_it_shrinks_where_the_server_says_that_it_has_too_much_to_do(code: int, shrinks: bool) -> None:
+async def test_window_shrinks_when_the_server_is_overloaded(code: int, shrinks: bool) -> None:
     def answer(asked: Asked) -> web.Response:
         return ok(OBJECT) if code == 200 else refusal(code, "Word")
 

@@ -93,7 +93,7 @@ def test_the_content_of_before_has_the_name_of_before() -> None:
 @pytest.mark.parametrize(
     "newer", [subject(), subject(added=True)], ids=["as it renders", "with other defaults"]
 )
-def test_what_an_earlier_provider_named_keeps_its_name_until_its_content_changes(newer: Provider) -> None:
+def test_helper_name_stays_until_its_content_changes(newer: Provider) -> None:
     old = planned(context(1), subject=subject(by_content=False))
     assert name(old) == PLAIN
 
@@ -108,7 +108,7 @@ def test_what_an_earlier_provider_named_keeps_its_name_until_its_content_changes
     assert edited.recreate == "config"
 
 
-def test_a_newer_providers_defaults_come_with_no_change_of_the_users() -> None:
+def test_newer_defaults_wait_for_an_edit_of_their_field() -> None:
     before = planned(context(1), subject=subject(seats=1))
 
     todo = planned(context(2), before, subject(seats=9, more=1))
@@ -125,7 +125,7 @@ def test_a_helper_that_somebody_deleted_is_made_under_its_name() -> None:
     assert todo.recreate is None
 
 
-def test_a_helper_that_somebody_changed_is_put_back_under_its_name() -> None:
+def test_changed_helper_is_reverted_under_its_name() -> None:
     before = planned(context(1), subject=subject())
     before.helpers[0]["data"] = {KEY: "context: 7"}
 

@@ -113,7 +113,7 @@ def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
         ([{"name": "u", "user": {"tokenFile": "/nowhere"}}], "no usable kubeconfig"),
     ],
 )
-def test_credentials_that_are_named_and_not_there_are_no_anonymous_request(
+def test_missing_credentials_are_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], users: list[dict[str, Any]], said: str
 ) -> None:
     with pytest.raises(NoCredentials, match=said) as error:

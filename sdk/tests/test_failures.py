@@ -53,7 +53,7 @@ def test_what_cannot_pass_is_reported_at_once(error: Exception) -> None:
     assert report.stop == STOP
 
 
-def test_the_wait_doubles_as_far_as_its_end_however_long_it_lasts() -> None:
+def test_delay_doubles_up_to_its_limit() -> None:
     failures = Failures()
 
     delays = [note(failures, PASSING, 0.0)[1] for _ in range(2000)]
@@ -80,7 +80,7 @@ def test_a_change_is_tried_at_once_and_begins_again() -> None:
     assert note(failures, PASSING, 0.0, mark="b")[0].stop is None
 
 
-def test_after_a_conflict_the_next_state_is_tried_at_once_three_times() -> None:
+def test_conflict_is_retried_at_once_three_times() -> None:
     failures = Failures()
 
     for version in ("1", "2", "3"):
@@ -94,7 +94,7 @@ def test_after_a_conflict_the_next_state_is_tried_at_once_three_times() -> None:
     assert failures.standing("a", "5", 0.0) is not None
 
 
-def test_a_conflict_that_is_not_the_objects_is_reported_when_it_comes_twice() -> None:
+def test_repeated_foreign_conflict_is_reported() -> None:
     failures = Failures()
     note(failures, CONFLICT, 0.0)
 

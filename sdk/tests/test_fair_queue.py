@@ -18,7 +18,7 @@ STEPS = st.lists(st.sampled_from(("next", "drop", *NAMESPACES)), max_size=60)
 
 
 @given(STEPS)
-def test_each_namespace_that_waits_has_its_turn_before_another_has_two(steps: list[str]) -> None:
+def test_waiting_namespaces_take_turns(steps: list[str]) -> None:
     queue: FairQueue[tuple[str, int]] = FairQueue()
     waiting: dict[str, list[tuple[str, int]]] = defaultdict(list)
     passed: dict[str, list[str]] = defaultdict(list)

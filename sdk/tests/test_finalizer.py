@@ -102,7 +102,7 @@ async def test_what_is_deleted_is_what_is_known(manager: str | None, preconditio
         pytest.param(None, ["DELETE", "GET"], id="it is gone"),
     ],
 )
-async def test_what_has_changed_since_it_was_known_is_read_and_asked_about_again(
+async def test_changed_object_is_read_and_decided_again(
     stored: dict[str, Any] | None, methods: list[str]
 ) -> None:
     objects = Store()

@@ -102,7 +102,7 @@ def test_such_a_number_is_not_sent(value: float) -> None:
 
 
 @given(VALUES)
-def test_what_is_sent_is_the_same_document_in_json_and_has_no_surrogates_in_yaml(value: Any) -> None:
+def test_document_is_equal_in_json_and_yaml(value: Any) -> None:
     sent = encode({"a": value})
 
     read = json.loads(sent)

@@ -77,7 +77,7 @@ async def test_one_that_another_has_taken_is_lost(quick: None) -> None:
     assert server.holder == "b"
 
 
-async def test_one_that_cannot_be_renewed_is_lost_before_another_may_take_it(quick: None) -> None:
+async def test_lease_is_lost_before_another_may_take_it(quick: None) -> None:
     server = Server()
 
     def fails() -> None:
@@ -91,9 +91,7 @@ async def test_one_that_cannot_be_renewed_is_lost_before_another_may_take_it(qui
         assert loop.time() - started < 2 * lease.DURATION
 
 
-async def test_one_that_was_not_renewed_in_time_is_lost_though_nobody_took_it(
-    quick: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lease_is_lost_when_renewed_too_late(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process, or its machine, that stood still: what it decided before may be out of date."""
     server, slept = Server(), 0.0
     clock = lease.now
@@ -133,7 +131,7 @@ async def test_given_back_at_the_end_the_next_one_takes_it_at_once(quick: None) 
     assert server.holder == "b"
 
 
-async def test_a_restarted_replica_takes_its_own_back_and_another_does_not(quick: None) -> None:
+async def test_lease_is_retaken_by_its_own_replica_alone(quick: None) -> None:
     server = Server()
     async with wire(server.answer) as made:
         await holder(made, "a").take()

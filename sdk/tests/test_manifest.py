@@ -85,7 +85,7 @@ def test_whose_object_it_is(metadata: dict[str, Any], whose: str, owned: bool) -
     assert manifest.owned_by(live, "uid-1") is owned
 
 
-def test_labels_of_our_prefix_are_taken_over_and_none_can_replace_ours() -> None:
+def test_prefixed_labels_are_copied_and_replace_none() -> None:
     rendered = {"metadata": {"name": "m", "labels": {"example.com/app": "x"}}}
     labels = {"kubefoundry.ai/tier": "gold", "kubefoundry.ai/managed-by": "me", "team": "search"}
 
@@ -203,7 +203,7 @@ def test_a_record_that_is_none_takes_no_more_than_a_bounded_look(write: Callable
     assert most < 8 * manifest.RECORD_BYTES
 
 
-def test_a_record_of_any_depth_is_read_to_the_depth_that_is_read_of_everything() -> None:
+def test_record_is_read_to_the_usual_depth() -> None:
     deep = b'{"a":' * 5000 + b"1" + b"}" * 5000
     record = manifest.applied(packed(RECORD.replace(b"{}}", deep + b"}", 1)))
 

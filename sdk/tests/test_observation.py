@@ -48,9 +48,7 @@ def test_nothing_is_observed_of_what_nobody_can_read() -> None:
     ("manager", "status", "expected"),
     [("widgets-provider", "True", True), ("widgets-provider", "False", False), ("somebody", "True", False)],
 )
-def test_only_what_we_have_reported_is_evidence_of_a_silent_operator(
-    manager: str, status: str, expected: bool
-) -> None:
+def test_silent_operator_is_judged_by_our_own_reports(manager: str, status: str, expected: bool) -> None:
     fields: dict[str, Any] = {
         "f:status": {"f:conditions": {'k:{"type":"StaleStatus"}': {".": {}, "f:status": {}}}}
     }

@@ -97,7 +97,7 @@ def test_lost_managed_fields_change_no_deletion() -> None:
             assert manifest.made_by(live(owners, OURS, managed, "ours", labels), OURS, MANAGER)
 
 
-def test_restored_object_has_labels_and_the_record_of_an_earlier_uid() -> None:
+def test_restored_object_has_labels_and_an_earlier_uid() -> None:
     for case in EVERY:
         owners, mark, _, whose, labels = case
         expected = (
@@ -109,7 +109,7 @@ def test_restored_object_has_labels_and_the_record_of_an_earlier_uid() -> None:
         assert manifest.is_restored(live(*case), name="m", provider="example") is expected, case
 
 
-def test_restored_object_is_neither_observed_nor_deleted_before_adoption() -> None:
+def test_restored_object_is_left_alone_before_adoption() -> None:
     obj = live("none", EARLIER, (), "earlier", "ours")
 
     assert manifest.is_restored(obj, name="m", provider="example")

@@ -101,7 +101,7 @@ def test_what_a_change_needs(
         ),
     ],
 )
-def test_what_the_upstream_has_given_up_is_recreated_by_the_next_change(
+def test_abandoned_object_is_recreated_by_the_next_change(
     spec: dict[str, Any], annotations: dict[str, str], recreate: str | None
 ) -> None:
     subject = replace(provider(), must_recreate=lambda live: True)
@@ -117,7 +117,7 @@ def test_another_version_of_the_crd_alone_writes_nothing() -> None:
     assert (todo.changed, todo.drifted) == ([], ())
 
 
-def test_a_change_after_another_version_of_the_crd_is_written_in_that_version() -> None:
+def test_change_is_written_in_the_applied_crd_version() -> None:
     todo = planned(deployment({"scaling": {"replicas": 3}}), planned(deployment()), schema=V2)
 
     assert changed(todo) == ["Engine"]

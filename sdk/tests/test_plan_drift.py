@@ -47,7 +47,7 @@ def test_a_helper_that_someone_changed_is_written_again() -> None:
     assert (changed(todo), todo.recreate) == (["ConfigMap"], None)
 
 
-def test_what_is_written_only_because_someone_changed_it_is_a_correction() -> None:
+def test_write_caused_by_drift_is_a_correction() -> None:
     live = planned(deployment())
     live.helpers[0]["data"]["served"] = "theirs"
 
@@ -66,7 +66,7 @@ def test_a_record_that_someone_removed_is_corrected() -> None:
     assert (obj["kind"], paths) == ("Engine", ("metadata.annotations.kubefoundry.ai/applied",))
 
 
-def test_a_change_of_the_users_is_no_correction_whatever_someone_changed_meanwhile() -> None:
+def test_user_edit_is_no_correction_despite_drift() -> None:
     live = planned(deployment())
     live.helpers[0]["data"]["served"] = "theirs"
 

@@ -39,7 +39,7 @@ def test_scaling_through_a_newer_provider_changes_the_scale_only() -> None:
         pytest.param({}, {"annotations": {"kubefoundry.ai/refresh": "1"}}, "default:2", id="refresh"),
     ],
 )
-def test_what_a_change_through_a_newer_provider_does_to_the_image(
+def test_image_after_an_edit_through_a_newer_provider(
     spec: dict[str, Any], metadata: dict[str, Any], expected: str
 ) -> None:
     todo = planned(deployment(spec, **metadata), planned(deployment()), NEWER)
@@ -83,7 +83,7 @@ def test_an_object_without_a_readable_record_is_written_whole() -> None:
     assert (image(todo), todo.recreate) == ("default:2", None)
 
 
-def test_a_provider_that_cannot_render_the_old_spec_replaces_the_whole() -> None:
+def test_unrenderable_old_spec_is_replaced_as_a_whole() -> None:
     picky = replace(
         NEWER, supports=lambda asked, schema: () if asked.spec.engine.context_length else ("too short",)
     )

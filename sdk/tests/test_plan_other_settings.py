@@ -60,7 +60,7 @@ def kept(todo: Plan, live: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("by_content", [True, False])
-def test_an_image_that_the_administrator_sets_changes_nothing_that_serves(by_content: bool) -> None:
+def test_new_default_image_leaves_serving_objects_alone(by_content: bool) -> None:
     before = planned(deployment(), subject=serving(by_content=by_content))
 
     todo = planned(deployment(), before, serving("default:1", by_content=by_content))
@@ -78,7 +78,7 @@ def test_the_image_going_again_changes_nothing_either() -> None:
 
 
 @pytest.mark.parametrize("by_content", [True, False])
-def test_the_users_change_then_gives_one_way_or_the_other_and_no_mixture(by_content: bool) -> None:
+def test_edit_after_new_settings_gives_no_mixture(by_content: bool) -> None:
     before = planned(deployment(), subject=serving(by_content=by_content))
 
     todo = planned(deployment(LONGER), before, serving("default:1", by_content=by_content))
@@ -88,7 +88,7 @@ def test_the_users_change_then_gives_one_way_or_the_other_and_no_mixture(by_cont
     assert (todo.recreate, kept(todo, before)) == ("spec", [])
 
 
-def test_a_change_that_says_nothing_to_the_upstream_leaves_it_alone() -> None:
+def test_edit_without_upstream_effect_writes_nothing() -> None:
     before = planned(deployment(), subject=serving())
 
     todo = planned(deployment({"provider": {"name": "example"}}), before, serving("default:1"))
@@ -150,7 +150,7 @@ def test_a_refresh_takes_todays_way_and_leaves_nothing() -> None:
     assert kept(todo, before) == []
 
 
-def test_labels_and_annotations_of_a_newer_provider_come_with_no_upgrade() -> None:
+def test_upgrade_adds_no_labels_or_annotations() -> None:
     def newer(asked: Deployment, schema: Schema) -> Rendered:
         known = serving().render(asked, schema)
         meta = {**known.main["metadata"], "annotations": {"example.com/other": "new"}, "labels": {"a": "b"}}

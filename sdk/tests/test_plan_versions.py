@@ -49,7 +49,7 @@ def test_versions_that_differ_in_name_only_still_show_drift() -> None:
     assert todo.moved is None
 
 
-def test_where_a_webhook_converts_only_the_version_that_was_applied_can_tell_drift() -> None:
+def test_converted_object_shows_drift_in_its_version_only() -> None:
     live = planned(deployment())
     applied = manifest.content(live.main)
 
@@ -58,7 +58,7 @@ def test_where_a_webhook_converts_only_the_version_that_was_applied_can_tell_dri
     assert todo.moved == applied
 
 
-def test_a_helper_that_someone_changed_is_put_back_after_the_move() -> None:
+def test_changed_helper_is_reverted_after_a_version_move() -> None:
     live = planned(deployment())
     live.helpers[0]["data"]["served"] = "theirs"
 

@@ -265,7 +265,7 @@ def test_a_pod_that_is_being_deleted_says_nothing() -> None:
     assert cause([going], NOW) is None
 
 
-def test_a_crash_may_be_over_when_the_container_has_lived_longer_than_before() -> None:
+def test_crash_is_over_once_the_container_lives_longer() -> None:
     found = cause([pod(container(running(3), ended(1, lived=20), restarts=2))], NOW)
 
     assert found is not None and found.until is not None

@@ -249,7 +249,7 @@ async def test_background_work_that_fails_ends_nothing_else(quick: None) -> None
             await beside.wait()
 
 
-async def test_a_leader_that_lost_its_lease_writes_nothing_and_stands_for_it_again(quick: None) -> None:
+async def test_leader_without_lease_writes_nothing_and_retries(quick: None) -> None:
     """Its work is cut short and restarted; the process stays."""
     server = Server()
     begun: asyncio.Queue[str] = asyncio.Queue()

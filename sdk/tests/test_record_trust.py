@@ -71,9 +71,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> set[tuple[Any, ...]]:
 
 
 @given(applied=SPECS, live=SPECS, render=SPECS)
-def test_nothing_that_is_neither_live_nor_rendered_is_ever_a_base(
-    applied: Any, live: Any, render: Any
-) -> None:
+def test_merge_base_is_live_or_rendered(applied: Any, live: Any, render: Any) -> None:
     assert leaves(believed(applied, live, render)) <= leaves(live) | leaves(render)
 
 

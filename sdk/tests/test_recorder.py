@@ -46,7 +46,7 @@ async def sent(*received: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
     return [asked.body for asked in made.asked][:-1]
 
 
-async def test_the_same_is_said_once_and_another_thing_or_of_another_again() -> None:
+async def test_event_is_repeated_for_other_texts_or_objects_only() -> None:
     another = {**ABOUT, "metadata": {**ABOUT["metadata"], "uid": "v"}}
 
     made = await sent((ABOUT, "a"), (ABOUT, "a"), (ABOUT, "b"), (another, "a"))
@@ -66,7 +66,7 @@ async def test_a_note_that_is_too_long_is_cut(text: str) -> None:
     assert event["note"].endswith("…")
 
 
-async def test_a_flood_of_one_namespace_neither_delays_nor_drops_the_events_of_another() -> None:
+async def test_event_flood_affects_its_own_namespace_only() -> None:
     crowd = [
         ({**ABOUT, "metadata": {**ABOUT["metadata"], "namespace": "crowd"}}, str(n))
         for n in range(WAITING + 50)

@@ -88,7 +88,7 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
     assert not reported.may_pass
 
 
-def test_a_missing_permission_is_tried_again_soon_and_other_refusals_later() -> None:
+def test_missing_permission_is_retried_sooner_than_refusals() -> None:
     missing, invalid = Refusal(), Refusal()
     missing.remember("d", 100.0, Refused("no permission", PERMISSION))
     invalid.remember("d", 100.0, Refused("invalid"))

@@ -27,7 +27,7 @@ def names(store: Store) -> set[str]:
     return {obj["metadata"]["name"] for obj in store.objects()}
 
 
-def test_a_namespace_that_takes_too_much_gets_no_more_and_the_others_do(
+def test_namespace_over_its_share_blocks_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     store = Store(room=Room(TOTAL))

@@ -138,7 +138,7 @@ def test_an_upstream_that_says_what_is_wrong_is_not_silent() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Deploying", "Running", "Failed"])
-def test_the_status_of_an_operator_that_is_down_is_stale_after_five_minutes(phase: str) -> None:
+def test_status_of_a_dead_operator_is_stale_in_five_minutes(phase: str) -> None:
     watched = Watched()
     assert watched.after(3600, CURRENT, phase) == Verdict()
 
@@ -149,7 +149,7 @@ def test_the_status_of_an_operator_that_is_down_is_stale_after_five_minutes(phas
     assert watched.after(1, CURRENT, phase) == Verdict()
 
 
-def test_a_provider_that_has_just_started_takes_nothing_back_before_it_has_seen() -> None:
+def test_started_provider_reports_nothing_stale_at_first() -> None:
     watched = Watched()
     watched.stood = True
 

@@ -86,7 +86,7 @@ def test_a_late_answer_does_not_bring_a_deleted_object_back(store: Store) -> Non
     assert store.get(("n", "a")) is not None
 
 
-def test_the_deletion_of_an_older_object_leaves_the_one_made_again(store: Store) -> None:
+def test_deletion_of_an_older_uid_keeps_the_new_object(store: Store) -> None:
     store.put(obj("a", 9))
 
     store.remove(obj("a", 8))
@@ -126,7 +126,7 @@ def test_a_kind_that_is_no_longer_served_is_gone_as_a_whole(store: Store, receiv
     assert not store.synced.is_set()
 
 
-def test_the_same_objects_in_another_version_of_the_kind_are_taken_as_they_come(store: Store) -> None:
+def test_objects_of_another_kind_version_are_stored(store: Store) -> None:
     store.replace([obj("a", 3, apiVersion="v1")], "5")
 
     store.clear()
@@ -135,7 +135,7 @@ def test_the_same_objects_in_another_version_of_the_kind_are_taken_as_they_come(
     assert store.get(("n", "a")) == obj("a", 3, apiVersion="v2")
 
 
-def test_a_listing_says_what_is_there_were_it_older_than_what_was_seen(store: Store) -> None:
+def test_older_list_still_decides_which_objects_exist(store: Store) -> None:
     store.put(obj("back", 8, spec="lost"))
     store.put(obj("gone", 7))
     store.put(obj("again", 6))
@@ -147,7 +147,7 @@ def test_a_listing_says_what_is_there_were_it_older_than_what_was_seen(store: St
     assert store.get(("n", "back")) == obj("back", 3, spec="restored")
 
 
-def test_another_content_at_the_same_version_is_taken_from_a_list(received: list[Any]) -> None:
+def test_list_replaces_other_content_of_the_same_version(received: list[Any]) -> None:
     store = Store()
     store.replace([obj("a", 5, spec="lost"), obj("b", 6)], "7")
     store.subscribe(lambda key, item: received.append(key))
@@ -198,7 +198,7 @@ def test_an_answer_to_a_write_that_the_server_has_lost(listed: str, after: list[
     ] == after
 
 
-def test_an_answer_to_a_write_during_a_listing_is_newer_than_the_list(store: Store) -> None:
+def test_write_during_a_list_is_newer_than_the_list(store: Store) -> None:
     store.replace([obj("a", 100)], "100")
     reduced = store.arriving()
     arrived = [reduced(obj("a", 100))]

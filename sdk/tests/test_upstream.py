@@ -157,7 +157,7 @@ def test_a_digest_is_of_what_the_schema_says() -> None:
     assert schema_digest(installed(named), "v2") is None
 
 
-def test_a_refusal_is_soon_tried_again_while_the_api_server_may_still_take_the_crd_up() -> None:
+def test_refusal_is_retried_soon_after_a_crd_change() -> None:
     now = 0.0
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))

@@ -79,7 +79,7 @@ def test_a_deployment_that_is_gone_shows_nothing() -> None:
     assert not evidence.seen
 
 
-def test_a_lease_that_is_renewed_is_held_and_one_that_is_not_runs_out() -> None:
+def test_operator_lease_expires_unless_renewed() -> None:
     clock = Clock()
     evidence = Evidence(unheld, clock, anywhere)
     evidence.replace([lease(1)], "1")
@@ -110,7 +110,7 @@ def test_a_lease_that_was_given_back_is_held_by_nobody(holder: str | None) -> No
     assert evidence.down()
 
 
-def test_a_lease_of_an_earlier_installation_does_not_count_beside_one_that_is_held() -> None:
+def test_held_lease_outweighs_an_older_one() -> None:
     clock = Clock()
     evidence = Evidence(unheld, clock, anywhere)
     evidence.replace([lease(1, namespace="before"), lease(2, namespace="now")], "2")
@@ -151,7 +151,7 @@ def labelled(name: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": {"kubefoundry.ai/operators": "true"}}}
 
 
-def test_namespaces_count_while_they_are_labelled_and_always_when_named() -> None:
+def test_operator_namespace_counts_by_label_or_by_name() -> None:
     received: list[frozenset[str]] = []
     every = ("named", "one", "two")
     made = TrustedNamespaces(["named"], lambda: received.append(frozenset(filter(made.believed, every))))
@@ -167,7 +167,7 @@ def test_namespaces_count_while_they_are_labelled_and_always_when_named() -> Non
     assert received == [{"named"}, {"named", "one"}, set(every), {"named", "two"}, {"named"}]
 
 
-async def test_settings_wait_for_a_permission_that_is_denied_once_and_no_longer(
+async def test_settings_wait_for_a_denied_permission_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An API server that has just started denies everything; the Deployment that it shows next tells the settings."""

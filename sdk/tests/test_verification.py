@@ -181,7 +181,7 @@ async def test_names_without_end_are_reported_in_a_line(engine: Engine) -> None:
     watched.verification.forget(("n", "m"))
 
 
-async def test_an_internal_error_with_an_answer_is_reported_and_asked_again(engine: Engine) -> None:
+async def test_internal_error_is_reported_and_asked_again(engine: Engine) -> None:
     watched = Watched(engine)
 
     def fails() -> Any:
@@ -385,9 +385,7 @@ async def test_a_model_without_a_name_needs_any(engine: Engine, watched: Watched
     assert watched.verdict(spec=spec) is None
 
 
-async def test_a_change_is_verified_again_and_the_old_verdict_stands_meanwhile(
-    engine: Engine, watched: Watched
-) -> None:
+async def test_old_verdict_stays_while_a_change_is_verified(engine: Engine, watched: Watched) -> None:
     watched.verdict()
     await watched.settled()
 
@@ -398,9 +396,7 @@ async def test_a_change_is_verified_again_and_the_old_verdict_stands_meanwhile(
     assert watched.reported.empty()
 
 
-async def test_a_verified_endpoint_that_fails_after_a_change_is_given_time(
-    engine: Engine, watched: Watched
-) -> None:
+async def test_verified_endpoint_has_time_to_fail_after_a_change(engine: Engine, watched: Watched) -> None:
     watched.verdict()
     await watched.settled()
     engine.answer = lambda: web.Response(status=503)

@@ -68,9 +68,7 @@ def test_pods_of_an_earlier_object_of_that_name_are_not_asked(watch: PodWatch) -
     assert names(watch, engine("c1", created=LATE)) == ["new"]
 
 
-def test_trouble_and_its_end_are_reported_to_the_owner_and_nothing_else_is(
-    watch: PodWatch, reported: list[Key]
-) -> None:
+def test_pod_trouble_and_its_end_notify_the_owner(watch: PodWatch, reported: list[Key]) -> None:
     watch.put(pod("a", "c1", GOOD, 1))
     watch.put(pod("x", "c3", BAD, 1))
     assert reported == []
@@ -96,9 +94,7 @@ def test_a_cluster_that_is_left_behind_concerns_nobody(watch: PodWatch, reported
     assert reported == []
 
 
-async def test_without_the_permission_no_pod_is_asked_until_they_are_listed_again(
-    watch: PodWatch, reported: list[Key]
-) -> None:
+async def test_pods_are_not_read_without_permission(watch: PodWatch, reported: list[Key]) -> None:
     watch.put(pod("a", "c1", BAD))
     reported.clear()
 

@@ -47,7 +47,7 @@ async def test_changes_while_a_key_waits_make_one_turn() -> None:
     assert turns == [A, B]
 
 
-async def test_a_change_during_a_turn_makes_one_more_and_never_two_at_once() -> None:
+async def test_change_during_a_turn_queues_one_more_turn() -> None:
     inside = 0
     most = 0
     turns = 0
@@ -96,7 +96,7 @@ async def test_a_failure_is_tried_again_later(
     assert least <= waited.result() <= most
 
 
-async def test_back_off_doubles_for_the_failing_key_and_is_forgotten_after_success(
+async def test_backoff_doubles_per_key_until_success(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("random.uniform", lambda a, b: 1.0)

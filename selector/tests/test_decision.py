@@ -112,7 +112,7 @@ def test_users_change_that_the_provider_cannot_do_selects_again() -> None:
     assert deployment.turn(A, B_SGLANG) == "Normal ProviderSelected: Selected provider 'b': always → b"
 
 
-def test_without_another_the_provider_keeps_the_model_and_the_condition_tells() -> None:
+def test_model_stays_without_a_successor_and_reports_it() -> None:
     deployment = Deployment()
     deployment.turn(A, B)
     deployment.users_change(SGLANG)

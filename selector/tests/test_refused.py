@@ -19,7 +19,7 @@ def test_refused_before_anything_was_created_goes_to_another() -> None:
     assert deployment.selected[2] == "Provider b auto-selected; a refused it: A cannot do that"
 
 
-def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
+def test_model_refused_by_all_stays_with_the_last() -> None:
     deployment = Deployment()
     deployment.turn(A, B)
     deployment.provider_refuses("a", "A cannot do that")
@@ -44,7 +44,7 @@ def test_refused_by_all_stays_with_the_last_and_does_not_go_round() -> None:
     )
 
 
-def test_the_refusal_of_the_predecessor_is_not_taken_for_the_new_ones() -> None:
+def test_predecessors_refusal_is_not_the_successors() -> None:
     deployment = Deployment()
     deployment.turn(A, B, offered("c", priority=-1))
     deployment.provider_refuses("a", "A cannot do that")
@@ -92,7 +92,7 @@ def serving_a_and_refused_by_b(*, holds: tuple[str, ...] = ("a",)) -> Deployment
     return deployment
 
 
-def test_a_successor_that_refuses_leaves_the_model_where_it_is_served() -> None:
+def test_refusing_successor_leaves_the_model_in_place() -> None:
     deployment = serving_a_and_refused_by_b()
 
     reported = deployment.turn(A, B_SGLANG)

@@ -35,7 +35,7 @@ def test_only_what_bears_on_a_choice_is_reported(config: Any) -> None:
     assert registry.see("kaito", None) is False
 
 
-def test_lost_after_three_minutes_without_a_change_by_our_clock_and_back_with_the_next(config: Any) -> None:
+def test_provider_is_lost_after_three_minutes_of_silence(config: Any) -> None:
     clock = Clock()
     registry = Registry(clock, TIMEOUT)
     registry.see("kaito", beating(0, config))
@@ -54,7 +54,7 @@ def outage(registry: Registry) -> Any:
     return registry.providers()[0].outage
 
 
-def test_an_outage_is_short_for_five_minutes_after_the_heartbeat_is_missed(config: Any) -> None:
+def test_outage_is_short_for_five_minutes_after_heartbeat(config: Any) -> None:
     clock = Clock()
     registry = Registry(clock, TIMEOUT)
     registry.see("kaito", beating(0, config))
@@ -70,7 +70,7 @@ def test_an_outage_is_short_for_five_minutes_after_the_heartbeat_is_missed(confi
     assert (outage(registry), registry.end_of_short_outage()) == (None, None)
 
 
-def test_an_outage_is_short_for_five_minutes_after_it_was_last_ready(config: Any) -> None:
+def test_outage_is_short_for_five_minutes_after_ready(config: Any) -> None:
     clock = Clock()
     registry = Registry(clock, TIMEOUT)
     registry.see("kaito", beating(0, config))

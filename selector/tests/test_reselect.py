@@ -32,7 +32,7 @@ def test_reselect_with_a_new_value_only() -> None:
     assert deployment.provider == "a"
 
 
-def test_reselect_that_is_there_from_the_start_asks_for_nothing_more() -> None:
+def test_initial_reselect_value_moves_nothing() -> None:
     deployment = Deployment(annotations={"kubefoundry.ai/reselect": "1"})
     deployment.turn(offered("a"))
 
@@ -49,7 +49,7 @@ def test_reselect_of_the_same_provider_is_reported() -> None:
     assert deployment.turn(A) == "Normal ProviderSelected: Selected provider 'a': always → a"
 
 
-def test_reselect_without_a_candidate_keeps_the_provider_and_tries_on() -> None:
+def test_reselect_without_candidate_keeps_and_retries() -> None:
     deployment = Deployment()
     deployment.turn(A)
     deployment.annotate("1")

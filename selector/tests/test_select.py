@@ -55,7 +55,7 @@ VALID = [
 
 
 @pytest.mark.parametrize(("engine", "mode", "gpus"), VALID)
-def test_every_valid_spec_goes_where_the_design_says_and_for_its_reason(
+def test_valid_spec_goes_to_the_provider_of_the_design(
     standard: list[Provider], engine: str, mode: str, gpus: int | None
 ) -> None:
     decision = select(asked(spec_for(engine, mode, gpus)), standard)

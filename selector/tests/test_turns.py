@@ -50,7 +50,7 @@ def test_taken_back_from_core_the_provider_is_kept(registered: list[Provider]) -
     assert deployment.selected == ("True", "AutoSelected", "Provider a auto-selected")
 
 
-def test_taken_back_from_core_a_provider_that_cannot_do_it_is_replaced() -> None:
+def test_provider_returned_by_core_is_replaced_if_it_refuses() -> None:
     deployment = Deployment()
     deployment.core_selects("a")
     deployment.users_change(SGLANG)

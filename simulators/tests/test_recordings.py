@@ -279,7 +279,7 @@ def test_simulated_update_is_that_of_the_recording(recording: str) -> None:
     assert [digest for digest in reported if digest[4] == 2] == edited
 
 
-def test_simulated_update_of_three_workers_is_that_of_the_recording() -> None:
+def test_simulated_update_equals_the_recorded_one() -> None:
     reported = graph_digests(played(dynamo.OPERATOR, graph_of(3), [worker(args=["--a"])]))
 
     found = recorded("dynamo-1.4-edit3", "dynamographdeployments", "m", graph_digest)

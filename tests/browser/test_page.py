@@ -112,7 +112,7 @@ async def test_a_status_write_is_on_the_page_within_a_second(
     assert max(took.values()) < BUSY
 
 
-async def test_models_that_come_and_go_are_in_the_list_without_a_reload(
+async def test_page_lists_new_models_without_a_reload(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser
 ) -> None:
     await create(api, namespace, "b")
@@ -129,7 +129,7 @@ async def test_models_that_come_and_go_are_in_the_list_without_a_reload(
         await expect(names).to_have_text(["b"])
 
 
-async def test_a_server_that_is_killed_is_said_so_and_the_page_goes_on_when_it_is_back(
+async def test_page_reports_a_killed_server_and_recovers(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser
 ) -> None:
     await create(api, namespace, "before")
@@ -302,7 +302,7 @@ async def test_the_form_follows_the_yaml(
         await expect(seen.page.locator("#problem")).to_contain_text("spec.engine.type")
 
 
-async def test_actions_follow_the_viewers_rights_and_ask_where_something_is_at_stake(
+async def test_page_actions_follow_rights_and_ask_before_damage(
     cluster: ControlPlane, api: Client, namespace: str, browser: Browser
 ) -> None:
     await create(api, namespace, "m")

@@ -84,7 +84,7 @@ async def test_a_reconcile_waits_for_one_of_each_other_namespace_only() -> None:
 
 
 @pytest.mark.parametrize("hangs", ["the list of models", "the completion"])
-async def test_an_endpoint_is_verified_while_a_hundred_of_another_namespace_hang(hangs: str) -> None:
+async def test_endpoint_is_verified_beside_a_hundred_hanging(hangs: str) -> None:
     gate, changed = Gate(), asyncio.Queue[Key]()
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
@@ -148,7 +148,7 @@ async def servers(gate: Gate) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def test_a_server_is_polled_while_a_hundred_of_another_namespace_hang() -> None:
+async def test_server_is_polled_beside_a_hundred_hanging_ones() -> None:
     gate, changed = Gate(), asyncio.Queue[Key]()
     async with servers(gate) as root:
         poll = ServerPoll(changed.put_nowait)

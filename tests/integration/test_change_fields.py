@@ -133,9 +133,7 @@ async def test_kuberay_suspends_at_0_replicas_and_comes_back(
     assert live["metadata"]["uid"] == before["metadata"]["uid"]
 
 
-async def test_a_worker_count_that_an_autoscaler_set_is_not_fought_over(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_autoscaled_worker_count_is_left_alone(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, "kuberay", GPU)
     path = "/spec/rayClusterConfig/workerGroupSpecs/0/replicas"
     theirs = [{"op": "replace", "path": path, "value": 7}]

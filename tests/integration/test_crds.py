@@ -60,9 +60,7 @@ def test_each_rule_refuses_in_its_words(installed: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.stem)
-def test_a_good_example_is_taken_and_a_default_is_what_python_says(
-    installed: ControlPlane, path: Path
-) -> None:
+def test_crd_example_is_accepted_with_python_defaults(installed: ControlPlane, path: Path) -> None:
     spec = yaml.safe_load(path.read_text())["spec"]
 
     (created,) = answers(installed, [spec])

@@ -55,9 +55,7 @@ async def test_config_maps_with_our_labels_fill_no_process(suite: Suite, api: Cl
         await api.delete(CONFIG_MAPS, obj["metadata"]["name"], namespace, uid=obj["metadata"]["uid"])
 
 
-async def test_model_deployments_are_refused_when_their_namespace_is_full(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_model_is_refused_when_its_namespace_is_full(suite: Suite, api: Client, namespace: str) -> None:
     stored = []
     with pytest.raises(ApiError) as refused:
         for number in range(200):

@@ -117,7 +117,7 @@ async def on_the_page(kubeconfig: str) -> dict[str, str]:
             return {"chat": await answer.text(), "logs": logs.partition('id="log"')[2]}
 
 
-def test_a_model_answers_while_it_changes_and_from_another_terminal(tmp_path: Path) -> None:
+def test_demo_model_answers_during_a_change(tmp_path: Path) -> None:
     if reason := namespaces.missing():
         pytest.skip(reason)
     demo = started(tmp_path)

@@ -180,7 +180,7 @@ async def test_a_bad_image_of_an_update_is_reported_beside_what_serves(
     assert phase(received) == "Running"
 
 
-async def test_what_a_change_corrects_is_not_reported_while_the_new_pod_loads(
+async def test_corrected_cause_is_not_reported_while_pod_loads(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     """The old pod stays until the new one is available, which may take an hour."""
@@ -226,9 +226,7 @@ async def test_a_quota_is_reported_in_the_api_servers_words(
     assert "exceeded quota: few" in failed["status"]["message"]
 
 
-async def test_a_quota_that_keeps_an_earlier_spec_from_coming_back_is_reported(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_quota_that_blocks_a_rollback_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     """Kubernetes goes on naming the ReplicaSet of the spec in between."""
     await created(api, namespace, image=OTHER_IMAGE)
     async with node(api, namespace):
@@ -260,7 +258,7 @@ async def limit(api: Client, namespace: str, *, pods: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [DEPLOYMENTS, SERVICES], ids=lambda kind: kind.kind)
-async def test_what_others_change_is_put_back_and_what_they_delete_comes_back(
+async def test_direct_reverts_changes_and_recreates_deleted(
     suite: Suite, api: Client, namespace: str, kind: Kind
 ) -> None:
     await created(api, namespace)
@@ -337,9 +335,7 @@ async def test_an_object_of_somebody_else_is_left_alone(
     assert after["spec"] == before["spec"]
 
 
-async def test_what_kaito_takes_goes_to_kaito_and_what_it_refuses_comes_here(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_direct_takes_the_models_that_kaito_refuses(suite: Suite, api: Client, namespace: str) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
     taken = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     assert taken["status"]["provider"]["selectedReason"] == "no GPU requested → kaito (only CPU provider)"

@@ -66,7 +66,7 @@ def forgotten(suite: Suite, namespace: str) -> Iterator[None]:
                 pass
 
 
-async def test_the_mode_of_kaito_follows_its_operator_and_touches_nothing_that_serves(
+async def test_kaito_mode_change_leaves_serving_models_alone(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["kaito"], TYPE):
@@ -152,7 +152,7 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
     assert await api.get(UPSTREAM["kaito"], "m", namespace) == served
 
 
-async def test_nobody_else_takes_what_serves_and_could_not_be_made_any_more(
+async def test_serving_model_stays_when_it_could_not_be_recreated(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await serving(api, namespace, "kaito", "m")

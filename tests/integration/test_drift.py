@@ -177,9 +177,7 @@ GIVEN_UP = (
 )
 
 
-async def test_one_who_keeps_writing_an_owned_field_is_left_alone_after_five_corrections(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_drift_is_left_alone_after_five_corrections(suite: Suite, api: Client, namespace: str) -> None:
     edit = EDITS["dynamo replicas"]
     kind = UPSTREAM[edit.provider]
     await running(api, namespace, edit.spec, edit.provider)

@@ -48,7 +48,7 @@ async def edited(api: Client, namespace: str) -> None:
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, edit, manager="test")
 
 
-async def test_an_object_that_has_changed_meanwhile_is_decided_on_again(
+async def test_object_changed_meanwhile_is_decided_again(
     suite: Suite, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     await created(api, namespace)

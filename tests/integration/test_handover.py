@@ -164,7 +164,7 @@ async def kept(api: Client, namespace: str, edited: Object, provider: str) -> No
     assert judged["status"]["provider"]["name"] == provider
 
 
-async def test_neither_a_name_taken_back_nor_a_lost_registration_moves_it(
+async def test_handover_needs_more_than_a_lost_registration(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await running(api, namespace, "kuberay")
@@ -199,7 +199,7 @@ async def test_neither_a_name_taken_back_nor_a_lost_registration_moves_it(
     assert served_by("kuberay")(await api.get(MODEL_DEPLOYMENTS, "m", namespace))
 
 
-async def test_a_stuck_old_provider_is_survived_and_cleans_up_when_it_is_back(
+async def test_handover_survives_a_stuck_provider_that_cleans_up(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["dynamo"], {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "3"}):

@@ -18,9 +18,7 @@ pytestmark = pytest.mark.integration
 TO_KUBERAY = {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"}
 
 
-async def test_a_finalizer_that_orphans_says_nothing_while_the_deployment_stays(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_handover_waits_while_the_deployment_stays(suite: Suite, api: Client, namespace: str) -> None:
     """Anybody who may edit it can add one."""
     body = model_deployment("m", namespace, GPU, provider="kaito")
     body["metadata"]["finalizers"] = ["orphan"]
@@ -39,7 +37,7 @@ async def test_a_finalizer_that_orphans_says_nothing_while_the_deployment_stays(
     assert workspaces == []
 
 
-async def test_two_providers_do_not_contradict_each_other_while_a_helper_is_slow_to_go(
+async def test_handover_providers_agree_while_a_helper_lingers(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     """Somebody's finalizer on the helper, as a cloud provider's on a Service of type LoadBalancer."""

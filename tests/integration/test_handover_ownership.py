@@ -49,7 +49,7 @@ async def until_only(api: Client, namespace: str, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-async def test_a_file_without_finalizers_and_with_another_provider_replaces_it(
+async def test_handover_by_replace_without_finalizers(
     suite: Suite, api: Client, namespace: str, old: str, new: str
 ) -> None:
     await served(api, namespace, old)
@@ -136,7 +136,7 @@ async def test_what_others_made_in_that_name_stays(suite: Suite, api: Client, na
 
 
 @pytest.mark.parametrize("condition", ["ProviderCompatible", "ResourceCreated", "Ready"])
-async def test_a_condition_that_an_administrator_has_forced_blocks_nothing(
+async def test_forced_condition_blocks_no_handover(
     suite: Suite, api: Client, namespace: str, condition: str
 ) -> None:
     made = await served(api, namespace, "dynamo")

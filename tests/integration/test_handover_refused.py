@@ -167,7 +167,7 @@ async def test_a_provider_whose_process_is_down_is_not_switched_to(
     await until_taken_over(api, namespace)
 
 
-async def test_a_dry_run_lets_nothing_go_and_tells_what_the_other_would_make(
+async def test_handover_dry_run_shows_objects_and_releases_none(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await served(api, namespace, GPU)
@@ -186,7 +186,7 @@ async def test_a_dry_run_lets_nothing_go_and_tells_what_the_other_would_make(
     await until_taken_over(api, namespace)
 
 
-async def test_a_provider_whose_object_the_api_server_refuses_is_not_switched_to(
+async def test_handover_is_refused_when_the_api_server_rejects(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await served(api, namespace, GPU)
@@ -207,9 +207,7 @@ async def test_a_provider_whose_object_the_api_server_refuses_is_not_switched_to
         assert "exceeded quota: no-ray" in message(reported, "ResourceCreated")
 
 
-async def test_a_provider_without_its_crd_is_switched_to_once_that_is_there(
-    fresh: Suite, api: Client, namespace: str
-) -> None:
+async def test_handover_waits_for_the_successors_crd(fresh: Suite, api: Client, namespace: str) -> None:
     install_crd(fresh, standin("dynamo").document)
     fresh.simulate("dynamo", "kuberay")
     fresh.start("core", "dynamo", "kuberay")
@@ -224,9 +222,7 @@ async def test_a_provider_without_its_crd_is_switched_to_once_that_is_there(
     await until_taken_over(api, namespace)
 
 
-async def test_the_selector_goes_back_where_the_one_it_has_chosen_refuses(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_selector_goes_back_when_its_choice_refuses(suite: Suite, api: Client, namespace: str) -> None:
     await served(api, namespace, GPU)
     await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected")

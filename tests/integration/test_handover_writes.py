@@ -14,9 +14,7 @@ from support.waiting import phase, until_deployment
 pytestmark = pytest.mark.integration
 
 
-async def test_core_leaves_the_words_to_a_provider_that_waits_for_anothers_clean_up(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_handover_message_is_the_waiting_providers(suite: Suite, api: Client, namespace: str) -> None:
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
     )

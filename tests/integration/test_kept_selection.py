@@ -88,9 +88,7 @@ async def test_only_what_the_user_asks_for_moves_a_selection(
     assert asked["status"]["provider"]["selectedReason"] == "engine=sglang → b (only sglang provider)"
 
 
-async def test_a_provider_that_refuses_before_it_made_anything_is_left_out(
-    fresh: Suite, api: Client, namespace: str
-) -> None:
+async def test_provider_that_refuses_at_first_is_left_out(fresh: Suite, api: Client, namespace: str) -> None:
     for provider in ("kaito", "dynamo"):
         install_crd(fresh, standin(provider).document)
     fresh.simulate("kaito", "dynamo")

@@ -79,7 +79,7 @@ async def test_a_selector_that_died_is_missed_and_taken_back(
     await until_waiting(api, "m", namespace, "NoHealthyProviders", nobody)
 
 
-async def test_each_provider_that_is_not_chosen_is_named_with_the_reason(
+async def test_each_rejected_provider_is_named_with_its_reason(
     fresh: Suite, api: Client, namespace: str
 ) -> None:
     fresh.start("core", "selector")
@@ -158,7 +158,7 @@ async def test_a_provider_that_is_not_registered_is_waited_for(
     assert obj["status"]["provider"] == {"name": "mine", "selectedReason": "explicit provider selection"}
 
 
-async def test_the_last_resort_gets_nothing_while_another_is_down_for_a_moment(
+async def test_last_resort_waits_for_a_provider_that_is_down(
     fresh: Suite, api: Client, namespace: str
 ) -> None:
     fresh.start("core", "selector")

@@ -76,7 +76,7 @@ async def until_said(api: Client, provider: str, type_: str, holds: Callable[[di
     )
 
 
-async def test_a_tenants_deployment_tells_neither_that_it_is_up_nor_that_it_is_down(
+async def test_tenant_deployment_is_no_sign_of_the_operator(
     suite: Suite, api: Client, namespace: str, believed: str
 ) -> None:
     # The tenant's come first: what is said of the others afterwards has seen them.

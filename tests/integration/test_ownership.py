@@ -24,7 +24,7 @@ EVERY = pytest.mark.parametrize("provider", UPSTREAM)
 
 
 @EVERY
-async def test_a_foreign_object_of_that_name_is_left_alone_until_it_is_gone(
+async def test_foreign_object_is_left_alone_until_it_is_gone(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -51,7 +51,7 @@ async def test_a_foreign_object_of_that_name_is_left_alone_until_it_is_gone(
 
 
 @EVERY
-async def test_a_deployment_whose_name_is_taken_leaves_that_object_when_it_goes(
+async def test_deleted_model_leaves_a_foreign_object_of_its_name(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
@@ -66,7 +66,7 @@ async def test_a_deployment_whose_name_is_taken_leaves_that_object_when_it_goes(
 
 
 @EVERY
-async def test_one_that_appears_while_ours_is_being_written_is_not_merged_into(
+async def test_foreign_object_is_not_merged_into_during_a_write(
     suite: Suite, api: Client, namespace: str, tmp_path: Path, provider: str
 ) -> None:
     kind = UPSTREAM[provider]

@@ -26,7 +26,7 @@ EACH = [EDITS["kaito count"], EDITS["dynamo replicas"], EDITS["kuberay applicati
 
 
 @pytest.mark.parametrize("edit", EACH, ids=UPSTREAM)
-async def test_nothing_upstream_is_touched_while_paused_and_all_is_caught_up_with_after(
+async def test_paused_model_writes_nothing_until_resumed(
     suite: Suite, api: Client, namespace: str, edit: Any
 ) -> None:
     provider, kind = edit.provider, UPSTREAM[edit.provider]

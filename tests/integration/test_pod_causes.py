@@ -48,7 +48,7 @@ def said(obj: Object, start: str) -> bool:
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_pod_that_cannot_start_makes_failed_what_does_not_serve(
+async def test_pod_that_cannot_start_fails_a_model_without_others(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     await stuck(api, namespace, provider)
@@ -162,9 +162,7 @@ async def test_evicted_pod_leaves_no_message_on_a_serving_model(
     assert phase(received) == "Running"
 
 
-async def test_a_serving_model_stays_running_and_says_which_pod_crashes(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_serving_model_names_its_crashing_pod(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "dynamo")
 
     status = pods.crash_loop("Traceback\nRuntimeError: CUDA out of memory")
@@ -180,9 +178,7 @@ async def test_a_serving_model_stays_running_and_says_which_pod_crashes(
     )
 
 
-async def test_a_bad_change_of_a_serving_model_does_not_hide_its_later_crash(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_bad_edit_does_not_hide_a_later_crash(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     # KAITO cannot: writing stops here.
     await change_spec(api, namespace, "/spec/scaling/replicas", 3)

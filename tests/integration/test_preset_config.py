@@ -31,7 +31,7 @@ def suite(strict_suite: Suite) -> Suite:
     return strict_suite
 
 
-async def test_an_edit_that_kaito_refuses_leaves_the_serving_model_as_it_is(
+async def test_edit_that_kaito_refuses_leaves_the_model_serving(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await running(api, namespace, GPU, "kaito")

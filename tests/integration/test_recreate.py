@@ -51,7 +51,7 @@ def deleting(obj: Object | None) -> bool:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-async def test_an_identity_change_waits_for_the_old_object_and_keeps_its_endpoint(
+async def test_identity_change_keeps_the_endpoint_until_deletion(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     before = await running(api, namespace, provider, GPU)

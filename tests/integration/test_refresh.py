@@ -50,7 +50,7 @@ async def test_a_refresh_recreates_what_the_upstream_has_given_up(
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
-async def test_a_refresh_that_brings_nothing_new_is_noted_and_restarts_nothing(
+async def test_refresh_without_news_restarts_nothing(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]

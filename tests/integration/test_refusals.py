@@ -89,9 +89,7 @@ async def test_the_crd_alone_refuses_in_the_same_words(suite: Suite, api: Client
             assert await refusal(api, namespace, case.spec) == "", case.name
 
 
-async def test_the_webhook_alone_refuses_in_the_same_words_and_fills_in_the_defaults(
-    fresh: Suite, api: Client, namespace: str
-) -> None:
+async def test_webhook_alone_refuses_and_defaults_alike(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core")
     await install_crd_without(fresh.plane, api, "default")
     await until_refused_by_webhook(api, namespace, REFUSED[0].spec)

@@ -40,7 +40,7 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-async def test_nothing_is_asked_that_is_forbidden_and_no_secret_is_read(fresh: Suite, api: Client) -> None:
+async def test_requests_are_permitted_and_read_no_secret(fresh: Suite, api: Client) -> None:
     log = AuditLog(fresh)
     for provider in UPSTREAM:
         install_crd(fresh, standin(provider).document)

@@ -199,7 +199,7 @@ async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Clie
 
 
 @GONE
-async def test_what_it_published_goes_when_another_provider_has_taken_over(
+async def test_silent_providers_endpoint_goes_after_the_handover(
     suite: Suite, api: Client, namespace: str, gone: Gone
 ) -> None:
     await running(api, namespace, "m", GPU, "dynamo")
@@ -227,7 +227,7 @@ async def test_what_it_published_goes_when_another_provider_has_taken_over(
 
 
 @GONE
-async def test_where_the_new_one_cannot_do_it_the_old_ones_objects_stay_and_both_reasons_are_said(
+async def test_objects_stay_when_the_successor_refuses(
     suite: Suite, api: Client, namespace: str, gone: Gone
 ) -> None:
     await running(api, namespace, "m", SGLANG, "dynamo")

@@ -97,7 +97,7 @@ async def test_an_upgrade_writes_nothing_and_a_scale_only_the_scale(
     assert NEW not in str(runs(after))
 
 
-async def test_a_preset_that_serves_keeps_its_config_when_a_default_image_is_set(
+async def test_serving_preset_keeps_its_config_on_a_new_default(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     body = model_deployment("m", namespace, PRESET, provider="kaito")

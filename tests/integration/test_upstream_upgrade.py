@@ -99,7 +99,7 @@ async def test_drift_after_a_moved_storage_version_is_put_back(
     )
 
 
-async def test_a_version_that_is_no_longer_served_leaves_labels_to_compare(
+async def test_unserved_version_leaves_labels_to_compare(
     suite: Suite, api: Client, namespace: str, stored_as_v1beta1: AuditLog
 ) -> None:
     alone = dynamo_stored_as_v1beta1()
@@ -180,7 +180,7 @@ async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
     await until_upstream(api, provider, "SchemaSupported")
 
 
-async def test_a_field_that_only_some_need_is_refused_to_those_until_it_is_back(
+async def test_removed_field_is_refused_to_models_that_need_it(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     narrow = copy.deepcopy(standin("dynamo").document)

@@ -136,7 +136,7 @@ async def test_running_needs_an_answer_where_the_flag_says_so(
             assert {"model": "model", "prompt": "1", "max_tokens": 1} in engine.completed
 
 
-async def test_the_annotation_asks_for_it_in_the_cluster_at_the_services_address(
+async def test_verification_annotation_asks_the_service_address(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     body = model_deployment(

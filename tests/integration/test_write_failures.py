@@ -104,7 +104,7 @@ async def test_a_new_deployment_says_why_nothing_comes(
     )
 
 
-async def test_what_serves_is_observed_while_its_edit_cannot_be_written(
+async def test_serving_model_is_observed_while_its_edit_fails(
     suite: Suite, api: Client, namespace: str, proxy: Proxy
 ) -> None:
     await served(api, namespace)
@@ -124,7 +124,7 @@ async def test_what_serves_is_observed_while_its_edit_cannot_be_written(
 
 
 @pytest.mark.parametrize("function", ["supports", "render"])
-async def test_a_fault_of_the_provider_is_reported_and_what_serves_is_observed(
+async def test_provider_fault_is_reported_and_observing_goes_on(
     suite: Suite, api: Client, namespace: str, function: str
 ) -> None:
     await served(api, namespace)

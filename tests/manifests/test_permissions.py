@@ -107,7 +107,7 @@ async def test_it_watches_pods_only_to_tell_why_a_model_does_not_serve(
 
 
 @components
-async def test_it_reads_of_services_only_their_addresses_and_of_namespaces_only_their_labels(
+async def test_process_reads_service_addresses_and_namespace_labels(
     suite: Suite, api: Client, name: str
 ) -> None:
     assert await may(api, name, "get", "services") == (name in UPSTREAM)

@@ -105,7 +105,7 @@ async def test_an_engine_edit_is_rolled_out_in_the_running_cluster(life: Life) -
     assert cluster(life) == first
 
 
-async def test_a_single_engine_is_replaced_with_nothing_serving_meanwhile(life: Life) -> None:
+async def test_single_engine_is_replaced_without_an_overlap(life: Life) -> None:
     await life.step("create", create(life), lambda: running(life, 1))
 
     await life.step(
@@ -142,7 +142,7 @@ async def test_an_image_edit_switches_to_a_new_cluster(life: Life) -> None:
     assert life.silent.longest < 1
 
 
-async def test_a_failed_update_of_a_serving_model_is_reported_and_repaired(life: Life) -> None:
+async def test_failed_kuberay_update_is_reported_and_repaired(life: Life) -> None:
     await life.step("create, 3 replicas", create(life, scaling={"replicas": 3}), lambda: running(life, 3))
 
     await life.step(

@@ -181,9 +181,7 @@ async def test_a_container_that_does_not_start_is_restarted(
     assert not main["started"]
 
 
-async def test_a_container_that_does_not_live_is_asked_to_end_and_restarted(
-    api: Client, namespace: str
-) -> None:
+async def test_container_that_fails_liveness_is_restarted(api: Client, namespace: str) -> None:
     probe = {
         "exec": {"command": ["test", "!", "-e", "/tmp/ill"]},
         "terminationGracePeriodSeconds": 60,

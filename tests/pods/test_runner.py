@@ -26,9 +26,7 @@ def _image(node: Node) -> None:
     node.add(PLAIN)
 
 
-async def test_init_containers_run_one_after_another_and_again_until_they_succeed(
-    api: Client, namespace: str
-) -> None:
+async def test_init_containers_run_in_order_until_they_succeed(api: Client, namespace: str) -> None:
     shared = {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
     body = pod(
         namespace,
@@ -190,9 +188,7 @@ def running(word: str) -> list[str]:
     return found
 
 
-async def test_a_pod_that_is_deleted_runs_its_hook_before_it_is_asked_to_end(
-    api: Client, namespace: str, node: Node
-) -> None:
+async def test_deleted_pod_runs_its_hook_before_sigterm(api: Client, namespace: str, node: Node) -> None:
     script = "trap 'echo asked to end; exit 0' TERM; while :; do sleep 0.05; done"
     # A hook's own output goes nowhere: this writes to the log of the container.
     words = "(echo hook begins; sleep 0.3; echo hook ends) > /proc/1/fd/1"

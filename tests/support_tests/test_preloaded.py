@@ -113,7 +113,7 @@ def test_other_code_on_the_path_is_what_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_wait_is_bounded_and_a_signal_to_one_that_has_ended_is_nothing(tmp_path: Path) -> None:
+def test_wait_is_bounded_and_late_signal_is_ignored(tmp_path: Path) -> None:
     process = client.launch(script(tmp_path, "import signal; signal.pause()"), ENVIRONMENT, tmp_path / "log")
 
     with pytest.raises(subprocess.TimeoutExpired):

@@ -115,9 +115,7 @@ async def test_every_release_under_objects_that_serve(suite: Suite, api: Client,
             assert (phase(live), "endpoint" in live["status"]) == ("Running", True), live["status"]
 
 
-async def test_what_others_change_and_what_the_user_changes_after_the_releases(
-    suite: Suite, api: Client, namespace: str
-) -> None:
+async def test_drift_and_edits_after_a_crd_upgrade(suite: Suite, api: Client, namespace: str) -> None:
     """Drift of Dynamo, whose objects are converted, and a change that the newest release stores."""
     await create(api, namespace, "dynamo", "drifts")
     await create(api, namespace, "dynamo", "scales")

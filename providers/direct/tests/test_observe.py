@@ -171,7 +171,7 @@ def test_while_old_pods_are_left_the_status_is_of_before() -> None:
     ]
 
 
-def test_a_rollout_that_fails_while_the_old_pods_serve_is_reported() -> None:
+def test_failed_rollout_is_reported_while_old_pods_serve() -> None:
     assert seen(counts(2, 1, 1, LATE)).update_failed
     assert not seen(counts(2, 1, 1)).update_failed
 

@@ -83,7 +83,7 @@ def test_trtllm_roles(role: Role, configuration: dict[str, Any]) -> None:
     assert json.loads(after(line, "--override-engine-args")) == configuration
 
 
-def test_trtllm_keys_of_the_engine_configuration_are_typed_and_one_json() -> None:
+def test_trtllm_engine_keys_become_one_typed_json() -> None:
     line = argv(
         "trtllm",
         trustRemoteCode=True,
@@ -134,7 +134,7 @@ def test_an_arg_takes_the_place_of_the_same_flag(args: dict[str, str]) -> None:
         ("trtllm", "--tensor-parallel-size", "tensor_parallel_size", None),
     ],
 )
-def test_tensor_parallelism_takes_the_gpus_that_stated_sizes_leave(
+def test_tensor_parallel_size_uses_the_remaining_gpus(
     engine: str, derived: str, stated: str, tensor: str | None
 ) -> None:
     assert after(argv(engine, gpus=4), derived) == "4"

@@ -44,7 +44,7 @@ def test_the_release_that_runs(manager: dict[str, Any], reported: dict[str, str]
     assert read(started(**manager)) == reported
 
 
-def test_it_is_the_default_image_and_the_runtime_of_tags_that_name_none() -> None:
+def test_operator_version_sets_image_and_untagged_runtime() -> None:
     subject = provider(Settings())
     spec = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
     crd_only = Schema("nvidia.com/v1alpha1", frozenset({"v1beta1"}))

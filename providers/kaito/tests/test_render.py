@@ -74,7 +74,7 @@ def test_a_cpu_model_becomes_a_pod_template() -> None:
     assert result.helpers == ()
 
 
-def test_a_vllm_model_without_image_becomes_a_preset_with_its_config() -> None:
+def test_vllm_model_without_image_becomes_a_preset() -> None:
     result = rendered(
         {
             "model": {"id": "microsoft/phi-4"},

@@ -17,7 +17,7 @@ def parsed(*arguments: str) -> Settings:
     return from_arguments(parser.parse_args(arguments))
 
 
-def test_by_default_models_go_to_existing_nodes_and_no_engine_has_an_image() -> None:
+def test_default_settings_use_existing_nodes_and_no_image() -> None:
     assert parsed() == Settings(provisioning=None, images={})
     assert parsed().mode(None) == "byo"
 

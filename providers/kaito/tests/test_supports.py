@@ -67,7 +67,7 @@ def test_nodes_that_kaito_makes_need_an_instance_type(spec: dict[str, Any], flag
     assert found == [f"{AUTO_NEEDS}, or start the KAITO provider with {flag}"]
 
 
-def test_an_old_kaito_would_buy_a_gpu_node_unless_nodes_are_named() -> None:
+def test_old_kaito_without_node_names_is_refused() -> None:
     by_name = {**TEMPLATE, "provider": {"name": "kaito", "overrides": {"preferredNodes": ["node-a"]}}}
 
     assert supports(deployment(TEMPLATE), OLDEST, Settings()) == [

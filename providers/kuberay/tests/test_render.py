@@ -147,7 +147,7 @@ def test_nothing_is_rendered_for_what_is_not_stated() -> None:
     }
 
 
-def test_scaling_changes_nothing_of_the_cluster_that_makes_a_new_one() -> None:
+def test_scaling_makes_no_new_cluster() -> None:
     """KubeRay's hash leaves `replicas` out, in every version."""
     one, four = cluster(with_fields(scaling={"replicas": 1})), cluster(with_fields(scaling={"replicas": 4}))
 
@@ -156,7 +156,7 @@ def test_scaling_changes_nothing_of_the_cluster_that_makes_a_new_one() -> None:
     assert one == four
 
 
-def test_an_edit_of_tolerations_makes_a_new_cluster_and_their_order_does_not() -> None:
+def test_tolerations_edit_makes_a_new_cluster_unless_reordered() -> None:
     one, two = {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}
 
     def digests(*tolerations: Spec) -> set[str]:
@@ -222,7 +222,7 @@ def test_a_worker_has_ray_cpus_for_its_engines_and_for_serve(cpu: Any, ray_cpus:
     assert config["workerGroupSpecs"][0]["rayStartParams"]["num-cpus"] == ray_cpus
 
 
-def test_zero_replicas_suspend_and_leave_the_counts_that_ray_accepts() -> None:
+def test_zero_replicas_suspend_with_counts_that_ray_accepts() -> None:
     main = rendered(with_fields(scaling={"replicas": 0}))
 
     assert main["spec"]["suspend"] is True

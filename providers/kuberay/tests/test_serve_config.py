@@ -75,7 +75,7 @@ def test_aggregated_application() -> None:
     }
 
 
-def test_disaggregated_application_keeps_each_engine_on_the_workers_of_its_role() -> None:
+def test_disaggregated_engines_run_on_workers_of_their_role() -> None:
     transfer = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
     loading = {"model_id": "model", "model_source": "org/model"}
 
@@ -165,7 +165,7 @@ def test_parallel_sizes_use_all_gpus_unless_stated(args: Spec, sizes: tuple[int,
     assert (found["tensor_parallel_size"], found.get("pipeline_parallel_size")) == sizes
 
 
-def test_arguments_that_repeat_the_model_are_left_to_the_model_loading_config() -> None:
+def test_model_arguments_go_to_the_model_loading_config() -> None:
     """Ray refuses them among the engine's arguments."""
     spec = aggregated(
         model={"id": "org/model", "servedName": "m"}, args={"model": "org/model", "served-model-name": "m"}

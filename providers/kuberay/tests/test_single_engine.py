@@ -72,7 +72,7 @@ def test_something_serves(replicas: int, application: str, deployments: dict[str
     assert seen(replicas, application, deployments).phase == "Running"
 
 
-def test_what_the_engine_says_is_reported_after_what_the_application_says() -> None:
+def test_engine_message_follows_the_application_message() -> None:
     observation = seen(2, "DEPLOY_FAILED", {ENGINE: "DEPLOY_FAILED", INGRESS: "HEALTHY"})
 
     assert "the application is DEPLOY_FAILED; LLMServer:m is DEPLOY_FAILED" in observation.message

@@ -68,9 +68,7 @@ async def test_no_request_fails_while_it_grows_changes_and_loses_a_pod(
     assert listed["data"][0]["meta"]["n_ctx"] == 1024
 
 
-async def test_an_answer_that_is_being_written_is_finished_before_its_pod_ends(
-    api: Client, namespace: str, models: Hub
-) -> None:
+async def test_pod_finishes_its_answer_before_it_ends(api: Client, namespace: str, models: Hub) -> None:
     # What a busy machine takes for the answer, not how long it takes here.
     await created(api, tiny(namespace, models, drain=300, engine={"contextLength": 2048}))
     await running(api, namespace)

@@ -86,9 +86,7 @@ async def until_reason(api: Client, namespace: str, word: str) -> Object:
 
 
 @pytest.mark.accept("FR-027", "PF-11")
-async def test_a_configuration_that_preflight_refuses_and_its_correction(
-    api: Client, chat: Corrected
-) -> None:
+async def test_configuration_refused_by_preflight_is_corrected(api: Client, chat: Corrected) -> None:
     answer = await (await server(api, "chat", chat.namespace)).chat("echo/echo-1", "ping")
 
     message = condition_of(chat.refused, "ExternalProvidersReady")["message"]

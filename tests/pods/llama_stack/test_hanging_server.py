@@ -30,7 +30,7 @@ while True:
 
 
 @pytest.mark.accept("HP-9")
-async def test_a_server_that_hangs_gets_no_requests_and_the_status_says_so(
+async def test_hanging_server_gets_no_requests_and_is_reported(
     api: Client, examples: None, namespace: str
 ) -> None:
     cr = stack("chat", namespace)

@@ -149,7 +149,7 @@ def test_the_secret_is_in_no_object(hostile: Followed, name: str) -> None:
 
 
 @pytest.mark.accept("HP-5")
-def test_the_status_of_those_that_fail_again_and_again_holds_still(hostile: Followed) -> None:
+def test_status_of_a_crash_loop_stays_the_same(hostile: Followed) -> None:
     assert hostile.unsteady() == {}
 
 

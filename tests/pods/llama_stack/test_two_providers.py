@@ -113,7 +113,7 @@ async def started(suite: Suite, cr: Object) -> tuple[Object, dict[str, float]]:
 
 
 @pytest.mark.accept("FR-012", "US1-2")
-def test_the_containers_run_one_after_another_and_the_server_follows(
+def test_init_containers_run_in_order_before_the_server(
     node: Node, chat: Chat, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pod, times = chat.pod, chat.times
