@@ -169,7 +169,11 @@ async def test_command_of_page_creates_the_model(reader: Reader) -> None:
     kubectl.chmod(0o755)
     assert SITES["dashboard/create: kubectl apply -f - <<'EOF'"].pattern.match(draft.command)
 
-    environment = {"PATH": f"{reader.folder}:{os.environ['PATH']}", "KUBECONFIG": str(reader.kubeconfig)}
+    environment = {
+        "PATH": f"{reader.folder}:{os.environ['PATH']}",
+        "HOME": str(reader.folder),
+        "KUBECONFIG": str(reader.kubeconfig),
+    }
     done = await asyncio.to_thread(
         subprocess.run, ["sh", "-c", draft.command], env=environment, capture_output=True, check=False
     )
