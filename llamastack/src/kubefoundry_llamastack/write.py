@@ -97,15 +97,7 @@ class Writer:
         if live is not None:
             live = await self.take_over(kind, store, live, cr)
         try:
-            if live is None:
-                stored = await server_side_apply.create(
-                    self.client, kind, manifest, manager=MANAGER, origin=ORIGIN
-                )
-            else:
-                body = server_side_apply.pinned(manifest, live, exact=exact)
-                stored = await server_side_apply.update(
-                    self.client, kind, body, manager=MANAGER, origin=ORIGIN
-                )
+            stored = await self._send(kind, manifest, live, exact=exact)
             _check_label(kind, stored)
         except NameTaken as error:
             # It may be ours, but have lost the label that we watch.
@@ -120,6 +112,12 @@ class Writer:
             raise
         refusal.over()
         store.put(stored)
+
+    async def _send(self, kind: Kind, manifest: Object, live: Object | None, *, exact: bool) -> Object:
+        if live is None:
+            return await server_side_apply.create(self.client, kind, manifest, manager=MANAGER, origin=ORIGIN)
+        body = server_side_apply.pinned(manifest, live, exact=exact)
+        return await server_side_apply.update(self.client, kind, body, manager=MANAGER, origin=ORIGIN)
 
     async def take_over(
         self, kind: Kind, store: Store, live: Object, cr: Distribution, extra: list[Object] | None = None
