@@ -1,4 +1,4 @@
-"""Child processes that do not outlive this one, however it ends (on Linux; elsewhere they may)."""
+"""Child processes that end with this process on Linux, even if it is killed. Elsewhere they may outlive it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final, Protocol
 
 PR_SET_PDEATHSIG: Final = 1
-"""prctl(2): the signal that a process gets when the thread that created it ends."""
+"""Option of prctl(2): the signal that a process gets when its parent thread ends."""
 
 
 class Process(Protocol):
-    """What a child can be asked: as `subprocess.Popen` has it."""
+    """The part of `subprocess.Popen` that a child has."""
 
     @property
     def pid(self) -> int: ...
@@ -28,11 +28,11 @@ class Process(Protocol):
 
 
 Launch = Callable[[Sequence[str], Mapping[str, str], Path], Process]
-"""Starts a command with exactly this environment; what it prints is appended to the file."""
+"""Starts a command with exactly this environment, and appends its output to a file."""
 
 
 def execute(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
-    """A new process of the program."""
+    """Execute a command in a new process."""
     with log.open("ab") as output:
         return subprocess.Popen(
             command,
@@ -48,26 +48,26 @@ _launch: Launch = execute
 
 
 def launch_with(other: Launch) -> None:
-    """Has `launch` call this from now on: tests start some hundred processes, and have their libraries preloaded."""
+    """Replace the function that `launch` calls. Tests start hundreds of processes with preloaded libraries."""
     global _launch
     _launch = other
 
 
 def launch(command: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
-    """Starts a child in a session of its own: Ctrl-C in a terminal is for us, who stop it."""
+    """Start a child in its own session. Ctrl-C in a terminal reaches only this process, which stops its children."""
     return _launch(command, environment, log)
 
 
 def ends_with_us() -> Callable[[], None] | None:
-    """The `preexec_fn` of such a child; for the main thread, because its end is the process's."""
+    """Return the `preexec_fn` of a child. Call it in the main thread, whose end is the end of the process."""
     if sys.platform != "linux":
         return None
-    # Looked up here: between fork and exec only code that is already loaded is safe to use.
+    # Looked up here, because only loaded code is safe between fork and exec.
     prctl, us = ctypes.CDLL(None).prctl, os.getpid()
 
-    def ask() -> None:
+    def request_signal() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != us:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    return ask
+    return request_signal

@@ -9,15 +9,15 @@ from typing import Final
 from kubefoundry_local.control_plane import CannotRun
 
 _PORTS: Final = iter(random.sample(range(10000, 20000), 10000))
-"""Below those that the kernel gives to outgoing connections, which could take one before we listen on it."""
+"""Ports below those of outgoing connections. The kernel could give one of those away before a process listens."""
 
 _CLAIMS: Final[list[socket.socket]] = []
-"""An abstract socket named after the port, for as long as this process lives. Otherwise another process that starts a
-suite would find the port free between our check and its use."""
+"""Abstract sockets named after ports, open until this process ends. They prevent another process from taking a port
+between the check and its use."""
 
 
 def free_port() -> int:
-    """A port of the loopback address on which nobody listens; a different one at each call, in any process."""
+    """Return an unused port of the loopback address. No two calls return the same port, in any process."""
     for port in _PORTS:
         claim = socket.socket(socket.AF_UNIX)
         try:

@@ -1,8 +1,8 @@
-"""Our processes on this machine, as the Deployments of `manifests/` describe them.
+"""The components as processes on this machine, as the Deployments of `manifests/` describe them.
 
 Command, arguments and environment come from the manifest. Each process has the token of its own ServiceAccount and
-reaches the API server as a pod does. Two things differ from a cluster: the ports (one address for all, so each gets
-free ones) and the webhooks' Service (no kube-proxy, so their configurations name a loopback URL).
+reaches the API server as a pod does. Two things differ from a cluster. The ports are free ones, because all processes
+share an address. Webhook configurations name a loopback URL, because there is no kube-proxy for their Service.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ COMPONENTS: Final = {
     "selector": "provider-selector.yaml",
     **{path.stem: f"providers/{path.name}" for path in sorted((ROOT / "manifests/providers").glob("*.yaml"))},
 }
-"""Component -> its manifest under `manifests/`; a provider has the name of its file."""
+"""Manifests under `manifests/` by component. A provider has the name of its file."""
 
 OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
-"""Components that are installed only on request; if named, they are started like all others."""
+"""Components that are installed only on request."""
 
 NAMESPACE: Final = "kubefoundry-system"
 START: Final = 60.0
 PROBE: Final = 0.02
-"""Seconds for a component to become ready, and between two checks."""
+"""Longest wait for a component to become ready, and interval of its checks, in seconds."""
 
 WEBHOOK_TIMEOUT: Final = 10
-"""Seconds, the default of Kubernetes."""
+"""Time-out of reviews in seconds, the default of Kubernetes."""
 
 STOP: Final = 30.0
-"""Seconds that a process has to shut down after SIGTERM, as with a kubelet."""
+"""Seconds between SIGTERM and SIGKILL, as with a kubelet."""
 
 
 @dataclass(slots=True)
 class Component:
-    """One of our processes. `log`: its stderr. `health_port`: of /healthz and /readyz."""
+    """A process of a component. `log` has its stderr, `health_port` serves /healthz and /readyz."""
 
     name: str
     command: list[str]
@@ -64,15 +64,17 @@ class Component:
     process: Process | None = None
 
     def start(self) -> None:
+        """Start the process."""
         self.process = launch(self.command, self.environment, self.log)
 
     def wait_ready(self) -> None:
-        """Polls /readyz, as a kubelet would, until it succeeds.
+        """Poll /readyz until it succeeds, as a kubelet does.
 
-        Raises CannotRun with the process's last line if it exits or takes too long.
+        Raises:
+            CannotRun: The process ended or took too long. The message has its last line.
         """
-        until = time.monotonic() + START
-        while time.monotonic() < until:
+        deadline = time.monotonic() + START
+        while time.monotonic() < deadline:
             if not self.running:
                 raise CannotRun(f"{self.name} ended: {last_line(self.log)}")
             try:
@@ -83,7 +85,7 @@ class Component:
         raise CannotRun(f"{self.name} was not ready within {START} s: see {self.log}")
 
     def stop(self) -> int:
-        """As `end`."""
+        """Stop the process as `end` does, and return its exit code."""
         assert self.process is not None
         try:
             return end(self.process)
@@ -91,7 +93,7 @@ class Component:
             self.process = None
 
     def kill(self) -> None:
-        """SIGKILL: a crash."""
+        """Kill the process with SIGKILL, as a crash would."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
@@ -104,7 +106,7 @@ class Component:
 
 @dataclass(slots=True)
 class Suite:
-    """What is installed on a control plane, and the processes that run against it."""
+    """The components that are installed on a control plane, and their processes."""
 
     plane: ControlPlane
     folder: Path
@@ -112,8 +114,8 @@ class Suite:
     simulators: list[Process] = field(default_factory=list)
 
     def install_ground(self) -> None:
-        """Namespace, CRDs and user roles; waits until both kinds are served."""
-        # By kubectl: it warns of objects that it did not apply itself, and users apply these, too.
+        """Install namespace, CRDs and user roles, and wait until both kinds are served."""
+        # kubectl warns of objects that it did not apply itself, and users apply these, too.
         self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "namespace.yaml"))
         self.plane.kubectl("apply", "-k", str(ROOT / "crds"))
         self.plane.kubectl("apply", "-f", str(ROOT / "manifests" / "users.yaml"))
@@ -126,9 +128,12 @@ class Suite:
         environment: Mapping[str, str] | None = None,
         documents: Sequence[dict[str, Any]] = (),
     ) -> Component:
-        """Applies the component's manifest and prepares its process (not started).
+        """Apply the manifest of a component, and return its process, which is not started.
 
-        documents: the manifest of a component that is not ours.
+        Args:
+            name: The name of the component.
+            environment: Overrides the environment of the manifest.
+            documents: The manifest; empty for a component of `manifests/`.
         """
         documents = documents or manifest(name)
         web = free_port() if name == "core" else 0
@@ -144,7 +149,7 @@ class Suite:
     def _prepare(
         self, name: str, documents: Sequence[dict[str, Any]], web: int, environment: Mapping[str, str]
     ) -> Component:
-        """The process of the component whose manifest has been applied. web: its port for webhooks, or 0."""
+        """Return the process of an installed component. `web`: its port for webhooks, or 0."""
         [deployment] = [document for document in documents if document["kind"] == "Deployment"]
         folder = self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,7 +163,7 @@ class Suite:
         return component
 
     def uninstall(self, name: str) -> None:
-        """Stops the process and deletes what its manifest installed."""
+        """Stop the process, and delete the objects of its manifest."""
         component = self.components.pop(name)
         if component.running:
             component.stop()
@@ -167,17 +172,17 @@ class Suite:
         )
 
     def install_missing(self, *names: str) -> None:
-        """Installs those of these components, or of all if none is named, that are not there yet."""
+        """Install the missing ones of these components, or of all components if none is named."""
         missing = {name: manifest(name) for name in names or COMPONENTS if name not in self.components}
         if missing:
             web = free_port()
-            # one call for all of them
+            # A single call for all of them saves connections.
             self._apply([document for documents in missing.values() for document in documents], web)
             for name, documents in missing.items():
                 self._prepare(name, documents, web if name == "core" else 0, {})
 
     def start(self, *names: str) -> None:
-        """Installs and starts these components, or all if none is named, and waits until they are ready."""
+        """Install and start these components, or all if none is named, and wait until they are ready."""
         self.install_missing(*names)
         for name in names or COMPONENTS:
             if not self.components[name].running:
@@ -186,7 +191,7 @@ class Suite:
             self.components[name].wait_ready()
 
     def simulate(self, *providers: str, flags: Sequence[str] = ()) -> Process:
-        """Starts simulated upstream operators for these providers, as administrator; they stop with the suite."""
+        """Start simulated upstream operators for these providers as administrator. They stop with the suite."""
         command = [sys.executable, "-m", "kubefoundry_simulators", "--kubeconfig", str(self.plane.kubeconfig)]
         self.folder.mkdir(parents=True, exist_ok=True)
         command += ["--only", ",".join(providers), *flags]
@@ -195,7 +200,7 @@ class Suite:
         return process
 
     def stop(self) -> None:
-        """Stops all processes, ours first."""
+        """Stop all processes, components first."""
         try:
             self._stop_components()
         finally:
@@ -211,7 +216,7 @@ class Suite:
                 component.stop()
 
     def _in_cluster(self, account: str, folder: Path) -> dict[str, str]:
-        """Files and variables that a kubelet would give a pod of that ServiceAccount."""
+        """Write the files of a ServiceAccount, and return the variables that a kubelet would set."""
         token, authority = self.plane.token(NAMESPACE, account), self.plane.authority()
         return account_files(folder, NAMESPACE, token, authority, self.plane.server)
 
@@ -219,7 +224,14 @@ class Suite:
 def process_of(
     name: str, deployment: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
 ) -> Component:
-    """The process of a Deployment with one container, not started. environment: overrides the manifest's."""
+    """Return the process of a Deployment with one container, which is not started.
+
+    Args:
+        name: The name of the component.
+        deployment: The Deployment.
+        folder: The folder of its log.
+        environment: Overrides the environment of the Deployment.
+    """
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     health, metrics = free_port(), free_port()
     variables = {
@@ -234,8 +246,7 @@ def process_of(
 
 
 def account_files(folder: Path, namespace: str, token: str, authority: bytes, server: str) -> dict[str, str]:
-    """Writes the files of a ServiceAccount as a kubelet would; returns the variables that name them and the API
-    server."""
+    """Write the files of a ServiceAccount as a kubelet does, and return the variables that a pod would have."""
     (folder / "token").write_text(token)
     (folder / "token").chmod(0o600)
     (folder / "ca.crt").write_bytes(authority)
@@ -249,8 +260,11 @@ def account_files(folder: Path, namespace: str, token: str, authority: bytes, se
 
 
 def end(process: Process) -> int:
-    """Sends SIGTERM; returns the exit code. Raises TimeoutExpired if the process does not exit in time (it is then
-    killed)."""
+    """Send SIGTERM, and return the exit code.
+
+    Raises:
+        TimeoutExpired: The process did not exit in time and was killed.
+    """
     process.terminate()
     try:
         return process.wait(STOP)
@@ -261,25 +275,24 @@ def end(process: Process) -> int:
 
 
 def manifest(name: str) -> list[dict[str, Any]]:
-    """The documents of a component's manifest."""
+    """Read the manifest of a component."""
     text = (ROOT / "manifests" / {**COMPONENTS, **OPT_IN}[name]).read_text()
     return [document for document in yaml.load_all(text, quick_loader()) if document]
 
 
 def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
-    """The container's variables; those that the kubelet fills in (the pod's uid) are made up."""
-    made: dict[str, str] = {}
+    """Return the variables of a container. Variables that the kubelet sets, as the pod's uid, get a random value."""
+    variables: dict[str, str] = {}
     for variable in container.get("env", ()):
-        made[variable["name"]] = variable.get("value") or str(uuid.uuid4())
-    return made
+        variables[variable["name"]] = variable.get("value") or str(uuid.uuid4())
+    return variables
 
 
 def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
-    """Webhook configurations with a loopback URL instead of a Service, and a longer time-out; any other object
-    unchanged.
+    """Replace the Service of a webhook configuration by a loopback URL. Other objects stay unchanged.
 
-    A machine that runs a control plane and all components besides may answer later than a cluster. An object whose
-    review times out is stored without one.
+    The time-out becomes longer, because a machine with a control plane and all components may answer later than a
+    cluster. An object whose review times out is stored without a review.
     """
     for webhook in document.get("webhooks", ()) if "WebhookConfiguration" in document["kind"] else ():
         path = webhook["clientConfig"]["service"]["path"]
