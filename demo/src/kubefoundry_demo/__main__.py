@@ -1,4 +1,4 @@
-"""Entry point of the demo. Its modules take half a second to load: Ctrl-C ends it without a traceback then, too."""
+"""Entry point of the demo. Ctrl-C ends it without a traceback even while its modules are imported (half a second)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Console script. Exit code 1 with one line if something is missing or fails, 130 if interrupted."""
+    """Run the demo. Exit with 1 and one line if a prerequisite is missing or fails, with 130 if interrupted."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:

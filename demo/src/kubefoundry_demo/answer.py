@@ -1,5 +1,4 @@
-"""The model that answers: its pods really run, and clients keep sending requests while it is scaled, changed and
-loses a pod."""
+"""The model that answers. Its pods are real, and clients send requests while it is scaled, changed or loses pods."""
 
 from __future__ import annotations
 
@@ -27,10 +26,10 @@ NAME: Final = "tiny-random"
 SERVICE: Final = f"{NAME}-server"
 HUB_PORT: Final = 8090
 ENGINE: Final = {"KUBEFOUNDRY_DEFAULT_IMAGE": f"llamacpp={image.NAME}"}
-"""Environment of provider direct: an administrator's default image, because this machine cannot pull the real one."""
+"""Environment of provider direct: the default image, because this machine cannot pull the real one."""
 
 PATIENCE: Final = "60"
-"""Seconds for the model to become ready after each change."""
+"""Longest wait for the model to become ready after a change, in seconds."""
 
 INTRODUCTION: Final = f"""
 Now one that answers. None of the simulated systems takes it, so provider direct
@@ -46,7 +45,7 @@ Say = Callable[[str], None]
 
 @contextmanager
 def ground(plane: ControlPlane, folder: Path) -> Iterator[None]:
-    """A node that runs pods, the server's image, and a hub that has the model."""
+    """Run a node with the image of the server, and a hub with the model, until the block ends."""
     folder.mkdir()
     node = Node(plane.kubeconfig, folder)
     node.add(image.image(folder / "image"))
@@ -59,7 +58,7 @@ def ground(plane: ControlPlane, folder: Path) -> Iterator[None]:
 
 
 def show(plane: ControlPlane, say: Say) -> None:
-    """From the ModelDeployment to its answer, and changes under load. Raises CannotRun."""
+    """Show a ModelDeployment, its answer, and changes under load. Raises CannotRun."""
     print(INTRODUCTION, flush=True)
     print(FILE.read_text(), flush=True)
     plane.kubectl("apply", "-n", NAMESPACE, "-f", str(FILE))
@@ -71,7 +70,7 @@ def show(plane: ControlPlane, say: Say) -> None:
 
 
 async def _changes(plane: ControlPlane, say: Say) -> None:
-    """The changes, one after another, while clients send requests. Raises CannotRun if a request failed."""
+    """Change the model while clients send requests. Raises CannotRun if a request failed."""
     url = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}:8000/proxy"
     async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="demo") as client:
         print(
@@ -99,30 +98,30 @@ async def _changes(plane: ControlPlane, say: Say) -> None:
 
 
 def _rolled_out(plane: ControlPlane) -> None:
-    """Waits until the newest spec serves with all its replicas."""
+    """Wait until the newest spec serves with all its replicas."""
     plane.kubectl("wait", f"md/{NAME}", "-n", NAMESPACE, "--for=condition=Ready", f"--timeout={PATIENCE}s")
     plane.kubectl("rollout", "status", f"deployment/{NAME}", "-n", NAMESPACE, f"--timeout={PATIENCE}s")
 
 
 async def _context(client: Client, url: str) -> Any:
-    """Tokens of context, as the server reports them."""
+    """Return the context length in tokens that the server reports."""
     return (await client.read(f"{url}/v1/models"))["data"][0]["meta"]["n_ctx"]
 
 
 def _pods(plane: ControlPlane) -> list[str]:
-    """Names of the model's pods that are not terminating."""
-    listed = plane.kubectl(
+    """Return the names of the model's pods that are not terminating."""
+    result = plane.kubectl(
         "get", "pods", "-n", NAMESPACE, "-l", f"kubefoundry.ai/model-deployment={NAME}", "-o", "json"
     )
     return [
-        one["metadata"]["name"]
-        for one in json.loads(listed.stdout)["items"]
-        if "deletionTimestamp" not in one["metadata"]
+        pod["metadata"]["name"]
+        for pod in json.loads(result.stdout)["items"]
+        if "deletionTimestamp" not in pod["metadata"]
     ]
 
 
 def _cli(plane: ControlPlane, *words: str) -> None:
-    """Runs the command line on this terminal. Raises CannotRun."""
+    """Run the command line on this terminal. Raises CannotRun."""
     shown = " ".join(f"'{word}'" if " " in word else word for word in words)
     print(f"$ kubefoundry {shown} -n {NAMESPACE}", flush=True)
     command = [str(Path(sys.executable).with_name("kubefoundry")), *words, "-n", NAMESPACE]

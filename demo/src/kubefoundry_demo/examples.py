@@ -1,4 +1,4 @@
-"""The examples of this checkout on a running suite: applied, followed until they run, and deleted."""
+"""Apply the examples of this checkout to a running suite, follow them until they run, and delete them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from kubefoundry_sdk.runtime.store import Key, Store
 FOLDER: Final = ROOT / "examples"
 NAMESPACE: Final = "models"
 PATIENCE: Final = 60.0
-"""Seconds for all examples to run; the slowest takes ten."""
+"""Longest wait for all examples to run, in seconds; the slowest takes ten."""
 
 OF_EVERY_NAMESPACE: Final = frozenset({"configmap/kube-root-ca.crt", "serviceaccount/default"})
 """Objects that Kubernetes itself creates in a namespace."""
 
 
 def names() -> list[str]:
-    """The ModelDeployments in the good examples."""
+    """Return the names of the ModelDeployments in the valid examples."""
     return [yaml.safe_load(file.read_text())["metadata"]["name"] for file in sorted(FOLDER.glob("*.yaml"))]
 
 
 def bad() -> list[Path]:
+    """Return the files of the invalid examples."""
     return sorted((FOLDER / "bad").glob("*.yaml"))
 
 
 async def run(plane: ControlPlane, console: Console, started: float) -> None:
-    """Applies the good examples and shows them until all run. Raises CannotRun if that takes too long."""
+    """Apply the valid examples, and show them until all run. Raises CannotRun if that takes too long."""
     plane.kubectl("create", "namespace", NAMESPACE)
     waiting = set(names())
     store = Store()
@@ -67,11 +68,11 @@ async def run(plane: ControlPlane, console: Console, started: float) -> None:
 
 
 def refusal(plane: ControlPlane, file: Path) -> str:
-    """The API server's message about a bad example. Raises CannotRun if it is accepted."""
-    done = plane.kubectl("apply", "-n", NAMESPACE, "-f", str(file), check=False)
-    if done.returncode == 0:
+    """Return the API server's message about an invalid example. Raises CannotRun if it is accepted."""
+    result = plane.kubectl("apply", "-n", NAMESPACE, "-f", str(file), check=False)
+    if result.returncode == 0:
         raise CannotRun(f"{file.name} was not refused")
-    return done.stderr.strip()
+    return result.stderr.strip()
 
 
 def deployment(plane: ControlPlane, name: str) -> Object:
@@ -79,9 +80,10 @@ def deployment(plane: ControlPlane, name: str) -> Object:
 
 
 def rendered(plane: ControlPlane, deployment: Object) -> Object:
-    """The upstream object of a ModelDeployment as its provider applied it, without the upstream operator's additions.
+    """Return the upstream object of a ModelDeployment as applied, without the upstream operator's additions.
 
-    Raises CannotRun if there is none.
+    Raises:
+        CannotRun: A provider did not apply it.
     """
     provider = deployment["status"]["provider"]
     group, _, version = provider["resourceAPIVersion"].rpartition("/")
@@ -95,10 +97,10 @@ def rendered(plane: ControlPlane, deployment: Object) -> Object:
 
 
 def remove(plane: ControlPlane) -> list[str]:
-    """Deletes all ModelDeployments and waits until nothing of theirs is left.
+    """Delete all ModelDeployments, and wait until their objects are gone.
 
-    Returns what the namespace still contains, of every kind that the API server knows, without Events and what every
-    namespace has: empty once all is gone.
+    Returns:
+        The remaining objects of the namespace, of all kinds, without Events and the objects of every namespace.
     """
     plane.kubectl("delete", "modeldeployments", "--all", "-n", NAMESPACE, "--timeout=60s")
     # Children of upstream objects: the garbage collector deletes them soon.
@@ -110,11 +112,11 @@ def remove(plane: ControlPlane) -> list[str]:
 
 def _left(plane: ControlPlane) -> list[str]:
     kinds = plane.kubectl("api-resources", "--namespaced", "--verbs=list", "-o", "name").stdout.split()
-    asked = ",".join(kind for kind in kinds if not kind.startswith("events"))
-    there = plane.kubectl("get", asked, "-n", NAMESPACE, "-o", "name", "--ignore-not-found").stdout.split()
-    return sorted(set(there) - OF_EVERY_NAMESPACE)
+    listed = ",".join(kind for kind in kinds if not kind.startswith("events"))
+    objects = plane.kubectl("get", listed, "-n", NAMESPACE, "-o", "name", "--ignore-not-found").stdout.split()
+    return sorted(set(objects) - OF_EVERY_NAMESPACE)
 
 
 def _get(plane: ControlPlane, kind: str, name: str) -> Object:
-    found: Object = json.loads(plane.kubectl("get", kind, name, "-n", NAMESPACE, "-o", "json").stdout)
-    return found
+    obj: Object = json.loads(plane.kubectl("get", kind, name, "-n", NAMESPACE, "-o", "json").stdout)
+    return obj

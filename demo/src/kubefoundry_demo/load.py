@@ -1,4 +1,4 @@
-"""Clients that send requests to a model again and again, and count the outcomes."""
+"""Clients that repeatedly send requests to a model and count the outcomes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUESTION: Final = {"messages": [{"role": "user", "content": "ping"}], "max_token
 
 @dataclass(slots=True)
 class Count:
-    """Completed requests. failures: the number of failures by reason."""
+    """The number of completed requests, and of failures by reason."""
 
     sent: int = 0
     failures: Counter[str] = field(default_factory=Counter)
@@ -35,7 +35,7 @@ class Count:
 
 @asynccontextmanager
 async def asking(client: Client, url: str, model: str) -> AsyncIterator[Count]:
-    """Sends chat requests to the endpoint during the block; waits at its end for those in flight."""
+    """Send chat requests to an endpoint during the block. At its end, wait for pending requests."""
     count = Count()
     end = asyncio.Event()
     async with asyncio.TaskGroup() as group:

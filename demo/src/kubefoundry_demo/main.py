@@ -82,8 +82,12 @@ AT_WORK: Final = 15.0
 
 
 def main() -> None:
-    """With arguments it continues what `begin` started. Raises KeyboardInterrupt, SystemExit with a line if something
-    is missing or fails."""
+    """Start the demo, or continue it in its namespaces if there are arguments.
+
+    Raises:
+        KeyboardInterrupt: The user ended it.
+        SystemExit: A prerequisite is missing or fails. The message has one line.
+    """
     try:
         if len(sys.argv) == 3:
             run(float(sys.argv[1]), int(sys.argv[2]))
@@ -95,7 +99,7 @@ def main() -> None:
 
 
 def begin() -> None:
-    """If pods can run: prepares what needs the network, and continues in its own namespaces."""
+    """Prepare images and continue in the demo's own namespaces, if pods can run. Otherwise run without them."""
     started = time.monotonic()
     print(INTRODUCTION, flush=True)
     if reason := _missing(_clock(started)):
@@ -106,7 +110,7 @@ def begin() -> None:
 
 
 def _missing(say: answer.Say) -> str:
-    """Prepares what pods need from the network. Returns why none can run, and what to do; empty if they can."""
+    """Prepare the image of pods. Return why no pods can run and what to do, empty if they can."""
     if reason := namespaces.missing():
         return f"{reason}: run `make demo` as root on Linux"
     build()
@@ -122,8 +126,16 @@ def _missing(say: answer.Say) -> str:
 
 
 def run(started: float, descriptor: int | None = None) -> None:
-    """started: time.monotonic() of the beginning. descriptor: of the socket that leads to this machine, if pods can
-    run. Raises CannotRun, KeyboardInterrupt."""
+    """Run the demo.
+
+    Args:
+        started: The time.monotonic() of its start.
+        descriptor: The socket that this machine can reach, None if no pods can run.
+
+    Raises:
+        CannotRun: A step failed.
+        KeyboardInterrupt: The user ended it.
+    """
     folder = Path(tempfile.mkdtemp(prefix="kubefoundry-demo-"))
     try:
         demonstrate(folder, started, descriptor, stays=os.environ.get("CI") != "true")
@@ -136,7 +148,7 @@ def run(started: float, descriptor: int | None = None) -> None:
 
 
 def demonstrate(folder: Path, started: float, descriptor: int | None, *, stays: bool) -> None:
-    """The demo from start to end; `stays` waits for Ctrl-C before the end. Raises CannotRun, KeyboardInterrupt."""
+    """Run all steps, and wait for Ctrl-C before the end if `stays`. Raises CannotRun, KeyboardInterrupt."""
     say = _clock(started)
     crds = upstream_crds()
     flags = [flag for crd in crds for flag in ("--crds", str(crd.file))]
@@ -166,19 +178,19 @@ def demonstrate(folder: Path, started: float, descriptor: int | None, *, stays: 
             else:
                 _clear(plane)
         finally:
-            # The rest must shut down, however impatient the user.
+            # A second Ctrl-C must not interrupt the shutdown.
             signal.signal(signal.SIGINT, signal.SIG_IGN)
     say("ended")
 
 
 def _clock(started: float) -> answer.Say:
-    """Prints lines with the seconds since then."""
+    """Return a function that prints lines with the seconds since `started`."""
     return lambda text: print(f"{time.monotonic() - started:6.1f} s  {text}", flush=True)
 
 
 @contextmanager
 def _at_work(say: answer.Say, text: str) -> Iterator[None]:
-    """Prints a step, and every few seconds that it is still running."""
+    """Print a step, and every few seconds that it is still running."""
     done = threading.Event()
 
     def report() -> None:
@@ -213,9 +225,15 @@ def _show_examples(plane: ControlPlane, started: float) -> None:
 
 
 def stay(plane: ControlPlane, logs: Path, kubeconfig: Path | None = None) -> None:
-    """Prints what can be tried, and waits for Ctrl-C. Raises CannotRun if the control plane ends by itself.
+    """Print commands to try, and wait for Ctrl-C.
 
-    kubeconfig: one that works on this machine, if a model answers.
+    Args:
+        plane: The control plane.
+        logs: The folder of logs.
+        kubeconfig: A kubeconfig that works on this machine, None if no model answers.
+
+    Raises:
+        CannotRun: The control plane ended by itself.
     """
     assert plane.process is not None
     own = "" if shutil.which("kubectl") else f"  alias kubectl={shlex.quote(f'{plane.binary} kubectl')}\n"
@@ -228,7 +246,7 @@ def stay(plane: ControlPlane, logs: Path, kubeconfig: Path | None = None) -> Non
         logs=logs,
     )
     try:
-        # The first of these words offer Ctrl-C, which may come before the last are printed.
+        # The first lines offer Ctrl-C, which may arrive before the last ones are printed.
         print(words, flush=True)
         plane.process.wait()
     except KeyboardInterrupt:

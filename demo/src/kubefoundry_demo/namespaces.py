@@ -1,6 +1,6 @@
-"""Runs the demo in its own network and mount namespaces, so that pods can run, while this machine can still reach it.
+"""Run the demo in its own network and mount namespaces, so that pods can run, and keep it reachable from outside.
 
-One socket leads in: it is opened beforehand, so it listens on this machine, and is forwarded to the API server.
+A socket that is opened beforehand listens on this machine, and is forwarded to the API server.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from kubefoundry_local.control_plane import ROOT, ControlPlane
 from kubefoundry_nodes.kubelet.services import forward
 
 INSIDE: Final = ROOT / "nodes" / "inside"
-"""Runs a command in such namespaces; without a command it checks whether it could."""
+"""Program that runs a command in such namespaces. Without a command it checks whether it could."""
 
 
 def missing() -> str:
-    """Why no pods can run here, in one line; empty if they can."""
-    done = subprocess.run([str(INSIDE)], capture_output=True, text=True, check=False)
-    return done.stderr.strip() if done.returncode else ""
+    """Return in one line why no pods can run here, empty if they can."""
+    result = subprocess.run([str(INSIDE)], capture_output=True, text=True, check=False)
+    return result.stderr.strip() if result.returncode else ""
 
 
 def enter(module: str, *arguments: str) -> NoReturn:
-    """Continues as this module with these arguments in its own namespaces, as the same process.
+    """Replace this process by a module with these arguments in its own namespaces.
 
     The last argument is the descriptor of a socket that listens on this machine's loopback address.
     """
@@ -44,7 +44,7 @@ def enter(module: str, *arguments: str) -> NoReturn:
 
 @contextmanager
 def reachable(plane: ControlPlane, descriptor: int, folder: Path) -> Iterator[Path]:
-    """A kubeconfig that works on this machine until the block ends. descriptor: of that socket."""
+    """Yield a kubeconfig that works on this machine until the block ends, by the socket of `enter`."""
     listening = socket.socket(fileno=descriptor)
     outside = f"https://127.0.0.1:{listening.getsockname()[1]}"
     kubeconfig = folder / "kubeconfig"

@@ -1,4 +1,4 @@
-"""A table of ModelDeployments that is updated in place; without a terminal, a line for each change."""
+"""A table of ModelDeployments that is updated in place. Without a terminal, each change is a line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Row:
 
 
 def row(deployment: Object) -> Row:
-    """Its columns; `-` for what the status does not report yet."""
+    """Return the columns of a ModelDeployment, with `-` for fields that the status does not report yet."""
     status = deployment.get("status") or {}
     replicas = status.get("replicas") or {}
     return Row(
@@ -50,7 +50,7 @@ def row(deployment: Object) -> Row:
 
 @contextmanager
 def display(console: Console, started: float) -> Iterator[Show]:
-    """`started`: the time.monotonic() from which the lines count seconds."""
+    """Yield a function that shows ModelDeployments. Lines count seconds from `started`, a time.monotonic()."""
     if not console.is_terminal:
         yield lines(started)
         return
@@ -59,29 +59,30 @@ def display(console: Console, started: float) -> Iterator[Show]:
 
 
 def table(deployments: Sequence[Object]) -> Table:
-    made = Table(box=None, pad_edge=False, expand=True)
+    """Return the table of ModelDeployments, sorted by name."""
+    result = Table(box=None, pad_edge=False, expand=True)
     for title in ("NAME", "PROVIDER", "PHASE", "READY", "ENDPOINT"):
-        made.add_column(title, no_wrap=True)
-    made.add_column("MESSAGE", no_wrap=True, overflow="ellipsis", ratio=1)
-    for one in sorted(map(row, deployments), key=lambda one: one.name):
-        phase = Text(one.phase, style=COLORS.get(one.phase, ""))
+        result.add_column(title, no_wrap=True)
+    result.add_column("MESSAGE", no_wrap=True, overflow="ellipsis", ratio=1)
+    for entry in sorted(map(row, deployments), key=lambda entry: entry.name):
+        phase = Text(entry.phase, style=COLORS.get(entry.phase, ""))
         # As Text, so that brackets are not markup.
-        made.add_row(one.name, one.provider, phase, one.ready, one.endpoint, Text(one.message))
-    return made
+        result.add_row(entry.name, entry.provider, phase, entry.ready, entry.endpoint, Text(entry.message))
+    return result
 
 
 def lines(started: float) -> Show:
-    """Prints what has changed since the previous call, from the first phase on."""
+    """Return a function that prints each ModelDeployment that has a phase and has changed since the last call."""
     shown: dict[str, Row] = {}
 
     def show(deployments: Sequence[Object]) -> None:
-        for one in map(row, deployments):
-            if one.phase == "-" or shown.get(one.name) == one:
+        for entry in map(row, deployments):
+            if entry.phase == "-" or shown.get(entry.name) == entry:
                 continue
-            shown[one.name] = one
+            shown[entry.name] = entry
             print(
-                f"{time.monotonic() - started:6.1f} s  {one.name:<12} {one.provider:<7} {one.phase:<9} "
-                f"{one.ready:<5} {one.endpoint:<26} {one.message}",
+                f"{time.monotonic() - started:6.1f} s  {entry.name:<12} {entry.provider:<7} {entry.phase:<9} "
+                f"{entry.ready:<5} {entry.endpoint:<26} {entry.message}",
                 flush=True,
             )
 
