@@ -1,4 +1,4 @@
-"""Finalizers and status fields that a provider leaves behind when it is gone (contract §3, §4.2)."""
+"""Finalizers and status fields that a provider leaves behind when it is gone (contract §3, §4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An upstream object that has lost every mark of ours: named before its ModelDeployment is gone (contract §4.2)."""
+"""An upstream object that has lost every mark of ours: named before its ModelDeployment is gone (contract §4.3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Additions: fields of an upstream object that others wrote beside ours, by its `metadata.managedFields`.
 
-They stay (contract §4.14), but may change what serves, so the provider names them. The API server records no owner
+They stay (contract §4.19), but may change what serves, so the provider names them. The API server records no owner
 for its own defaults, or for a field that admission adds to a write: those are no additions. Whoever may edit the
 object may edit `managedFields`, too, so this is a hint for the user, and only the report depends on it.
 """
