@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -124,6 +125,28 @@ def test_import_keeps_the_number_of_replicas(name: str, replicas: int) -> None:
 
     assert adopted.fits
     assert adopted.obj["spec"]["scaling"]["replicas"] == replicas
+
+
+def reordered(value: Any) -> Any:
+    """Return the value with the keys of each map in reverse."""
+    if isinstance(value, dict):
+        return {key: reordered(value[key]) for key in reversed(value)}
+    return [reordered(item) for item in value] if isinstance(value, list) else value
+
+
+def test_import_keeps_the_order_of_keys_in_a_document() -> None:
+    provider = installed()["kuberay"]
+    schema = schema_of(provider)
+    spec = {**GPU, "provider": {"name": "kuberay"}, "engine": {"type": "vllm", "args": {"seed": "1"}}}
+    live, helpers = left_behind(provider, schema, spec)
+    text = yaml.safe_dump(reordered(yaml.safe_load(live["spec"]["serveConfigV2"])), sort_keys=False)
+    assert text != live["spec"]["serveConfigV2"]
+    live["spec"]["serveConfigV2"] = text
+
+    adopted = adoption.adoption(provider, schema, live, helpers)
+
+    assert adopted.fits
+    assert adopted.todo.main["spec"]["serveConfigV2"] == text
 
 
 def unlabelled(value: Any) -> Any:

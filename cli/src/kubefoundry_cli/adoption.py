@@ -15,7 +15,7 @@ from kubefoundry_cli.provenance import Path, leaves
 from kubefoundry_cli.provenance import text as dotted
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api import foreign_yaml, names
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import validate
@@ -109,7 +109,8 @@ def compared(
     """What rendering a valid ModelDeployment gives, beside what is there."""
     deployment = read(valid(obj))
     rendered = provider.render(deployment, schema)
-    rendered = replace(rendered, main=with_pod_labels_of(live, rendered.main))
+    main = with_live_texts(provider, live, with_pod_labels_of(live, rendered.main))
+    rendered = replace(rendered, main=main)
     todo = plan(provider, deployment, schema, rendered, live, helpers)
     pairs = [(_bare(todo.main, rendered.main), live)]
     there, missing = marked(helpers), []
@@ -150,6 +151,30 @@ def with_pod_labels_of(live: Any, rendered: Any) -> Any:
     if isinstance(rendered, list):
         return [with_pod_labels_of(_peer(live, one, place), one) for place, one in enumerate(rendered)]
     return rendered
+
+
+def with_live_texts(provider: Provider, live: Object, rendered: Object) -> Object:
+    """Return the rendered object with each document of the live object that has the same content.
+
+    An edit in place keeps the order of the keys in a document, and a new render has another one. An apply of the
+    rendered text would change the object.
+    """
+    for document in provider.documents:
+        if document.kind != rendered.get("kind"):
+            continue
+        text, new = (documents.at(obj, document.path) for obj in (live, rendered))
+        if isinstance(text, str) and isinstance(new, str) and _have_same_content(text, new):
+            rendered = documents.replaced(rendered, document.path, text)
+    return rendered
+
+
+def _have_same_content(text: str, other: str) -> bool:
+    if text == other:
+        return True
+    try:
+        return same(foreign_yaml.decode(text), foreign_yaml.decode(other))
+    except foreign_yaml.Unreadable:
+        return False
 
 
 def _peer(live: Any, item: Any, place: int) -> Any:
