@@ -66,9 +66,9 @@ async def plan_of_paused(reader: Reader) -> str:
     return await reader.says("plan", "m", "--set", "engine.contextLength=4096")
 
 
-async def scale_of_paused(reader: Reader) -> str:
-    await create(reader, annotations={names.PAUSED_ANNOTATION: "true"})
-    return await reader.says("scale", "m", "2")
+async def paused_by_command(reader: Reader) -> str:
+    await create(reader)
+    return await reader.says("pause", "m")
 
 
 async def resumed(reader: Reader) -> None:
@@ -94,7 +94,20 @@ async def secret_missing(reader: Reader) -> str:
     return await doctor(reader)
 
 
-async def secret_is_there(reader: Reader) -> None:
+async def config_map_missing(reader: Reader) -> str:
+    reference = {"configMapKeyRef": {"name": "settings", "key": "LEVEL"}}
+    await create(reader, "direct", {**GPU, "env": [{"name": "LEVEL", "valueFrom": reference}]})
+    await until_model(reader, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated")
+    return await doctor(reader)
+
+
+async def unregistered(reader: Reader) -> str:
+    await create(reader, "nosuch")
+    obj = await until_model(reader, lambda obj: reason(obj, "ProviderSelected") == "ProviderNotRegistered")
+    return str(obj["status"]["message"])
+
+
+async def nothing_is_missing(reader: Reader) -> None:
     assert "does not exist" not in await doctor(reader)
 
 
@@ -269,15 +282,22 @@ class Case:
 
 CASES: Final = (
     Case("cli/health: kubefoundry resume {}", paused, over=resumed),
-    Case("cli/requested: kubefoundry resume {}", plan_of_paused, over=resumed),
-    Case("cli/commands/lifecycle: kubefoundry resume {}", scale_of_paused, over=resumed),
+    Case("cli/suspension: kubefoundry resume {}", plan_of_paused, over=resumed),
+    Case("cli/commands/lifecycle: kubefoundry resume {}", paused_by_command, over=resumed),
     Case("cli/advice: kubefoundry scale {} 1", scaled_to_zero, over=is_running),
     Case(
-        "cli/checks/models: kubectl create secret generic {} --from-literal=HF_TOKEN=…",
+        "cli/checks/models: kubectl create secret generic {} --from-literal={}=…",
         secret_missing,
         "secret/hf created",
-        over=secret_is_there,
+        over=nothing_is_missing,
     ),
+    Case(
+        "cli/checks/models: kubectl create configmap {} --from-literal={}=…",
+        config_map_missing,
+        "configmap/settings created",
+        over=nothing_is_missing,
+    ),
+    Case("core/decision: kubefoundry provider list", unregistered, "kuberay"),
     Case("cli/advice: kubefoundry explain {}", unsupported, "kaito refuses it: ", code=1),
     Case("cli/ejection: kubectl delete modeldeployment {}", eject_of_unsupported, "deleted", over=is_deleted),
     Case("cli/advice: kubefoundry status {}", failed, "RayService 'm'", code=None),

@@ -10,20 +10,22 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
+import click
 import pytest
 import yaml
 from aiohttp import ClientSession, CookieJar, web
 from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
+from kubefoundry_cli.hint import name_namespaces
 from kubefoundry_dashboard.access import Local
 from kubefoundry_dashboard.application import make
 from kubefoundry_dashboard.create import Draft
 from kubefoundry_dashboard.main import command as dashboard
-from kubefoundry_llamastack.coexistence import stops
-from kubefoundry_llamastack.dependencies import lost_fields
+from kubefoundry_llamastack.coexistence import find_conflict
+from kubefoundry_llamastack.dependencies import drops_our_fields
 from kubefoundry_llamastack.observe import containers
-from kubefoundry_llamastack.observe.containers import Place
+from kubefoundry_llamastack.observe.containers import ContainerRole
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PODS, Object
@@ -135,25 +137,31 @@ async def test_example_of_compat_compares_a_release(reader: Reader, monkeypatch:
     assert done.code == 0, (message, done)
 
 
-@pytest.mark.parametrize(
-    ("query", "key"),
-    [
-        ("", "dashboard/doctor: kubefoundry doctor -A"),
-        ("?namespace={}", "dashboard/doctor: kubefoundry doctor -n {}"),
-    ],
-)
-async def test_command_of_page_shows_findings(reader: Reader, query: str, key: str) -> None:
-    body = model_deployment("m", reader.namespace, GPU, provider="nosuch")
-    await reader.api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    access = Local(credentials.from_kubeconfig(str(reader.kubeconfig)), reader.namespace, 1)
+async def doctor_page(access: Local, query: str) -> str:
     async with (
         TestServer(make(access)) as server,
         ClientSession(cookie_jar=CookieJar(unsafe=True)) as browser,
     ):
         base = f"http://127.0.0.1:{server.port}"
         await (await browser.get(f"{base}/?code={access.code}")).release()
-        async with browser.get(f"{base}/doctor{query.format(reader.namespace)}") as answer:
-            page = (await answer.text()).replace("<", " <")
+        async with browser.get(f"{base}/doctor{query}") as answer:
+            return (await answer.text()).replace("<", " <")
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("", "dashboard/doctor: kubefoundry doctor -A"),
+        ("?namespace={}", "dashboard/doctor: kubefoundry doctor"),
+    ],
+)
+async def test_command_of_page_shows_findings(reader: Reader, query: str, key: str) -> None:
+    body = model_deployment("m", reader.namespace, GPU, provider="nosuch")
+    await reader.api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    access = Local(credentials.from_kubeconfig(str(reader.kubeconfig)), reader.namespace, 1)
+    with click.Context(dashboard):
+        name_namespaces()
+        page = await doctor_page(access, query.format(reader.namespace))
 
     done = await reader.follow(page, key)
 
@@ -212,7 +220,7 @@ async def test_crd_of_old_llama_stack_operator_is_replaced(
     await reader.api.apply(CRDS, old, manager="old")
     name = str(ours["metadata"]["name"])
     stored = await reader.api.get(CRDS, name)
-    obstacle = stops(None, None, stored, None)  # type: ignore[arg-type]  # the CRD alone decides
+    obstacle = find_conflict(None, None, stored, None)  # type: ignore[arg-type]  # the CRD alone decides
     assert obstacle is not None
 
     monkeypatch.chdir(ROOT)
@@ -222,7 +230,7 @@ async def test_crd_of_old_llama_stack_operator_is_replaced(
     )
 
     assert done.code == 0, done
-    assert not lost_fields(await reader.api.get(CRDS, name))
+    assert not drops_our_fields(await reader.api.get(CRDS, name))
     await reader.api.delete(CRDS, name, None, uid=stored["metadata"]["uid"])
 
 
@@ -230,11 +238,11 @@ async def test_log_of_a_llama_stack_container_is_asked_for(reader: Reader) -> No
     status = pods.crash_loop("", restarts=1)
     await pods.pod(reader.api, reader.namespace, "server-0", {}, status)
     pod = await reader.api.get(PODS, "server-0", reader.namespace)
-    place = Place(
+    role = ContainerRole(
         "example.com/stack:1", "distribution image", serves=True, namespace=reader.namespace, pod="server-0"
     )
 
-    failed = containers.read(containers.status_of(pod, "main"), place)
+    failed = containers.read(containers.status_of(pod, "main"), role)
     done = await reader.follow(
         failed.message, "llamastack/observe/containers: kubectl logs -n {} {} -c {} --previous"
     )

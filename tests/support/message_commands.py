@@ -118,11 +118,11 @@ def sites() -> list[Site]:
             for match in COMMAND.finditer(text):
                 if module != "cli/hint":
                     found.add(Site(module, REST.sub("", match[0]).strip()))
-    for reasons in advice.ADVICE.values():
-        for template in reasons.values():
-            for command in advice.COMMAND.findall(template):
-                words = re.sub(r"\b(NAME|PROVIDER|KIND)\b", HOLE, command)
-                found.add(Site("cli/advice", f"kubefoundry {words}"))
+    templates = [template for reasons in advice.ADVICE.values() for template in reasons.values()]
+    for template in (*templates, advice.ADOPTION):
+        for command in advice.COMMAND.findall(template):
+            words = re.sub(r"\b(NAME|PROVIDER|KIND)\b", HOLE, command)
+            found.add(Site("cli/advice", f"kubefoundry {words}"))
     return sorted(found)
 
 

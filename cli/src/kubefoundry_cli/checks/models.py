@@ -122,9 +122,12 @@ def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
     who = reference.models
-    create = "secret generic" if kind == SECRETS.kind else "configmap"
-    entry = f"--from-literal={shlex.quote(reference.key)}=…"
-    command = kubectl(f"create {create} {shlex.quote(name)} {entry}", namespace)
+    quoted, key = shlex.quote(name), shlex.quote(reference.key)
+    command = (
+        kubectl(f"create secret generic {quoted} --from-literal={key}=…", namespace)
+        if kind == SECRETS.kind
+        else kubectl(f"create configmap {quoted} --from-literal={key}=…", namespace)
+    )
     need = "needs" if len(who) == 1 else "need"
     return f"{kind} {namespace}/{name} does not exist, and {_shown(who)} {need} it; {command}"
 
