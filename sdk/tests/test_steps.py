@@ -70,7 +70,8 @@ def model(spec: dict[str, Any] | None = None, *, chosen: str = "example", **meta
 
 def stored(obj: Object, version: int) -> Object:
     """An object that we have applied, as the API server returns it."""
-    managed = [{"manager": MANAGER, "operation": "Apply", "fieldsV1": {}}]
+    owned: Object = {f"f:{key}": {} for key in obj if key not in ("apiVersion", "kind", "metadata")}
+    managed = [{"manager": MANAGER, "operation": "Apply", "fieldsV1": owned}]
     meta = {"uid": f"u-{version}", "generation": 1, "resourceVersion": str(version), "managedFields": managed}
     return {**obj, "metadata": {**obj["metadata"], **meta}}
 

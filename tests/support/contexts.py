@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubefoundry_sdk.api import names
 from kubefoundry_sdk.provider.health.models_endpoint import directly
 from kubefoundry_sdk.provider.health.verification import Verification
 from kubefoundry_sdk.provider.reconcile.context import Context
@@ -18,6 +19,7 @@ UNUSED: Any = None
 
 def context(**parts: Any) -> Context:
     """Of the example provider, with empty stores."""
+    manager = names.provider_manager(provider().name)
     verification = Verification(directly(UNUSED), lambda work: None, lambda key: None, always=False)
     whole: dict[str, Any] = {
         "provider": provider(),
@@ -25,7 +27,7 @@ def context(**parts: Any) -> Context:
         "recorder": UNUSED,
         "deployments": Store(),
         "upstream": UNUSED,
-        "helpers": Helpers({"ConfigMap": Store(index=manifest.owner_uid)}),
+        "helpers": Helpers({"ConfigMap": Store(managers=frozenset({manager}), index=manifest.owner_uid)}),
         "finalizer_timeout": 300.0,
         "pods": None,
         "verification": verification,
