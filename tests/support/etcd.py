@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import http.client
+import itertools
 import json
 import ssl
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +14,6 @@ from typing import Any, Final
 OBJECTS: Final = b"/registry/"
 EVERY: Final = b"/registry0"
 """The first key behind all that begin with OBJECTS."""
-
-OPERATIONS: Final = 100
-"""In one transaction; etcd accepts 128."""
 
 SECONDS: Final = 30.0
 
@@ -41,11 +39,21 @@ class Etcd:
         return next((value for _, _, value in self._range(key)), None)
 
     def write(self, values: Mapping[bytes, bytes], removed: Iterable[bytes]) -> None:
-        """Puts these values, and removes these keys."""
-        puts = [{"requestPut": {"key": _text(key), "value": _text(value)}} for key, value in values.items()]
-        operations = [*puts, *({"requestDeleteRange": {"key": _text(key)}} for key in removed)]
-        for start in range(0, len(operations), OPERATIONS):
-            self._ask("/v3/kv/txn", {"success": operations[start : start + OPERATIONS]})
+        """Put these values, and remove these keys.
+
+        A transaction has one revision, and Kubernetes expects one change of a resource at a revision: a watch that
+        the API server ends in between, because it is slow, goes on behind that revision and never sees the rest. The
+        API server's own watch of IPAddresses then deletes missing objects without an end.
+        """
+        puts = {
+            key: {"requestPut": {"key": _text(key), "value": _text(value)}} for key, value in values.items()
+        }
+        removals = {key: {"requestDeleteRange": {"key": _text(key)}} for key in removed}
+        rest: dict[bytes, list[dict[str, Any]]] = {}
+        for key, operation in (puts | removals).items():
+            rest.setdefault(_resource(key), []).append(operation)
+        for operations in itertools.zip_longest(*rest.values()):
+            self._ask("/v3/kv/txn", {"success": [operation for operation in operations if operation]})
 
     def _range(
         self, key: bytes, end: bytes = b"", *, keys_only: bool = False
@@ -73,6 +81,12 @@ class Etcd:
             return dict(json.loads(content))
         finally:
             connection.close()
+
+
+def _resource(key: bytes) -> bytes:
+    """Return the part of the key that the objects of a resource share: a group has a dot."""
+    parts = key.removeprefix(OBJECTS).split(b"/")
+    return b"/".join(parts[: 2 if b"." in parts[0] else 1])
 
 
 def _text(value: bytes) -> str:
