@@ -89,62 +89,173 @@ def plan(
     converts: bool = True,
     admission: Admission | None = None,
 ) -> Plan:
-    """What to write upstream, given the live main object and live helpers (ours).
+    """Decide what to write upstream.
 
-    remembered: what was applied to the previous object, if there is none now.
-    converts: whether a webhook converts between the CRD's versions; otherwise they differ in nothing but their names.
-    admission: what the API server stored for earlier applies, which is no drift.
+    Args:
+        provider: The provider that applies the objects.
+        deployment: The ModelDeployment.
+        schema: The schema of the upstream CRD.
+        rendered: The provider's render of the ModelDeployment.
+        live: The live main object, None if there is none.
+        live_helpers: The live helpers of the ModelDeployment.
+        remembered: The record of the previous main object, if there is none now.
+        converts: Whether a webhook converts between the CRD's versions. Otherwise only their names differ.
+        admission: The values that the API server stored for earlier applies, which are no drift.
     """
-    admission = admission or Admission()
-    there = marked(live_helpers)
-    others = foreign_values.paths(provider)
+    inputs = _Inputs(
+        provider, deployment, schema, rendered, marked(live_helpers), converts, admission or Admission()
+    )
+    applied = _read_applied(inputs, live, remembered)
+    merged = _merge(inputs, applied)
+    if live is None:
+        changed = [*_different(merged.helpers, inputs.helpers, inputs.admission), merged.main]
+        return Plan(merged.main, merged.helpers, changed, retained=merged.retained)
+    return _compare(inputs, applied, merged, live)
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """The arguments of `plan`, with the live helpers by kind and name."""
+
+    provider: Provider
+    deployment: Deployment
+    schema: Schema
+    rendered: Rendered
+    helpers: dict[Mark, Object]
+    converts: bool
+    admission: Admission
+
+    @property
+    def ignored(self) -> Sequence[str]:
+        """Paths that the provider leaves to others."""
+        return foreign_values.paths(self.provider)
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """The last apply.
+
+    Attributes:
+        record: The record of the main object as far as the live object agrees with it, None if there is none.
+        plain: The same, with the helpers' names as the provider renders them.
+        base: Today's render of the spec that was applied; None if the manifest is replaced as a whole.
+        names: For each rendered name of a helper, the name that the main object uses.
+        helpers: The live helpers by kind and rendered name.
+    """
+
+    record: manifest.Record | None
+    plain: manifest.Record | None
+    base: Rendered | None
+    names: dict[str, str]
+    helpers: dict[Mark, Object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The user's change, merged into the applied objects.
+
+    Attributes:
+        wanted: The objects with the helpers' rendered names.
+        main: The main object to apply.
+        helpers: The helpers to apply, under the names that they get in the cluster.
+        retained: Live helpers that are no longer rendered and that the main object still uses.
+    """
+
+    wanted: Rendered
+    main: Object
+    helpers: list[Object]
+    retained: tuple[Object, ...]
+
+
+def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Record | None) -> _Applied:
+    """Read the base of the three-way merge from the live objects and their records."""
+    provider, deployment, schema, rendered = (
+        inputs.provider,
+        inputs.deployment,
+        inputs.schema,
+        inputs.rendered,
+    )
     record = manifest.applied(live) if live else remembered
-    if record is not None and not converts:
+    if record is not None and not inputs.converts:
         record = manifest.in_version(record, schema.api_version)
     base = _base(provider, deployment, schema, record, rendered)
+    # A tenant may have forged the record. It can be compared only in the version in which it was written.
     if record and live and base and record.manifest.get("apiVersion") == schema.api_version:
-        record = record_trust.believed(record, live, base.main, others)
+        record = record_trust.believed(record, live, base.main, inputs.ignored)
     paths = provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
-    standing = _by_plain_name(there, used)
-    if record and not live and not retained_helpers.complete(paths, record.manifest, used, there):
+    # Without the helpers that an earlier main object used, its manifest cannot be continued.
+    if record and not live and not retained_helpers.complete(paths, record.manifest, used, inputs.helpers):
         base = None
     plain = replace(record, manifest=content_names.plain(paths, record.manifest, used)) if record else None
-    before = _helpers_before(provider, deployment, schema, rendered, base, plain, standing)
-    wanted = carried_over.wanted(provider, rendered, base, plain, before)
-    retained = retained_helpers.of(paths, wanted, base, plain, standing)
-    named = content_names.settled(paths, wanted, used, standing, _untouched(base, rendered))
+    return _Applied(record, plain, base, used, _by_plain_name(inputs.helpers, used))
+
+
+def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
+    """Merge the user's change into the applied objects, and give the helpers their names in the cluster."""
+    provider, deployment, rendered = inputs.provider, inputs.deployment, inputs.rendered
+    paths, base, standing = provider.named_by_content, applied.base, applied.helpers
+    before = _helpers_before(provider, deployment, inputs.schema, rendered, base, applied.plain, standing)
+    wanted = carried_over.wanted(provider, rendered, base, applied.plain, before)
+    retained = retained_helpers.of(paths, wanted, base, applied.plain, standing)
+    named = content_names.settled(paths, wanted, applied.names, standing, _untouched(base, rendered))
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
-    if live is None:
-        return Plan(main, helpers, [*_different(helpers, there, admission), main], retained=retained)
-    changed = _different(helpers, there, admission)
-    moved = record is not None and base is not None and _only_version_differs(record, main, base, rendered)
+    return _Merged(wanted, main, helpers, retained)
+
+
+def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) -> Plan:
+    """Compare the merged objects with the live ones."""
+    provider, record, base, main = inputs.provider, applied.record, applied.base, merged.main
+    changed = _different(merged.helpers, inputs.helpers, inputs.admission)
+    moved = (
+        record is not None and base is not None and _only_version_differs(record, main, base, inputs.rendered)
+    )
     if moved and not changed:
-        return Plan(main, helpers, [], retained=retained, moved=record.manifest if record else None)
+        moved_from = record.manifest if record else None
+        return Plan(main, merged.helpers, [], retained=merged.retained, moved=moved_from)
     if not moved and (record is None or base is None or not same(manifest.content(main), record.manifest)):
         changed.append(main)
-    why = None
-    if changed and provider.must_recreate(live):
-        why = f"{provider.title} has given up on the old one"
-    elif changed and plain:
-        old = tuple(_applied_helper(obj, standing) for obj in (base or rendered).helpers)
-        why = _recreate(provider, deployment, plain, wanted, old)
+    why = _recreation(inputs, applied, merged.wanted, live) if changed else None
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
-        found = drift.values(record.manifest, live, others)
-        drifted = admission.changed_by_others(mark(main), record.manifest, found)
-    edited = []
-    for obj in changed:
-        stands = live if obj is main else there.get(mark(obj))
-        if edits := _edited(obj, stands, others, admission):
-            edited.append((obj, edits))
-    kept = {obj["metadata"]["name"] for obj in rendered.helpers} | set(used.values())
-    fresh = tuple(obj for obj in helpers if obj["metadata"]["name"] not in kept)
+        differences = drift.values(record.manifest, live, inputs.ignored)
+        drifted = inputs.admission.changed_by_others(mark(main), record.manifest, differences)
     if why is None:
         # A new object begins with the rendered counts.
-        foreign_values.keep(provider, main, live, base, rendered)
-    return Plan(main, helpers, changed, why, drifted, tuple(edited), fresh, retained)
+        foreign_values.keep(provider, main, live, base, inputs.rendered)
+    edited = _edits(inputs, changed, main, live)
+    fresh = _fresh(inputs, applied, merged.helpers)
+    return Plan(main, merged.helpers, changed, why, drifted, edited, fresh, merged.retained)
+
+
+def _recreation(inputs: _Inputs, applied: _Applied, wanted: Rendered, live: Object) -> str | None:
+    """Return why the main object has to be deleted before the change, None if it can be changed in place."""
+    if inputs.provider.must_recreate(live):
+        return f"{inputs.provider.title} has given up on the old one"
+    if applied.plain is None:
+        return None
+    earlier = (applied.base or inputs.rendered).helpers
+    old = tuple(_applied_helper(obj, applied.helpers) for obj in earlier)
+    return _recreate(inputs.provider, inputs.deployment, applied.plain, wanted, old)
+
+
+def _edits(
+    inputs: _Inputs, changed: Iterable[Object], main: Object, live: Object
+) -> tuple[tuple[Object, tuple[str, ...]], ...]:
+    """Return the objects that are written only because somebody has changed them, with the changed paths."""
+    edited = []
+    for obj in changed:
+        standing = live if obj is main else inputs.helpers.get(mark(obj))
+        if paths := _edited(obj, standing, inputs.ignored, inputs.admission):
+            edited.append((obj, paths))
+    return tuple(edited)
+
+
+def _fresh(inputs: _Inputs, applied: _Applied, helpers: Iterable[Object]) -> tuple[Object, ...]:
+    """Return the helpers that the live main object does not name."""
+    known = {obj["metadata"]["name"] for obj in inputs.rendered.helpers} | set(applied.names.values())
+    return tuple(obj for obj in helpers if obj["metadata"]["name"] not in known)
 
 
 def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
