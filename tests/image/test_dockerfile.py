@@ -141,4 +141,4 @@ def test_the_default_command_starts_it(image: Image) -> None:
     done = run(image, *image.command)
 
     assert done.returncode == 1
-    assert done.stderr.startswith(f"kubefoundry-{image.variables['COMPONENT']}: reading a kubeconfig needs ")
+    assert done.stderr.startswith(f"kubefoundry-{image.variables['COMPONENT']}: no usable kubeconfig: ")

@@ -53,7 +53,8 @@ async def test_an_upstream_object_that_does_not_go(
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
     reported = await until_event(api, namespace, "FinalizerTimeout")
     assert reported == (
-        f"Finalizer removed after timeout, provider resource may be orphaned: {kind.kind} {namespace}/m"
+        f"Finalizer removed after timeout, provider resource may be orphaned: {kind.kind} {namespace}/m; "
+        "held by finalizer example.com/held-by-the-test"
     )
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FROM_NOWHERE = "the provider's own"
 
-LACKING = f"; grant {apply.ORIGIN.account} that permission"
+LACKING = f"; ask an administrator to grant {apply.ORIGIN.account} that permission"
 """The end of a refusal for lack of a permission: of the dry run it is the caller's, not the provider's."""
 
 
