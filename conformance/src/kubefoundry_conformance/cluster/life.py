@@ -196,7 +196,7 @@ async def check_endpoint(rig: Rig) -> Finding | None:
             await rig.play(place, rig.case("Failed"))
             seen = await waiting.first(states, lambda obj: _is_premature(obj) or phase(obj) == "Failed")
     if _is_premature(seen):
-        return Finding(f"endpoint {seen['status']['check_endpoint']} while {phase(seen)}", "none")
+        return Finding(f"endpoint {seen['status']['endpoint']} while {phase(seen)}", "none")
     return None
 
 
