@@ -12,6 +12,7 @@ import yaml
 
 from kubefoundry_local.control_plane import ControlPlane
 from support.deployments import CPU, model_deployment
+from support.etcd import Etcd
 from support.ground import prepared_plane
 from support.upstream import STANDINS, standin
 
@@ -92,3 +93,18 @@ def test_another_ground_is_another_control_plane(ours: None, tmp_path: Path) -> 
         name = standin("kaito").document["metadata"]["name"]
         assert f"CustomResourceDefinition None/{name}" not in seen(bare)
         assert f"CustomResourceDefinition None/{name}" in seen(more)
+
+
+def test_etcd_has_one_change_of_a_resource_at_a_revision(tmp_path: Path, ours: None) -> None:
+    with prepared_plane(tmp_path, (), own=True) as plane:
+        etcd = Etcd(plane.kubeconfig.parent)
+        keys = [b"/registry/configmaps/default/%d" % number for number in range(3)]
+        group = [b"/registry/example.com/things/default/%d" % number for number in range(3)]
+        etcd.write(dict.fromkeys([*keys, *group], b"{}"), ())
+
+        revisions = etcd.revisions()
+
+        assert len({revisions[key] for key in keys}) == 3
+        assert [revisions[key] for key in group] == [revisions[key] for key in keys]
+        etcd.write({}, [*keys, *group])
+        assert not {*keys, *group} & etcd.revisions().keys()
