@@ -246,15 +246,15 @@ def test_rules_meet_new_specs_of_objects_that_stay(
             merged(GOOD, provider={"name": "typo"}),
             {"zeta": {}, "acme": {}},
             [
-                "Provider 'typo' is not registered (registered: acme, zeta): name one of these, or install it; "
-                "kubefoundry provider list shows all"
+                "Provider 'typo' is not registered (registered: acme, zeta): name one of these, or ask an "
+                "administrator to install it; kubefoundry provider list shows all"
             ],
         ),
         (
             merged(GOOD, provider={"name": "acme"}),
             {},
             [
-                "Provider 'acme' is not registered (registered: none): install it; "
+                "Provider 'acme' is not registered (registered: none): ask an administrator to install it; "
                 "kubefoundry provider list shows all"
             ],
         ),

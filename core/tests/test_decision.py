@@ -13,7 +13,7 @@ from kubefoundry_sdk.api.conditions import find
 GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
 BAD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}
 GPU_TEXT = "spec.resources.gpu.count: vLLM engine requires GPU (set resources.gpu.count > 0)"
-REMEDY = "name one of these, or install it; kubefoundry provider list shows all"
+REMEDY = "name one of these, or ask an administrator to install it; kubefoundry provider list shows all"
 NOT_REGISTERED = f"Provider 'acme' is not registered (registered: beta, zeta): {REMEDY}"
 
 

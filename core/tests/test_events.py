@@ -36,7 +36,7 @@ GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamac
                     "ProviderNotRegistered",
                     (
                         "Provider 'acme' is not registered (registered: none): "
-                        "install it; kubefoundry provider list shows all"
+                        "ask an administrator to install it; kubefoundry provider list shows all"
                     ),
                 )
             ],

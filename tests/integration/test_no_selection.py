@@ -135,7 +135,7 @@ async def test_a_provider_that_is_not_registered_is_waited_for(
         "ProviderNotRegistered",
         (
             "Provider 'mine' is not registered (registered: none): "
-            "install it; kubefoundry provider list shows all"
+            "ask an administrator to install it; kubefoundry provider list shows all"
         ),
     )
     for name in ("b", "a"):
@@ -147,7 +147,7 @@ async def test_a_provider_that_is_not_registered_is_waited_for(
         "ProviderNotRegistered",
         (
             "Provider 'mine' is not registered (registered: a, b): "
-            "name one of these, or install it; kubefoundry provider list shows all"
+            "name one of these, or ask an administrator to install it; kubefoundry provider list shows all"
         ),
     )
 

@@ -140,7 +140,7 @@ async def test_a_bad_change_is_refused_and_the_object_stays(
                 "servedName is ignored for custom source",
                 (
                     "Provider 'nobody' is not registered (registered: direct, dynamo, kaito, kuberay): "
-                    "name one of these, or install it; kubefoundry provider list shows all"
+                    "name one of these, or ask an administrator to install it; kubefoundry provider list shows all"
                 ),
             ],
             id="not registered",

@@ -38,6 +38,7 @@ def executed() -> set[str]:
 TENANTS: Final = (
     "sdk/provider/reconcile/",
     "sdk/runtime/refusals",
+    "core/decision",
     "core/provider_health",
     "selector/",
     "cli/advice",

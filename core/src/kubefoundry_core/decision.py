@@ -236,7 +236,7 @@ def not_registered(name: str, registered: Set[str]) -> str:
     listed = ", ".join(sorted(registered)) or "none"
     choose = "name one of these, or " if registered else ""
     return (
-        f"Provider '{name}' is not registered (registered: {listed}): {choose}install it; "
+        f"Provider '{name}' is not registered (registered: {listed}): {choose}ask an administrator to install it; "
         "kubefoundry provider list shows all"
     )
 
