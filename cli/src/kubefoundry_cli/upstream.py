@@ -87,14 +87,14 @@ def planned(
         # an autoscaler's counts are what they are: neither an edit nor the last one of ours changes them
         foreign_values.keep(provider, before, live, None, found)
     new = flattened(provider, [manifest.content(one) for one in todo.objects], flags=True)
-    old, writers = _standing(provider, schema, before, live, helpers, new)
+    recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
+    old, writers = _standing(provider, schema, before, live, helpers, recorded, new)
     said = [obj["spec"], *([record.spec] if record else [])]
     sources = [
         origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in said
     ]
     # what follows several fields at once and none of them alone
     edited = tuple(text(path) for path in sorted(differing(leaves(said[0]), leaves(said[-1]))))
-    recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
     changes = tuple(
         Change(
             path,
@@ -154,7 +154,7 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
                 _specific(source.follows.get(path, ()), counts),
                 value,
                 there.get(path, ABSENT) if drifted else value,
-                (by or "an unknown field manager") if drifted else None,
+                (by or managed_fields.UNKNOWN) if drifted else None,
             )
         )
     return found
@@ -204,18 +204,22 @@ def _standing(
     before: Object | None,
     live: Object | None,
     helpers: Sequence[Object],
+    recorded: Leaves,
     new: Leaves,
 ) -> tuple[Leaves, dict[Path, str]]:
-    """The live values where something was applied, and who has changed each of those that are others than applied.
+    """Return the live values at the applied paths, and the writer of each one that differs from the applied value.
 
-    before: what was applied to the main object. new: what would be applied.
+    Args:
+        before: The manifest of the main object that was applied.
+        recorded: The applied values of all objects.
+        new: The values that would be applied.
     """
     if live is None:
         return {}, {}
     if before is None:
         there = _values(provider, live)
         return {path: there[path] for path in new if path in there}, {}
-    found = flattened(provider, [before, *_recorded(helpers)], flags=True)
+    standing = dict(recorded)
     writers: dict[Path, str] = {}
     pairs: list[tuple[Object, Object, Sequence[str]]] = [
         (record.manifest, one, ()) for one in helpers if (record := manifest.applied(one))
@@ -226,10 +230,10 @@ def _standing(
     for applied, one, ignored in pairs:
         for path, (value, writer) in _changed_since(provider, applied, one, ignored).items():
             writers[path] = writer
-            found.pop(path, None)
+            standing.pop(path, None)
             if value is not ABSENT:
-                found[path] = value
-    return found, writers
+                standing[path] = value
+    return standing, writers
 
 
 def _changed_since(
@@ -245,7 +249,7 @@ def _changed_since(
             value = there.get(path, ABSENT)
             # nobody else's: admission has changed it as it was applied, and would again
             if value != written.get(path, ABSENT) and (by or value is ABSENT):
-                found[path] = (value, by or "an unknown field manager")
+                found[path] = (value, by or managed_fields.UNKNOWN)
     return found
 
 

@@ -15,13 +15,14 @@ from kubefoundry_cli.failure import of
 from kubefoundry_cli.health import health_of
 from kubefoundry_cli.hint import kubectl
 from kubefoundry_cli.output import since
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, SECRETS, Object
 from kubefoundry_sdk.api.parts import mapping, mappings, part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.repairs import WINDOW
 
 SHOWN: Final = 5
-"""Models that are named at most."""
+"""Models whose pods are looked at at most."""
 
 KINDS: Final = {kind.kind: kind for kind in (SECRETS, CONFIG_MAPS)}
 SOURCES: Final = {"secretKeyRef": SECRETS.kind, "configMapKeyRef": CONFIG_MAPS.kind}
@@ -90,7 +91,7 @@ async def references(session: Session, models: Sequence[Object]) -> list[Finding
                 unseen = [
                     one for (*of_kind, one), _ in needed if of_kind == [kind, namespace] and one >= name
                 ]
-            named = f"{kind} {_shown([f'{namespace}/{one}' for one in unseen])}"
+            named = f"{kind} {first_of([f'{namespace}/{one}' for one in unseen])}"
             found.append(Finding("unknown", of(error, f"see whether {named} exists").message))
     return found
 
@@ -129,12 +130,7 @@ def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
         else kubectl(f"create configmap {quoted} --from-literal={key}=…", namespace)
     )
     need = "needs" if len(who) == 1 else "need"
-    return f"{kind} {namespace}/{name} does not exist, and {_shown(who)} {need} it; {command}"
-
-
-def _shown(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+    return f"{kind} {namespace}/{name} does not exist, and {first_of(who)} {need} it; {command}"
 
 
 def changed_by_others(events: Sequence[Object]) -> Iterator[Finding]:

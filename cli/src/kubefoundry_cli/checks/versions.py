@@ -14,6 +14,7 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.parts import mappings, part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -129,5 +130,4 @@ def _numbers(text: str) -> tuple[int, ...] | None:
 
 
 def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return f"{', '.join(path.partition('.')[2] for path in paths[:SHOWN])}{more}"
+    return first_of([path.partition(".")[2] for path in paths], SHOWN)

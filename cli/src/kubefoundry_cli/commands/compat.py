@@ -15,15 +15,13 @@ from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import RELEASE_HELP, crd_file, crds_in, in_cluster, installed, named
 from kubefoundry_cli.upgrade import Model, Outcome, Release
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.api.validation import default, validate
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
-
-SHOWN = 5
-"""Paths of a model that are named at most."""
 
 
 @click.command()
@@ -179,5 +177,4 @@ def _show(provider: Provider, new: Release, found: Sequence[Outcome]) -> None:
 
 
 def _few(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return clean(", ".join(paths[:SHOWN]) + more) or "-"
+    return clean(first_of(paths)) or "-"

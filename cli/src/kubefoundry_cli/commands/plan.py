@@ -24,16 +24,12 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
 from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import apply
 from kubefoundry_sdk.provider.write.helpers import marked
 
 if TYPE_CHECKING:
     from kubefoundry_cli.documents import PlanDocument, PlannedChange, PlannedHandOver
 
 FROM_NOWHERE = "the provider's own"
-
-LACKING = f"; ask an administrator to grant {apply.ORIGIN.account} that permission"
-"""The end of a refusal for lack of a permission: of the dry run it is the caller's, not the provider's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +149,13 @@ async def _plan(
 async def _tried(
     session: Session, kind: Kind, planned: Planned, live: Object | None, helpers: list[Object]
 ) -> Trial:
-    accepted, message = await dry_run.trial(
+    answer = await dry_run.trial(
         session.client, kind, planned.todo, live is not None, marked(helpers), manager=MANAGER
     )
-    own = message.removesuffix(LACKING)
-    return Trial(accepted, message) if own == message else Trial(None, own, is_forbidden=True)
+    if answer.lacking:
+        # The advice is about the provider's ServiceAccount, but the caller has sent the dry run.
+        return Trial(None, answer.lacking, is_forbidden=True)
+    return Trial(answer.accepted, answer.message)
 
 
 def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:

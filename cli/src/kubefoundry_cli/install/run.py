@@ -17,6 +17,7 @@ from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -100,13 +101,10 @@ async def models(session: Session, provider: str | None = None) -> list[Object]:
 def refuse_while_needed(found: Sequence[Object], what: str) -> None:
     """Raises Failure where there are models."""
     if found:
-        shown = ", ".join(
-            clean(f"{one['metadata']['namespace']}/{one['metadata']['name']}") for one in found[:SHOWN]
-        )
-        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        names_of = [clean(f"{one['metadata']['namespace']}/{one['metadata']['name']}") for one in found]
         raise Failure(
-            f"{len(found)} ModelDeployments need {what}: {shown}{more}. Add --eject to keep them running unmanaged, "
-            "or --delete-models"
+            f"{len(found)} ModelDeployments need {what}: {first_of(names_of, SHOWN)}. Add --eject to keep them "
+            "running unmanaged, or --delete-models"
         )
 
 

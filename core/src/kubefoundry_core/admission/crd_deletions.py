@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kubefoundry_core.admission.review import Malformed, Review, allowed_unread, refused_unread
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 SHOWN: Final = 5
@@ -25,10 +26,9 @@ def validate(review: Any, models: Sequence[str]) -> Review:
         raise Malformed(f"not an AdmissionReview request with a name: {error!r}") from error
     if not models or name not in (MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd):
         return allowed_unread(uid)
-    shown = ", ".join(models[:SHOWN]) + (f" and {len(models) - SHOWN} more" if len(models) > SHOWN else "")
     number = "1 ModelDeployment exists" if len(models) == 1 else f"{len(models)} ModelDeployments exist"
     return refused_unread(
         uid,
-        f"CustomResourceDefinition {name} is not deleted, because {number} ({shown}): "
+        f"CustomResourceDefinition {name} is not deleted, because {number} ({first_of(models, SHOWN)}): "
         "delete or eject every ModelDeployment first",
     )

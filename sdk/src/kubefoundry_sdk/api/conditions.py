@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -49,6 +49,12 @@ def clip(message: str, limit: int = MAX_MESSAGE) -> str:
         return message
     first = limit // 2
     return f"{message[:first]} … {message[len(message) - (limit - first - 3) :]}"
+
+
+def first_of(items: Sequence[str], most: int = 5) -> str:
+    """Return at most so many items for a message: `a, b and 3 more`."""
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return f"{', '.join(items[:most])}{more}"
 
 
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Condition | None:

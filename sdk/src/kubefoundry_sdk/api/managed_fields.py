@@ -14,6 +14,9 @@ Fields = Mapping[str, Any]
 
 _IN_BRACKETS: Final = re.compile(r"\[[^]]*\]")
 
+UNKNOWN: Final = "an unknown field manager"
+"""The writer in messages if no entry names one."""
+
 HAND_OVER: Final = frozenset({reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED})
 """Types of the conditions that carry a hand-over (contract §8)."""
 

@@ -51,12 +51,16 @@ class Refused(Exception):
 
     retry: seconds after which to retry though nothing has changed.
     may_pass: whether the refusal is not about the object, so that it is retried soon at first.
+    lacking: the refusal without advice if the writer lacks a permission, empty otherwise.
     """
 
-    def __init__(self, message: str, retry: float = RETRY, *, may_pass: bool = False) -> None:
+    def __init__(
+        self, message: str, retry: float = RETRY, *, may_pass: bool = False, lacking: str = ""
+    ) -> None:
         super().__init__(message)
         self.retry = retry
         self.may_pass = may_pass
+        self.lacking = lacking
 
 
 class Standing(NamedTuple):
@@ -126,21 +130,41 @@ class Origin:
 
 def refused(kind: Kind, name: str, error: ApiError, origin: Origin) -> Refused:
     """What was refused, in the server's own words, and what to do."""
-    advice, retry = remedy(error, origin)
-    text = f"{kind.kind} '{name}' was refused: {error.message}; {advice}"
-    return Refused(text, retry, may_pass=may_pass(error))
+    advice = remedy(error, origin)
+    words = f"{kind.kind} '{name}' was refused: {error.message}"
+    return Refused(
+        f"{words}; {advice.text}",
+        advice.retry,
+        may_pass=may_pass(error),
+        lacking=words if advice.is_permission else "",
+    )
 
 
-def remedy(error: ApiError, origin: Origin) -> tuple[str, float]:
-    """What to do about a refusal, and the seconds until a retry (contract §4; a 403 has several causes)."""
+class Remedy(NamedTuple):
+    """Advice about a refusal.
+
+    Attributes:
+        text: The advice.
+        retry: Seconds until a retry though nothing has changed.
+        is_permission: Whether the writer lacks a permission.
+    """
+
+    text: str
+    retry: float
+    is_permission: bool = False
+
+
+def remedy(error: ApiError, origin: Origin) -> Remedy:
+    """Return the advice about a refusal (contract §4; a 403 has several causes)."""
     if may_pass(error):
-        return (
+        return Remedy(
             "the webhook could not check it, so the write is tried again; if this lasts, ask an administrator "
-            "to check the webhook's operator and the objects that it names"
-        ), RETRY
+            "to check the webhook's operator and the objects that it names",
+            RETRY,
+        )
     if error.code == 403:
         return _forbidden(error.message, origin)
-    return f"change the {origin.kind} accordingly", RETRY
+    return Remedy(f"change the {origin.kind} accordingly", RETRY)
 
 
 def may_pass(error: ApiError) -> bool:
@@ -150,17 +174,16 @@ def may_pass(error: ApiError) -> bool:
     return bool(webhook) and _DENIED in denial and any(text in denial for text in _MAY_PASS)
 
 
-def _forbidden(message: str, origin: Origin) -> tuple[str, float]:
-    """The cause of a 403 by its words, in this order: a policy may use any words itself."""
+def _forbidden(message: str, origin: Origin) -> Remedy:
+    """Tell the cause of a 403 by its words, in this order: a policy may use any words itself."""
     policy = f"change the {origin.kind} or contact the owner of that policy"
-    known = (
-        (_WEBHOOK, policy, RETRY),
-        ("AdmissionPolicy", policy, RETRY),
-        ("exceeded quota", "request less or have the quota raised", QUOTA),
-        ("being terminated", "the namespace is being deleted", RETRY),
-        (" cannot ", f"ask an administrator to grant {origin.account} that permission", PERMISSION),
-    )
-    for words, remedy, retry in known:
-        if words in message:
-            return remedy, retry
-    return f"change the {origin.kind} or contact the cluster's administrator", RETRY
+    grant = f"ask an administrator to grant {origin.account} that permission"
+    causes = {
+        _WEBHOOK: Remedy(policy, RETRY),
+        "AdmissionPolicy": Remedy(policy, RETRY),
+        "exceeded quota": Remedy("request less or have the quota raised", QUOTA),
+        "being terminated": Remedy("the namespace is being deleted", RETRY),
+        " cannot ": Remedy(grant, PERMISSION, is_permission=True),
+    }
+    other = Remedy(f"change the {origin.kind} or contact the cluster's administrator", RETRY)
+    return next((advice for words, advice in causes.items() if words in message), other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from kubefoundry_sdk.api import managed_fields
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.reconcile import drift_repair, release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context
@@ -25,7 +26,7 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
     memory = context.memory(key_of(live))
     report.created = release.created_words(context.provider, live["metadata"]["name"])
     retry = None
-    gone = _out_of_sight(context, todo, memory.admission)
+    unseen = _unseen(context, todo, memory.admission)
     if todo.repairs:
         retry = await drift_repair.put_back(context, kind, todo, live, report)
     else:
@@ -45,22 +46,16 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
         namespace, _ = key_of(live)
         await apply.prune(context.client, context.helpers, namespace, live["metadata"]["uid"], keep)
     for obj in todo.objects:
-        if (now := _live(context, todo, obj)) is None:
+        if (stored := _live(context, todo, obj)) is None:
             continue
-        if obj in gone and memory.admission.recognizes(mark(obj), now):
-            note = f"metadata.labels of {obj['kind']} '{obj['metadata']['name']}' by an unknown field manager"
-            context.recorder.event(
-                live,
-                "Warning",
-                "DriftDetected",
-                f"Provider resource was modified directly, reconciling: {note}",
-            )
-        memory.admission.remember(mark(obj), now)
+        if obj in unseen and memory.admission.recognizes(mark(obj), stored):
+            drift_repair.report_drift(context, live, obj, ("metadata.labels",), managed_fields.UNKNOWN)
+        memory.admission.remember(mark(obj), stored)
     report.created += memory.admission.text(marked(todo.objects))
     return retry
 
 
-def _out_of_sight(context: Context, todo: Plan, admission: Admission) -> list[Object]:
+def _unseen(context: Context, todo: Plan, admission: Admission) -> list[Object]:
     """Return the objects to write that were ours and are not seen: deleted, or without the labels that we watch."""
     return [
         obj for obj in todo.changed if admission.remembers(mark(obj)) and _live(context, todo, obj) is None

@@ -26,7 +26,7 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     Raises ApiError or Unreachable, before the time-out, if deleting upstream fails.
     """
     remaining = _time_left(context, live)
-    unmarked.note(context, live)
+    unmarked.remember(context, live)
     try:
         left = await finalizer.clean_up(
             context.client, live, context.upstream.kind, context.upstream.objects, context.helpers
@@ -46,9 +46,9 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
             words = f"Waiting for {', '.join(left)} to be deleted{held}{unsure}"
             await _tell_terminating(context, live, words)
         return remaining + 0.1
-    if not left and (stays := await unmarked.found(context, live)):
-        log.warning("%s/%s: %s", *key_of(live), stays)
-        context.recorder.event(live, "Warning", "ObjectLeft", stays)
+    if not left and (note := await unmarked.describe_leftover(context, live)):
+        log.warning("%s/%s: %s", *key_of(live), note)
+        context.recorder.event(live, "Warning", "ObjectLeft", note)
     await _release(context, live, left)
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
@@ -14,9 +15,6 @@ from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime import repairs
 from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.store import key_of
-
-SHOWN = 5
-"""The most fields that a message names."""
 
 Repairs = list[tuple[Object, tuple[str, ...]]]
 
@@ -53,9 +51,16 @@ async def put_back(
             done.note(now)
             raise
         done.note(now)
-        note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
-        context.recorder.event(deployment, "Warning", "DriftDetected", note)
+        report_drift(context, deployment, obj, paths, writer)
     return None
+
+
+def report_drift(
+    context: Context, deployment: Object, obj: Object, paths: tuple[str, ...], writer: str
+) -> None:
+    """Emit the Event about a change by others that was reverted."""
+    note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
+    context.recorder.event(deployment, "Warning", "DriftDetected", note)
 
 
 async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deployment: Object) -> Repairs:
@@ -97,5 +102,4 @@ def _left_alone(fields: str) -> str:
 
 
 def _fields(obj: Object, paths: tuple[str, ...]) -> str:
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-    return f"{', '.join(paths[:SHOWN])}{more} of {obj['kind']} '{obj['metadata']['name']}'"
+    return f"{first_of(paths)} of {obj['kind']} '{obj['metadata']['name']}'"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection
-from typing import Final
+from typing import Final, NamedTuple
 
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.conditions import clip
@@ -50,37 +50,51 @@ async def run(
     The result has `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them; `omitted`
     says that they are too large.
     """
-    accepted, message = await trial(client, kind, todo, exists, helpers, manager=manager)
+    answer = await trial(client, kind, todo, exists, helpers, manager=manager)
     result = {
-        "accepted": accepted,
-        "message": message,
+        "accepted": answer.accepted,
+        "message": answer.message,
         "objects": [manifest.content(obj) for obj in todo.objects],
     }
     stop = Stop(
         reasons.RESOURCE_CREATED,
         "DryRun",
-        f"Dry run: {message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
+        f"Dry run: {answer.message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
         failed=False,
     )
     return stop, text_of(result)
 
 
+class Trial(NamedTuple):
+    """The API server's answer to a dry run.
+
+    Attributes:
+        accepted: None if the main object could not be tried. Its admission may require a helper that does not exist
+            yet, and that must not be created for a dry run.
+        message: The outcome, or the refusal.
+        lacking: The refusal without advice if the caller lacks a permission, empty otherwise.
+    """
+
+    accepted: bool | None
+    message: str
+    lacking: str
+
+
 async def trial(
     client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
-) -> tuple[bool | None, str]:
-    """Sends everything as a server-side dry run: whether it is accepted, and the message.
+) -> Trial:
+    """Send all objects of the plan as server-side dry runs.
 
-    exists: whether the main object exists.
-    helpers: those that exist.
-
-    Admission of the main object may require a helper that does not exist yet and must not be created for a dry run.
-    Then the first value is None, and the message says what could not be tried.
+    Args:
+        exists: Whether the main object exists.
+        helpers: The existing helpers.
     """
     named = f"{kind.kind} '{todo.main['metadata']['name']}'"
     verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
     missing = [obj for obj in todo.helpers if mark(obj) not in helpers]
     problem: str | None = None
     untried: str | None = None
+    lacking = ""
     for obj in todo.objects:
         addressed = kind if obj is todo.main else kind_of(obj)
         known = exists if obj is todo.main else mark(obj) in helpers
@@ -90,7 +104,7 @@ async def trial(
             else:
                 await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
         except Refused as refused:
-            problem = str(refused)
+            problem, lacking = str(refused), refused.lacking
             if obj is todo.main and (absent := _asked_for(missing, problem)) is not None:
                 untried = f"{named} {verb}, but not before {absent}, and without it admission says: {problem}"
             break
@@ -98,7 +112,7 @@ async def trial(
             problem = f"{taken} exists and was not created for this ModelDeployment"
             break
     message = untried or problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
-    return None if untried else problem is None, message
+    return Trial(None if untried else problem is None, message, lacking)
 
 
 def text_of(result: Object) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -26,9 +27,6 @@ ORPHAN: Final = "orphan"
 
 OF_KUBERNETES: Final = frozenset({ORPHAN, "foregroundDeletion"})
 """Finalizers that the garbage collector removes."""
-
-SHOWN: Final = 5
-"""The most finalizers that a message names."""
 
 
 def has(deployment: Object, provider: str) -> bool:
@@ -106,8 +104,8 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
         # A 403 of the API server itself may pass: it has just started and has not loaded its roles yet.
         if not error.rejected or (error.code == 403 and "denied" not in error.message):
             raise
-        advice, retry = remedy(error, apply.ORIGIN)
-        refused = Refused(f"{fields} was refused: {error.message}; {advice}", retry)
+        advice = remedy(error, apply.ORIGIN)
+        refused = Refused(f"{fields} was refused: {error.message}; {advice.text}", advice.retry)
         refusal.remember(digest, now, refused)
         raise refused from error
     context.deployments.put(stored)
@@ -207,18 +205,16 @@ def held_by(objects: Sequence[Object]) -> str:
 
     Kubernetes' own finalizers end by themselves.
     """
-    names = [
-        name
-        for obj in objects
-        if obj["metadata"].get("deletionTimestamp")
-        for name in obj["metadata"].get("finalizers") or ()
-        if name not in OF_KUBERNETES
-    ]
-    found = list(dict.fromkeys(names))
-    if not found:
-        return ""
-    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"; held by finalizer {', '.join(found[:SHOWN])}{more}"
+    finalizers = list(
+        dict.fromkeys(
+            name
+            for obj in objects
+            if obj["metadata"].get("deletionTimestamp")
+            for name in obj["metadata"].get("finalizers") or ()
+            if name not in OF_KUBERNETES
+        )
+    )
+    return f"; held by finalizer {first_of(finalizers)}" if finalizers else ""
 
 
 async def clean_up(

@@ -10,20 +10,20 @@ from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime.store import key_of
 
 
-def note(context: Context, live: Object) -> None:
-    """Remember at each step of a deletion how the main object was seen: the next status says nothing of it."""
+def remember(context: Context, live: Object) -> None:
+    """Keep the evidence about the main object at each step of a deletion: the next status replaces it."""
     memory = context.memory(key_of(live))
     condition = conditions.find((live.get("status") or {}).get("conditions"), reasons.RESOURCE_CREATED) or {}
     memory.conflict |= condition.get("reason") == "NameConflict"
     memory.cleaned |= context.upstream.objects.get(key_of(live)) is not None
 
 
-async def found(context: Context, live: Object) -> str | None:
-    """Return a note on the object of the ModelDeployment's name that our field manager applied and nothing else shows
-    to be ours; None if there is none.
+async def describe_leftover(context: Context, live: Object) -> str | None:
+    """Return a note about an object that stays although our field manager applied it, None if there is none.
 
-    It stays: anybody may use that name. `--cascade=orphan` leaves the annotation, and an ejected object has no field
-    manager of ours.
+    It has the ModelDeployment's name, and no owner, label or annotation of ours. Anybody may use our field manager's
+    name, so it is not deleted. An object of `--cascade=orphan` has the annotation, and an ejected one has no entry of
+    our field manager: both are left on purpose.
     """
     kind = context.upstream.kind
     if kind is None:

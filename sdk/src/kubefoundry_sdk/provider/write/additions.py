@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.managed_fields import pattern
+from kubefoundry_sdk.api.managed_fields import UNKNOWN, pattern
 from kubefoundry_sdk.provider.write import drift
 
 SHOWN: Final = 5
@@ -23,8 +24,6 @@ SHOWN: Final = 5
 
 DEPTH: Final = 64
 """Levels of an object that are read. A pod template has about ten; a tenant may nest thousands."""
-
-UNKNOWN: Final = "an unknown field manager"
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
 """The API server's owner of everything on an object without managedFields, once somebody applies it: nobody knows who
@@ -123,21 +122,21 @@ def added(
         if not entry.get("subresource") and entry.get("apiVersion", version) == version
     ]
     own = next((entry.get("fieldsV1") or {} for entry in entries if _is_own(entry, manager)), {})
-    left = {pattern(path) for path in ignored_differences}
-    found: dict[str, Addition] = {}
+    ignored = {pattern(path) for path in ignored_differences}
+    additions: dict[str, Addition] = {}
     for entry in entries:
         mine = _is_own(entry, manager)
         fields = entry.get("fieldsV1") or {}
         place = _Place(manifest, live, "")
         for path in _walk(fields, {} if mine else own, place, root, lists=not mine):
-            if pattern(path) in left:
+            if pattern(path) in ignored:
                 continue
             reset = entry.get("manager") == BEFORE_FIRST_APPLY
             # After a reset, what admission added and the defaults of a CRD have an owner, too.
             if not reset or _key(path) in _SERVING:
                 addition = Addition(path, _writer(entry, manager), _replaces(path) and not reset)
-                found.setdefault(path, addition)
-    return list(found.values())
+                additions.setdefault(path, addition)
+    return list(additions.values())
 
 
 def text(named: str, additions: Sequence[Addition]) -> str:
@@ -159,10 +158,9 @@ def text(named: str, additions: Sequence[Addition]) -> str:
 def replacing(named: str, additions: Sequence[Addition]) -> str:
     """Return why the provider's spec does not serve, empty if no addition replaces a program."""
     paths = [addition.path for addition in additions if addition.replaces]
-    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     if not paths:
         return ""
-    return f"others added {', '.join(paths[:SHOWN])}{more} to {named}, so other programs run; remove it there"
+    return f"others added {first_of(paths)} to {named}, so other programs run; remove it there"
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +206,21 @@ def _walk(
             continue
         if depth == 0 and key in ("f:metadata", "f:status", "f:apiVersion", "f:kind"):
             continue
-        if key == "." or (there := place.below(key)) is None:
+        if key == "." or (child := place.below(key)) is None:
             continue
         deeper = isinstance(below, Mapping) and any(name != "." for name in below)
         if key in own:
-            yield from _walk(below, own[key] or {}, there, root, depth + 1, lists=lists)
-        elif there.applied is _MISSING or (
-            lists and _replaces(there.path) and same(there.applied, there.live)
+            yield from _walk(below, own[key] or {}, child, root, depth + 1, lists=lists)
+        elif child.applied is _MISSING or (
+            lists and _replaces(child.path) and same(child.applied, child.live)
         ):
             # The record may be forged. A value that differs from it is drift.
-            if not _is_trivial(there.live, key.removeprefix("f:")):
-                yield there.path
+            if not _is_trivial(child.live, key.removeprefix("f:")):
+                yield child.path
         elif deeper:
-            yield from _walk(below, {}, there, root, depth + 1, lists=lists)
+            yield from _walk(below, {}, child, root, depth + 1, lists=lists)
         elif lists:
-            yield from _extras(there.applied, there.live, there.path)
+            yield from _extras(child.applied, child.live, child.path)
 
 
 def _extras(applied: Any, live: Any, path: str, depth: int = 0) -> Iterator[str]:

@@ -8,15 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any
 
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.write import drift, manifest
 from kubefoundry_sdk.provider.write.helpers import Mark, mark
-
-SHOWN: Final = 5
-"""The most fields that a message names."""
 
 
 class Admission:
@@ -73,8 +71,7 @@ class Admission:
         named = []
         for (kind, name), (_, stored) in sorted(self._stored.items()):
             if stored and (kind, name) in objects:
-                more = f" and {len(stored) - SHOWN} more" if len(stored) > SHOWN else ""
-                named.append(f"{', '.join(list(stored)[:SHOWN])}{more} of {kind} '{name}'")
+                named.append(f"{first_of([*stored])} of {kind} '{name}'")
         if not named:
             return ""
         return f"; admission of the cluster changed {' and '.join(named)}, which is left as it is"

@@ -139,11 +139,11 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
     """Which other manager changed something at the paths; one read, for the message only."""
     meta = live["metadata"]
     try:
-        # The store keeps only our own managed fields.
+        # The store keeps no times of others' entries, and of helpers only our own fields.
         fresh = await client.get(kind, meta["name"], meta.get("namespace"))
     except ApiError:
-        return "an unknown field manager"
-    return managed_fields.writer(fresh, paths, manager) or "an unknown field manager"
+        return managed_fields.UNKNOWN
+    return managed_fields.writer(fresh, paths, manager) or managed_fields.UNKNOWN
 
 
 async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:

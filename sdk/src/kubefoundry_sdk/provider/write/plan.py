@@ -169,20 +169,15 @@ class _Merged:
 
 def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Record | None) -> _Applied:
     """Read the base of the three-way merge from the live objects and their records."""
-    provider, deployment, schema, rendered = (
-        inputs.provider,
-        inputs.deployment,
-        inputs.schema,
-        inputs.rendered,
-    )
+    version, rendered = inputs.schema.api_version, inputs.rendered
     record = manifest.applied(live) if live else remembered
     if record is not None and not inputs.converts:
-        record = manifest.in_version(record, schema.api_version)
-    base = _base(provider, deployment, schema, record, rendered)
+        record = manifest.in_version(record, version)
+    base = _base(inputs.provider, inputs.deployment, inputs.schema, record, rendered)
     # A tenant may have forged the record. It can be compared only in the version in which it was written.
-    if record and live and base and record.manifest.get("apiVersion") == schema.api_version:
+    if record and live and base and record.manifest.get("apiVersion") == version:
         record = record_trust.believed(record, live, base.main, inputs.ignored)
-    paths = provider.named_by_content
+    paths = inputs.provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
     # Without the helpers that an earlier main object used, its manifest cannot be continued.
     if record and not live and not retained_helpers.complete(paths, record.manifest, used, inputs.helpers):
@@ -208,13 +203,12 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
     """Compare the merged objects with the live ones."""
     provider, record, base, main = inputs.provider, applied.record, applied.base, merged.main
     changed = _different(merged.helpers, inputs.helpers, inputs.admission)
-    moved = (
-        record is not None and base is not None and _only_version_differs(record, main, base, inputs.rendered)
-    )
-    if moved and not changed:
-        moved_from = record.manifest if record else None
-        return Plan(main, merged.helpers, [], retained=merged.retained, moved=moved_from)
-    if not moved and (record is None or base is None or not same(manifest.content(main), record.manifest)):
+    if record is None or base is None:
+        changed.append(main)
+    elif _only_version_differs(record, main, base, inputs.rendered):
+        if not changed:
+            return Plan(main, merged.helpers, [], retained=merged.retained, moved=record.manifest)
+    elif not same(manifest.content(main), record.manifest):
         changed.append(main)
     why = _recreation(inputs, applied, merged.wanted, live) if changed else None
     drifted: tuple[str, ...] = ()
