@@ -14,7 +14,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.suites import install_crd
 from support.upstream import standin
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, reason, serves, until, until_deployment
 from support.widgets import EXAMPLES, WIDGETS, install
 
 pytestmark = pytest.mark.integration
@@ -35,7 +35,7 @@ async def test_third_party_provider_serves_and_cleans_up(fresh: Suite, api: Clie
     fresh.plane.kubectl(
         *("patch", "widget", "m", "-n", namespace, "--subresource=status", "--type=merge", "-p", patch)
     )
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
     assert running["status"]["endpoint"] == {"service": "m", "port": 8000}
 
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=deployment["metadata"]["uid"])
@@ -59,7 +59,7 @@ async def test_custom_selector_replaces_the_default_one(fresh: Suite, api: Clien
     selector.command = [sys.executable, str(EXAMPLES / "selector" / "selector.py"), *selector.command[1:]]
     fresh.start("selector")
 
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
     assert running["status"]["provider"]["selectedReason"] == "house rule → dynamo"
 
     name_it = '{"spec": {"provider": {"name": "dynamo"}}}'

@@ -18,7 +18,7 @@ from kubefoundry_selector.candidate import Provider, provider, request
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.suites import install_crd
 from support.upstream import standin
-from support.waiting import message, phase, reason, until_deployment
+from support.waiting import message, reason, serves, until_deployment
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "selectors"
 SERVED = {"dynamo.gpu": "2.49", "kuberay.gpu": "1.99", "kaito.cpu": "0.12", "dynamo.cpu": "a lot"}
@@ -124,7 +124,7 @@ async def test_selector_by_cost_replaces_the_default_one(fresh: Suite, api: Clie
     fresh.start("core", "dynamo", "selector")
 
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
     assert running["status"]["provider"]["selectedReason"] == "cheapest gpu at 2.49 an hour → dynamo"
 
     await api.create(MODEL_DEPLOYMENTS, model_deployment("c", namespace, CPU), manager="test")

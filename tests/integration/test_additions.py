@@ -17,7 +17,7 @@ from support.kinds import UPSTREAM
 from support.metrics import sample, until_scraped
 from support.mutating_policies import Mutation, mutating, patch
 from support.restarts import stopped
-from support.waiting import message, phase, until_deployment
+from support.waiting import message, phase, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +42,7 @@ async def serving(api: Client, namespace: str, **spec: Any) -> Object:
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) is not None and _has(obj))
     await available(api, namespace)
-    return await until_deployment(api, "m", namespace, is_current)
+    return await until_deployment(api, "m", namespace, serves)
 
 
 def _has(obj: Object) -> bool:
@@ -74,10 +74,6 @@ async def looked_at(suite: Suite, api: Client, namespace: str) -> None:
     )
 
 
-def is_current(obj: Object) -> bool:
-    return phase(obj) == "Running" and obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
-
-
 # An image that contains its model has no command of ours.
 IMAGE: dict[str, Any] = {
     "image": "example.com/model:1",
@@ -102,7 +98,7 @@ async def test_command_of_others_is_named_and_is_not_ready(suite: Suite, api: Cl
 
     await patched(api, namespace, "remove", f"{CONTAINER}/command")
 
-    freed = await until_deployment(api, "m", namespace, is_current)
+    freed = await until_deployment(api, "m", namespace, serves)
     assert COMMAND not in freed["status"]["message"]
 
 
@@ -114,7 +110,7 @@ async def test_additions_are_named_once_and_are_ready(suite: Suite, api: Client,
     await patched(api, namespace, "add", "/spec/template/spec/initContainers", init)
 
     named = await until_deployment(api, "m", namespace, lambda obj: "initContainers" in message(obj, "Ready"))
-    assert is_current(named)
+    assert serves(named)
     assert named["status"]["message"].endswith(
         "Deployment 'm' has fields that others added: spec.template.spec.initContainers (kubectl-patch); they are "
         "left as they are"

@@ -20,7 +20,7 @@ from support.deployments import GPU
 from support.edits import nothing_more_is_done, running
 from support.kinds import UPSTREAM
 from support.proxy import Fault, before
-from support.waiting import phase, until, until_deployment
+from support.waiting import serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -71,7 +71,7 @@ async def test_out_and_in_again(
     assert (shown.code, "kind: ModelDeployment" in shown.out) == (0, True), shown
     assert imported.code == 0, imported.err
     assert (again.code, "belongs to ModelDeployment 'm' already" in again.err) == (1, True), again
-    served = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    served = await until_deployment(api, "m", namespace, serves)
     assert served["spec"]["engine"]["contextLength"] == 4096
     assert names.PAUSED_ANNOTATION not in (served["metadata"].get("annotations") or {})
     back = await api.get(kind, "m", namespace)

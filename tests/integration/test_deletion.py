@@ -14,7 +14,7 @@ from support.deployments import GPU, model_deployment
 from support.finalizers import hold, let_go
 from support.kinds import UPSTREAM
 from support.restarts import stopped
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -79,7 +79,7 @@ async def test_made_again_at_once_under_the_same_name(
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
     last = await create(api, namespace, provider)
 
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
     uid = str(last["metadata"]["uid"])
     assert running["metadata"]["uid"] == uid
     for kind_ in (kind, CONFIG_MAPS):

@@ -13,10 +13,10 @@ from kubefoundry_sdk.cluster.client import Client
 from support import pods
 from support.audit import AuditLog
 from support.deployments import CPU, model_deployment
-from support.played_pods import node, serves
+from support.played_pods import node, ready_status
 from support.restored import as_restored
 from support.suites import running_suite
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 from support.wishes import change_spec
 
 pytestmark = pytest.mark.integration
@@ -143,7 +143,9 @@ async def test_while_old_pods_serve_the_status_is_of_before(
 ) -> None:
     """A new pod that does not get ready: the old one goes on, and nobody is reported that the change is there."""
     await created(api, namespace)
-    async with node(api, namespace, fate=lambda pod: serves(pod) if pod_image(pod) != OTHER_IMAGE else None):
+    async with node(
+        api, namespace, fate=lambda pod: ready_status(pod) if pod_image(pod) != OTHER_IMAGE else None
+    ):
         await until_deployment(api, "m", namespace, is_running)
 
         await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
@@ -169,7 +171,9 @@ async def test_a_bad_image_of_an_update_is_reported_beside_what_serves(
 ) -> None:
     await created(api, namespace)
     bad = pods.waiting("ErrImagePull", "no such tag")
-    async with node(api, namespace, fate=lambda pod: serves(pod) if pod_image(pod) != OTHER_IMAGE else bad):
+    async with node(
+        api, namespace, fate=lambda pod: ready_status(pod) if pod_image(pod) != OTHER_IMAGE else bad
+    ):
         await until_deployment(api, "m", namespace, is_running)
 
         await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
@@ -337,7 +341,7 @@ async def test_an_object_of_somebody_else_is_left_alone(
 
 async def test_direct_takes_the_models_that_kaito_refuses(suite: Suite, api: Client, namespace: str) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
-    taken = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    taken = await until_deployment(api, "m", namespace, serves)
     assert taken["status"]["provider"]["selectedReason"] == "no GPU requested → kaito (only CPU provider)"
     two = {**CPU, "scaling": {"replicas": 2}}
     await api.create(MODEL_DEPLOYMENTS, model_deployment("two", namespace, two), manager="test")

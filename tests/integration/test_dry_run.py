@@ -19,7 +19,7 @@ from support.deployments import GPU, model_deployment
 from support.edits import running, until_upstream
 from support.events import notes
 from support.kinds import UPSTREAM
-from support.waiting import SECONDS, message, phase, reason, until_deployment
+from support.waiting import SECONDS, message, phase, reason, serves, until_deployment
 from support.wishes import annotate, change_spec
 
 pytestmark = pytest.mark.integration
@@ -48,7 +48,7 @@ async def test_a_dry_run_shows_what_would_be_made(
 
     await annotate(api, namespace, names.DRY_RUN_ANNOTATION, None)
 
-    applied = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    applied = await until_deployment(api, "m", namespace, serves)
     assert names.DRY_RUN_RESULT_ANNOTATION not in (applied["metadata"].get("annotations") or {})
     assert applied["metadata"]["finalizers"] == [f"kubefoundry.ai/{provider}-provider"]
     live = await api.get(kind, "m", namespace)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
 from support.kinds import QUOTAS, UPSTREAM
-from support.waiting import SECONDS, message, phase, reason, until_deployment
+from support.waiting import SECONDS, message, phase, reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +45,7 @@ async def test_the_command_in_the_refusal_makes_room(
     assert "the quota needs room for one more" in said
     suite.plane.kubectl(*command.split())
     await count(api, namespace, provider, used=0)
-    await until_deployment(api, "m", namespace, serves_newest)
+    await until_deployment(api, "m", namespace, serves)
     new = await api.get(UPSTREAM[provider], "m", namespace)
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
     assert value in json.dumps({**new, "metadata": {}})
@@ -65,10 +65,6 @@ async def test_no_command_where_it_would_not_make_room(suite: Suite, api: Client
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
     )
     assert message(refused, "ResourceCreated").endswith("the quota needs room for one more")
-
-
-def serves_newest(obj: Object) -> bool:
-    return phase(obj) == "Running" and obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
 
 
 async def count(api: Client, namespace: str, provider: str, *, used: int) -> None:

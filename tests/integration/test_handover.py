@@ -16,7 +16,7 @@ from support.events import notes, until_event
 from support.finalizers import held
 from support.kinds import UPSTREAM
 from support.restarts import restarted
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -31,7 +31,7 @@ async def running(api: Client, namespace: str, provider: str | None) -> Object:
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
     )
-    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, "m", namespace, serves)
 
 
 async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:

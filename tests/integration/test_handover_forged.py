@@ -12,7 +12,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.restarts import stopped
-from support.waiting import phase, reason, until, until_deployment
+from support.waiting import phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -31,7 +31,7 @@ async def served(api: Client, namespace: str, provider: str, spec: dict[str, Any
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider=provider), manager="test"
     )
-    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, "m", namespace, serves)
 
 
 async def reset(api: Client, namespace: str) -> None:

@@ -13,7 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
 from support.kinds import UPSTREAM
-from support.waiting import phase, reason, until, until_deployment
+from support.waiting import phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -25,7 +25,7 @@ async def served(api: Client, namespace: str, provider: str) -> Object:
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
     )
-    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, "m", namespace, serves)
 
 
 async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:

@@ -19,7 +19,7 @@ from support.kinds import GRAPHS, QUOTAS, RAY_SERVICES
 from support.restarts import stopped
 from support.suites import install_crd
 from support.upstream import standin
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +36,7 @@ async def served(api: Client, namespace: str, spec: dict[str, Any], provider: st
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider=provider), manager="test"
     )
-    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, "m", namespace, serves)
 
 
 async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:

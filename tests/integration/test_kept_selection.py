@@ -17,7 +17,7 @@ from support.events import until_event
 from support.registrations import register, unregister, until_judged
 from support.suites import install_crd
 from support.upstream import standin
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -101,7 +101,7 @@ async def test_provider_that_refuses_at_first_is_left_out(fresh: Suite, api: Cli
 
     await api.create(MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU), manager="user")
 
-    running = await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, name, namespace, serves)
     assert running["status"]["provider"]["name"] == "kaito"
     words = message(running, "ProviderSelected")
     assert words.startswith(

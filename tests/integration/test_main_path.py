@@ -10,7 +10,7 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
-from support.waiting import phase, reason, until, until_deployment
+from support.waiting import reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +42,7 @@ async def test_an_explicit_deployment_runs_and_goes(
     body = model_deployment("m", namespace, spec, provider=provider)
     made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
 
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
 
     upstream = await api.get(kind, "m", namespace)
     [owner] = upstream["metadata"]["ownerReferences"]
@@ -97,7 +97,7 @@ async def test_a_provider_is_chosen_with_the_designs_reason(
 ) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec), manager="test")
 
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
 
     assert running["status"]["provider"]["name"] == provider
     assert running["status"]["provider"]["selectedReason"] == why

@@ -13,7 +13,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.kinds import GRAPHS
-from support.waiting import phase, reason, until_deployment
+from support.waiting import phase, reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +29,7 @@ async def test_a_name_that_is_taken_back_moves_nothing(
     suite: Suite, selector_stopped_later: None, api: Client, namespace: str
 ) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
-    before = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    before = await until_deployment(api, "m", namespace, serves)
     assert before["status"]["provider"]["name"] == "dynamo"
     upstream = await api.get(GRAPHS, "m", namespace)
     suite.components["selector"].stop()

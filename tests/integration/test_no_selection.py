@@ -16,7 +16,7 @@ from support.deployments import CPU, GPU, model_deployment
 from support.registrations import register, until_judged
 from support.suites import install_crd
 from support.upstream import standin
-from support.waiting import message, phase, reason, until_deployment
+from support.waiting import message, phase, reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -52,7 +52,7 @@ async def test_without_a_selector_it_is_said_and_with_one_it_runs(
     assert waiting["status"]["message"] == none
 
     fresh.start("selector")
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
     assert reason(running, "ProviderSelected") == "AutoSelected"
 
     fresh.components["selector"].stop()

@@ -20,7 +20,7 @@ from support.command_line import CommandLine
 from support.deployments import CPU, model_deployment
 from support.played_pods import node
 from support.suites import running_suite
-from support.waiting import SECONDS, phase, until, until_deployment
+from support.waiting import SECONDS, serves, until, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
@@ -98,7 +98,7 @@ async def test_delete_keeps_a_serving_model(
     )
     await protected(api)
     async with node(api, namespace):
-        before = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+        before = await until_deployment(api, "m", namespace, serves)
         upstream = await api.get(DEPLOYMENTS, "m", namespace)
 
         # Whoever sees the refusal tries again; by then the file has deleted core's account.

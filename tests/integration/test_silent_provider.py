@@ -22,7 +22,7 @@ from support.kinds import GRAPHS, WORKSPACES
 from support.namespaces import new_namespace
 from support.restarts import uninstalled
 from support.suites import running_suite
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -54,7 +54,7 @@ async def running(
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment(name, namespace, spec, provider=provider), manager="test"
     )
-    return await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, name, namespace, serves)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from support.deployments import GPU, model_deployment
 from support.events import until_event
 from support.kinds import UPSTREAM
 from support.suites import running_suite
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -75,7 +75,7 @@ async def test_only_one_that_is_not_answered_is_stale(
             quiet = await api.get(MODEL_DEPLOYMENTS, name, namespace)
             assert (phase(quiet), reason(quiet, "StaleStatus")) == (expected, None)
 
-    served = await until_deployment(api, "silent", namespace, lambda obj: phase(obj) == "Running")
+    served = await until_deployment(api, "silent", namespace, serves)
     assert reason(served, "StaleStatus") is None
 
 

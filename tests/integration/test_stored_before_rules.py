@@ -17,7 +17,7 @@ from support.kinds import WORKSPACES
 from support.refused_specs import GONE, changed
 from support.suites import install_crd as install_upstream
 from support.upstream import standin
-from support.waiting import phase, reason, until, until_deployment
+from support.waiting import phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -103,7 +103,7 @@ async def test_they_wait_with_the_reason_until_they_are_corrected(
             manager="user",
         )
     for name, _ in ALL:
-        obj = await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+        obj = await until_deployment(api, name, namespace, serves)
         assert reason(obj, "Validated") == "ValidationPassed"
 
 

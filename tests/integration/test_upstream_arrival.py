@@ -15,7 +15,7 @@ from support.kinds import UPSTREAM
 from support.suites import install_crd, running_suite
 from support.upgrades import bare
 from support.upstream import standin
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.parametrize("provider", UPSTREAM)]
 
@@ -131,7 +131,7 @@ async def test_a_deployment_can_be_deleted_without_its_upstream_crd(
     made = await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
     )
-    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    running = await until_deployment(api, "m", namespace, serves)
     assert running["metadata"]["finalizers"] == [f"kubefoundry.ai/{provider}-provider"]
     suite.plane.kubectl("delete", "crd", UPSTREAM[provider].crd)
 

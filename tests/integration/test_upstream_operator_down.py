@@ -28,7 +28,7 @@ from support.events import until_event
 from support.kinds import UPSTREAM
 from support.roles import without
 from support.suites import running_suite
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -64,7 +64,7 @@ async def running(api: Client, namespace: str, provider: str) -> Object:
     """A ModelDeployment with the name of its provider."""
     body = model_deployment(provider, namespace, GPU, provider=provider)
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    return await until_deployment(api, provider, namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, provider, namespace, serves)
 
 
 async def deploy(api: Client, namespace: str, name: str, *, available: int) -> None:

@@ -19,7 +19,7 @@ from support.engine import Engine, led_to, listening
 from support.kinds import GRAPHS
 from support.restarts import restarted
 from support.suites import running_suite
-from support.waiting import message, phase, reason, until_deployment
+from support.waiting import message, phase, reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -70,9 +70,7 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
 
             engine.serves = ("other", "model")
 
-            served = await until_deployment(
-                api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
-            )
+            served = await until_deployment(api, "m", namespace, serves, seconds=ASKED)
             assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
             asked = engine.asked
 
@@ -101,9 +99,7 @@ async def test_server_with_api_key_runs_with_a_note(suite: Suite, api: Client, n
 
             await led_to(api, namespace, "m-frontend", port)
 
-            served = await until_deployment(
-                api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
-            )
+            served = await until_deployment(api, "m", namespace, serves, seconds=ASKED)
     assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
     assert "answers 401 Unauthorized without an API key: a server answers" in message(served, "Ready")
 
@@ -129,9 +125,7 @@ async def test_running_needs_an_answer_where_the_flag_says_so(
 
             engine.answers = 200
 
-            served = await until_deployment(
-                api, "m", namespace, lambda obj: phase(obj) == "Running", seconds=ASKED
-            )
+            served = await until_deployment(api, "m", namespace, serves, seconds=ASKED)
             assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
             assert {"model": "model", "prompt": "1", "max_tokens": 1} in engine.completed
 

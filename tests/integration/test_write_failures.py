@@ -18,7 +18,7 @@ from support.deployments import model_deployment
 from support.events import until_event
 from support.proxy import Fault, Proxy, behind
 from support.suites import running_suite
-from support.waiting import message, phase, reason, until_deployment
+from support.waiting import message, phase, reason, serves, until_deployment
 from support.widgets import SPEC, WIDGETS, install_faulty, says
 
 pytestmark = pytest.mark.integration
@@ -63,7 +63,7 @@ async def patched(api: Client, namespace: str, path: str, value: Any) -> Object:
 async def served(api: Client, namespace: str) -> Object:
     await created(api, namespace)
     await says(api, namespace, **SERVING)
-    return await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, "m", namespace, serves)
 
 
 FAULTS = pytest.mark.parametrize(

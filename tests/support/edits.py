@@ -14,7 +14,7 @@ from support.audit import AuditLog
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.metrics import sample, until_scraped
-from support.waiting import phase, until, until_deployment
+from support.waiting import serves, until, until_deployment
 
 ADMIN = "kubectl-edit"
 
@@ -96,7 +96,7 @@ async def running(
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment(name, namespace, spec, provider=provider), manager="test"
     )
-    return await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+    return await until_deployment(api, name, namespace, serves)
 
 
 async def nothing_more_is_done(

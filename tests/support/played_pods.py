@@ -15,13 +15,13 @@ Fate = Callable[[Object], Object | None]
 """A pod as it was made -> the status that its kubelet reports; None to leave it as it is."""
 
 
-def serves(pod: Object) -> Object:
+def ready_status(pod: Object) -> Object:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": pods.SINCE}
     return {**pods.ready(), "phase": "Running", "conditions": [ready]}
 
 
 @asynccontextmanager
-async def node(client: Client, namespace: str, fate: Fate = serves) -> AsyncIterator[None]:
+async def node(client: Client, namespace: str, fate: Fate = ready_status) -> AsyncIterator[None]:
     """Reports for every pod of the namespace, until the block ends."""
 
     async def play() -> None:

@@ -93,7 +93,8 @@ class Proxy:
 
     async def _pass_on(self, request: web.Request) -> web.StreamResponse:
         assert self._session is not None
-        watching = request.query.get("watch") == "1"
+        # kubectl writes true, our client 1.
+        watching = request.query.get("watch") in ("1", "true")
         headers = {
             key: value for key, value in request.headers.items() if key not in ("Host", "Content-Length")
         }

@@ -80,6 +80,13 @@ def phase(obj: Object) -> str | None:
     return str(value) if value else None
 
 
+def serves(obj: Object) -> bool:
+    """Whether the newest spec serves. Running alone comes earlier: while the status of an operator settles."""
+    return (
+        phase(obj) == "Running" and obj["status"].get("observedGeneration") == obj["metadata"]["generation"]
+    )
+
+
 def reason(obj: Object, type_: str) -> str | None:
     """Reason of the condition of that type, None where there is none."""
     for item in (obj.get("status") or {}).get("conditions") or ():
