@@ -6,11 +6,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DIST := dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
-PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-selector lint requirements/build_wheels.py
+PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml dev/*/pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
-export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests)
+export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests dev)
 
 # Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
 unexport PYTHONDONTWRITEBYTECODE
@@ -37,7 +37,7 @@ demo-llamastack: setup ## two external providers from their sources to a llama-s
 	@tests/pods/demo $(if $(KEEP),--keep)
 
 test: setup ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m rungs all
 
 check: setup ## static checks and unit tests, in a minute: before each commit
@@ -47,21 +47,21 @@ test-unit: setup ## what needs no Go, under 30 s
 	@PYTHONPATH=tests $(BIN)/python -m rungs unit
 
 test-integration: setup ## real processes against a real kube-apiserver
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m rungs integration
 
 test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m rungs upstream
 
 test-pods: setup ## a real llama-stack and a real llama-server in real pods; root
 	tests/pods/run
 
 llamastack-releases: setup ## writes docs/llamastack/releases.md: each release of llama-stack in a real pod; root; some minutes
-	nodes/inside
-	@devcluster/build > /dev/null
+	dev/nodes/inside
+	@dev/devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m pods.images.releases
-	PYTHONPATH=tests nodes/inside $(BIN)/python -m pods.releases
+	PYTHONPATH=tests dev/nodes/inside $(BIN)/python -m pods.releases
 
 hostile-packages: setup ## writes docs/llamastack/hostile-packages.md: each hostile package, its expected and its seen code; three minutes
 	@PYTHONPATH=tests $(BIN)/python -m hostile_packages
@@ -70,19 +70,19 @@ test-operators: setup ## the real KubeRay operator on simulated nodes; root; not
 	tests/operators/run
 
 chaos: setup ## a long run of random faults and edits, each time another (KUBEFOUNDRY_CHAOS_SEED repeats one)
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	KUBEFOUNDRY_CHAOS_ROUNDS=$${KUBEFOUNDRY_CHAOS_ROUNDS:-60} KUBEFOUNDRY_CHAOS_SEED=$${KUBEFOUNDRY_CHAOS_SEED:-$$(date +%s)} \
 	  KUBEFOUNDRY_NAME_EDITS=4 $(BIN)/python -m pytest -q tests/integration/test_chaos.py \
 	    tests/integration/test_provider_name_sequences.py
 
 predictions: setup ## 1,000 random edits: what the command line predicts is what the controllers do
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	KUBEFOUNDRY_PREDICTIONS_EDITS=$${KUBEFOUNDRY_PREDICTIONS_EDITS:-1000} \
 	  KUBEFOUNDRY_PREDICTIONS_SEED=$${KUBEFOUNDRY_PREDICTIONS_SEED:-$$(date +%s)} \
 	  $(BIN)/python -m pytest -q tests/integration/test_predictions.py
 
 test-go: ## vet and tests of what is written in Go
-	devcluster/build test
+	dev/devcluster/build test
 
 test-ray: setup ## serveConfigV2 against Ray's own classes, in an environment of its own
 	$(PYTHON) -m venv build/ray
@@ -94,24 +94,25 @@ lint: setup ## ruff, mypy --strict on sources and tests, import boundaries, the 
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES) $(TESTS)
-	$(BIN)/python lint/imports.py
+	$(BIN)/python dev/lint/imports.py
+	$(BIN)/python dev/lint/lengths.py
 	$(BIN)/python docs/words.py
 
 behaviours: setup ## runs the tests of what is promised, and prints each promise with its outcome
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m behaviours
 
 engine-options: setup ## the options of vLLM and SGLang, read from their wheels (460 MB), for the tests of provider direct
 	PYTHONPATH=tests $(BIN)/python -m engines
 
 accept-llamastack: setup ## each point of llamastack/acceptance.txt has a test that ran and passed; root
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m acceptance
 
 conformance: setup ## the conformance kit on our providers and our selector, functions and processes
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	@failed=0; for name in $(notdir $(wildcard providers/*)); do \
-	  crd=simulators/crds/$$name.yaml; [ -f $$crd ] || crd=; \
+	  crd=dev/simulators/crds/$$name.yaml; [ -f $$crd ] || crd=; \
 	  echo "provider $$name"; \
 	  $(BIN)/kubefoundry-conformance provider --functions $$name --manifest manifests/providers/$$name.yaml \
 	    $${crd:+--crd $$crd} --cases providers/$$name/cases.yaml || failed=1; \
@@ -119,15 +120,15 @@ conformance: setup ## the conformance kit on our providers and our selector, fun
 	$(BIN)/kubefoundry-conformance selector --manifest manifests/provider-selector.yaml || failed=1; exit $$failed
 
 mutations: setup ## breaks one rule after another in a copy, and demands that a test sees it
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	PYTHONPATH=tests $(BIN)/python -m mutations
 
 bench: setup ## measures, and writes docs/benchmarks.md
-	$(BIN)/python -m benchmarks
+	PYTHONPATH=dev $(BIN)/python -m benchmarks
 
 truth: setup ## how long Ready is wrong after each kind of edit; writes docs/truth.md, ten minutes
-	@devcluster/build > /dev/null
-	$(BIN)/python -m benchmarks.truth --write
+	@dev/devcluster/build > /dev/null
+	PYTHONPATH=dev $(BIN)/python -m benchmarks.truth --write
 
 wheels: setup ## dist/: our packages and all that they need, for `pip install --no-index --find-links`; DIST=another folder
 	@$(BIN)/python requirements/build_wheels.py "$(DIST)" $(PACKAGES)
@@ -150,7 +151,7 @@ docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md an
 	PYTHONPATH=tests $(BIN)/python -m behaviours.document
 
 transcript: setup ## writes docs/cli-transcript.md: what each command of the command line prints, on good and bad days
-	@devcluster/build > /dev/null
+	@dev/devcluster/build > /dev/null
 	KUBEFOUNDRY_WRITE_TRANSCRIPT=1 $(BIN)/python -m pytest -q tests/integration/test_transcript.py
 
 lock: setup ## writes requirements/*.txt

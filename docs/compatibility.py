@@ -222,10 +222,10 @@ def _promises(provider: str) -> list[Promise]:
 
 
 def _required(folder: str, module: str) -> str:
-    """Return the Kubernetes version that a Go module of devcluster/ requires; `v0.26.1` means 1.26.1."""
-    text = (ROOT / "devcluster" / folder / "go.mod").read_text()
+    """Return the Kubernetes version that a Go module of dev/devcluster/ requires; `v0.26.1` means 1.26.1."""
+    text = (ROOT / "dev" / "devcluster" / folder / "go.mod").read_text()
     requirement = re.search(rf"^\s*k8s\.io/{module} v(\S+)", text, re.M)
-    assert requirement, f"devcluster/{folder}/go.mod requires no k8s.io/{module}"
+    assert requirement, f"dev/devcluster/{folder}/go.mod requires no k8s.io/{module}"
     return re.sub(r"^0\.", "1.", requirement[1])
 
 

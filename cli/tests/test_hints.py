@@ -22,7 +22,7 @@ from kubefoundry_cli.main import COMMANDS, kubefoundry
 ROOT: Final = Path(__file__).resolve().parents[2]
 SOURCES: Final = [
     path
-    for folder in ("cli", "dashboard", "core", "selector", "sdk", "providers", "demo")
+    for folder in ("cli", "dashboard", "core", "selector", "sdk", "providers", "dev/demo")
     for path in sorted((ROOT / folder).rglob("*.py"))
     if "src" in path.relative_to(ROOT).parts
 ]

@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 WIDGETS = "kubefoundry_widgets.provider:with_defaults"
 OURS = {
     **{
-        name: (name, f"simulators/crds/{name}.yaml", f"providers/{name}/cases.yaml")
+        name: (name, f"dev/simulators/crds/{name}.yaml", f"providers/{name}/cases.yaml")
         for name in ("kaito", "dynamo")
     },
-    "kuberay": ("kuberay", "simulators/crds/kuberay.yaml", "providers/kuberay/cases.yaml"),
+    "kuberay": ("kuberay", "dev/simulators/crds/kuberay.yaml", "providers/kuberay/cases.yaml"),
     "direct": ("direct", None, "providers/direct/cases.yaml"),
     "widgets": (WIDGETS, "examples/provider/widgets.crd.yaml", "examples/provider/cases.yaml"),
 }

@@ -90,7 +90,7 @@ def test_build_context_has_all_copied_files(arguments: dict[str, str]) -> None:
     [
         ("sdk/src/a.py", True),
         ("sdk/tests/test_a.py", False),
-        ("demo/src/a.py", False),
+        ("dev/demo/src/a.py", False),
         ("providers/kaito/src/__pycache__/a.pyc", False),
         ("README.md", False),
     ],

@@ -49,7 +49,7 @@ def test_workflow_targets_are_in_the_makefile() -> None:
 
 def test_dependabot_watches_each_go_module() -> None:
     updates = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text(encoding="utf-8"))["updates"]
-    modules = {f"/{file.parent.relative_to(ROOT)}" for file in (ROOT / "devcluster").rglob("go.mod")}
+    modules = {f"/{file.parent.relative_to(ROOT)}" for file in (ROOT / "dev" / "devcluster").rglob("go.mod")}
 
     watched = next(update for update in updates if update["package-ecosystem"] == "gomod")["directories"]
 

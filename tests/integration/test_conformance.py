@@ -25,7 +25,7 @@ def failed(report: Path) -> set[str]:
 def test_provider_kuberay_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [
         "--crd",
-        str(ROOT / "simulators/crds/kuberay.yaml"),
+        str(ROOT / "dev/simulators/crds/kuberay.yaml"),
         "--cases",
         str(ROOT / "providers/kuberay/cases.yaml"),
     ]

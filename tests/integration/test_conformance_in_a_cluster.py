@@ -123,12 +123,12 @@ async def test_ended_in_the_middle_it_leaves_nothing(suite: Suite, api: Client) 
         (
             {
                 "manifest": "manifests/providers/kuberay.yaml",
-                "crd": "simulators/crds/kuberay.yaml",
+                "crd": "dev/simulators/crds/kuberay.yaml",
                 "cases": "providers/kuberay/cases.yaml",
             },
             "InferenceProviderConfig kuberay is there already",
         ),
-        ({"crd": "simulators/crds/kuberay.yaml"}, "CRD rayservices.ray.io is there already"),
+        ({"crd": "dev/simulators/crds/kuberay.yaml"}, "CRD rayservices.ray.io is there already"),
     ],
 )
 async def test_what_is_there_already_is_refused(

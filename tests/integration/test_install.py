@@ -41,120 +41,144 @@ def plane(tmp_path: Path) -> Iterator[ControlPlane]:
         yield made
 
 
-async def test_from_nothing_and_back(plane: ControlPlane, tmp_path: Path) -> None:
+async def test_from_nothing_and_back(plane: ControlPlane) -> None:
     kubefoundry = CommandLine(plane.kubeconfig, "default")
     async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as api:
-        # asked first, and nothing is written by a question
-        shown = await kubefoundry("controller install", "--dry-run")
-        assert shown.code == 0, shown.err
-        assert f"will create  Deployment {SYSTEM}/kubefoundry-core" in shown.out
-        assert "rights:" in shown.out
-        early = await kubefoundry("provider install", "kaito", "--dry-run")
-        assert early.code == 1
-        assert f"there is no namespace {SYSTEM}; kubefoundry controller install" in early.err
-        refused = await kubefoundry("controller install")
-        assert (refused.code, "add --yes" in refused.err) == (2, True)
-        assert (await api.list(DEPLOYMENTS))[0] == []
+        await question_writes_nothing(kubefoundry, api)
+        await second_upgrade_writes_nothing(kubefoundry, api)
+        await values_of_others_are_kept_unasked(kubefoundry, api)
+        await question_knows_missing_rights(kubefoundry, api)
+        await provider_is_installed(kubefoundry)
+        await models_hold_the_uninstall(kubefoundry, api, plane)
+        await provider_is_removed_once(kubefoundry)
+        await silent_provider_holds_the_deletion(kubefoundry, api)
+        await all_is_removed(kubefoundry, api)
 
-        made = await kubefoundry("controller install", "--yes", "--registry", "registry.example.com/kf")
-        assert made.code == 0, made.err
-        core = await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM)
-        assert (
-            core["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/kf/core:0.1.0"
-        )
-        again = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
-        assert (again.code, "nothing to do" in again.err) == (0, True)
-        assert (await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM))["metadata"]["resourceVersion"] == (
-            core["metadata"]["resourceVersion"]
-        )
 
-        # what an administrator has set is not taken over unasked
-        edit = {"op": "replace", "path": "/spec/replicas", "value": 3}
-        await api.json_patch(DEPLOYMENTS, "kubefoundry-core", SYSTEM, [edit], manager="administrator")
-        kept = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
-        assert (kept.code, "--force-conflicts takes them over" in kept.err) == (3, True), kept
-        assert '"administrator"' in kept.err
-        await api.json_patch(DEPLOYMENTS, "kubefoundry-selector", SYSTEM, [edit], manager="administrator")
-        both = await kubefoundry("controller upgrade", "--dry-run")
-        assert (both.code, "2 objects cannot be written:" in both.err) == (3, True), both
-        for name in ("core", "selector"):
-            assert f"Deployment {SYSTEM}/kubefoundry-{name} has values of another field manager" in both.err
-        forced = await kubefoundry(
-            "controller upgrade", "--yes", "--registry", "registry.example.com/kf", "--force-conflicts"
-        )
-        assert (forced.code, "2 objects written" in forced.err) == (0, True), forced
-        assert "spec.replicas" in forced.out
+async def question_writes_nothing(kubefoundry: CommandLine, api: Client) -> None:
+    # asked first, and nothing is written by a question
+    shown = await kubefoundry("controller install", "--dry-run")
+    assert shown.code == 0, shown.err
+    assert f"will create  Deployment {SYSTEM}/kubefoundry-core" in shown.out
+    assert "rights:" in shown.out
+    early = await kubefoundry("provider install", "kaito", "--dry-run")
+    assert early.code == 1
+    assert f"there is no namespace {SYSTEM}; kubefoundry controller install" in early.err
+    refused = await kubefoundry("controller install")
+    assert (refused.code, "add --yes" in refused.err) == (2, True)
+    assert (await api.list(DEPLOYMENTS))[0] == []
 
-        # A question has the answer that the installation would have: nobody may give rights that they lack.
-        reader = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": "installer"},
-            "rules": [
-                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
-                {
-                    "apiGroups": ["rbac.authorization.k8s.io"],
-                    "resources": ["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
-                    "verbs": ["create", "patch"],
-                },
-                {
-                    "apiGroups": ["", "apps", "networking.k8s.io", "policy"],
-                    "resources": ["*"],
-                    "verbs": ["create", "patch"],
-                },
-            ],
-        }
-        await api.create(CLUSTER_ROLES, reader, manager="test")
-        await api.create(CLUSTER_ROLE_BINDINGS, BINDING, manager="test")
-        may_not = await kubefoundry("provider install", "kaito", "--dry-run", "--as", "installer")
-        assert may_not.code == 5, may_not
-        assert "ClusterRole kubefoundry-provider-kaito" in may_not.err
-        assert "attempting to grant RBAC permissions not currently held" in may_not.err
 
-        installed = await kubefoundry("provider install", "kaito", "--yes")
-        assert installed.code == 0, installed.err
-        unknown = await kubefoundry("provider install", "kaitoo", "--yes")
-        assert (unknown.code, "it has direct, dynamo, kaito, kuberay" in unknown.err) == (2, True)
-        status = await kubefoundry("controller status")
-        assert status.code == 1
-        assert "kubefoundry-provider-kaito   0/1" in status.out
+async def second_upgrade_writes_nothing(kubefoundry: CommandLine, api: Client) -> None:
+    made = await kubefoundry("controller install", "--yes", "--registry", "registry.example.com/kf")
+    assert made.code == 0, made.err
+    core = await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM)
+    assert core["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/kf/core:0.1.0"
+    again = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
+    assert (again.code, "nothing to do" in again.err) == (0, True)
+    assert (await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM))["metadata"]["resourceVersion"] == (
+        core["metadata"]["resourceVersion"]
+    )
 
-        # no webhook answers here, so one that is stored already stands for all
-        for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-            plane.kubectl("delete", name, "--all")
-        body = model_deployment("m", "default", GPU, provider="nobody")
-        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-        serving = await kubefoundry("controller uninstall", "--yes")
-        assert (serving.code, "1 ModelDeployments need KubeFoundry: default/m" in serving.err) == (1, True)
-        assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
 
-        removed = await kubefoundry("provider uninstall", "kaito", "--yes")
-        assert (removed.code, "provider kaito is removed" in removed.err) == (0, True), removed
-        nothing = await kubefoundry("provider uninstall", "kaito", "--yes")
-        assert (nothing.code, "nothing to do" in nothing.err) == (0, True), nothing
-        listed = await kubefoundry("provider list")
-        assert (listed.code, "not installed: direct, dynamo, kaito, kuberay" in listed.err) == (0, True), (
-            listed
-        )
+async def values_of_others_are_kept_unasked(kubefoundry: CommandLine, api: Client) -> None:
+    # what an administrator has set is not taken over unasked
+    edit = {"op": "replace", "path": "/spec/replicas", "value": 3}
+    await api.json_patch(DEPLOYMENTS, "kubefoundry-core", SYSTEM, [edit], manager="administrator")
+    kept = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
+    assert (kept.code, "--force-conflicts takes them over" in kept.err) == (3, True), kept
+    assert '"administrator"' in kept.err
+    await api.json_patch(DEPLOYMENTS, "kubefoundry-selector", SYSTEM, [edit], manager="administrator")
+    both = await kubefoundry("controller upgrade", "--dry-run")
+    assert (both.code, "2 objects cannot be written:" in both.err) == (3, True), both
+    for name in ("core", "selector"):
+        assert f"Deployment {SYSTEM}/kubefoundry-{name} has values of another field manager" in both.err
+    forced = await kubefoundry(
+        "controller upgrade", "--yes", "--registry", "registry.example.com/kf", "--force-conflicts"
+    )
+    assert (forced.code, "2 objects written" in forced.err) == (0, True), forced
+    assert "spec.replicas" in forced.out
 
-        # a provider that does not report cannot clean up, so that the deletion would wait for it
-        await register(api, "nobody")
-        hold = [{"op": "add", "path": "/metadata/finalizers", "value": ["kubefoundry.ai/nobody-provider"]}]
-        await api.json_patch(MODEL_DEPLOYMENTS, "m", "default", hold, manager="nobody-provider")
-        silent = await kubefoundry("controller uninstall", "--yes", "--delete-models")
-        assert silent.code == 1, silent
-        assert "provider nobody has not reported for " in silent.err
-        assert "would have to clean up 1 models; start it, or keep them with --eject" in silent.err
-        [kept_model], _ = await api.list(MODEL_DEPLOYMENTS)
-        assert "deletionTimestamp" not in kept_model["metadata"]
-        assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
-        release = [{"op": "remove", "path": "/metadata/finalizers"}]
-        await api.json_patch(MODEL_DEPLOYMENTS, "m", "default", release, manager="nobody-provider")
 
-        gone = await kubefoundry("controller uninstall", "--yes", "--delete-models")
-        assert gone.code == 0, gone.err
-        assert (await api.list(MODEL_DEPLOYMENTS))[0] == (await api.list(DEPLOYMENTS, SYSTEM))[0] == []
-        assert len((await api.list(CRDS))[0]) >= 2
+async def question_knows_missing_rights(kubefoundry: CommandLine, api: Client) -> None:
+    # A question has the answer that the installation would have: nobody may give rights that they lack.
+    reader = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "installer"},
+        "rules": [
+            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
+            {
+                "apiGroups": ["rbac.authorization.k8s.io"],
+                "resources": ["clusterroles", "clusterrolebindings", "roles", "rolebindings"],
+                "verbs": ["create", "patch"],
+            },
+            {
+                "apiGroups": ["", "apps", "networking.k8s.io", "policy"],
+                "resources": ["*"],
+                "verbs": ["create", "patch"],
+            },
+        ],
+    }
+    await api.create(CLUSTER_ROLES, reader, manager="test")
+    await api.create(CLUSTER_ROLE_BINDINGS, BINDING, manager="test")
+    may_not = await kubefoundry("provider install", "kaito", "--dry-run", "--as", "installer")
+    assert may_not.code == 5, may_not
+    assert "ClusterRole kubefoundry-provider-kaito" in may_not.err
+    assert "attempting to grant RBAC permissions not currently held" in may_not.err
+
+
+async def provider_is_installed(kubefoundry: CommandLine) -> None:
+    installed = await kubefoundry("provider install", "kaito", "--yes")
+    assert installed.code == 0, installed.err
+    unknown = await kubefoundry("provider install", "kaitoo", "--yes")
+    assert (unknown.code, "it has direct, dynamo, kaito, kuberay" in unknown.err) == (2, True)
+    status = await kubefoundry("controller status")
+    assert status.code == 1
+    assert "kubefoundry-provider-kaito   0/1" in status.out
+
+
+async def models_hold_the_uninstall(kubefoundry: CommandLine, api: Client, plane: ControlPlane) -> None:
+    # no webhook answers here, so one that is stored already stands for all
+    for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        plane.kubectl("delete", name, "--all")
+    body = model_deployment("m", "default", GPU, provider="nobody")
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    serving = await kubefoundry("controller uninstall", "--yes")
+    assert (serving.code, "1 ModelDeployments need KubeFoundry: default/m" in serving.err) == (1, True)
+    assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
+
+
+async def provider_is_removed_once(kubefoundry: CommandLine) -> None:
+    removed = await kubefoundry("provider uninstall", "kaito", "--yes")
+    assert (removed.code, "provider kaito is removed" in removed.err) == (0, True), removed
+    nothing = await kubefoundry("provider uninstall", "kaito", "--yes")
+    assert (nothing.code, "nothing to do" in nothing.err) == (0, True), nothing
+    listed = await kubefoundry("provider list")
+    assert (listed.code, "not installed: direct, dynamo, kaito, kuberay" in listed.err) == (0, True), listed
+
+
+async def silent_provider_holds_the_deletion(kubefoundry: CommandLine, api: Client) -> None:
+    # a provider that does not report cannot clean up, so that the deletion would wait for it
+    await register(api, "nobody")
+    hold = [{"op": "add", "path": "/metadata/finalizers", "value": ["kubefoundry.ai/nobody-provider"]}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", "default", hold, manager="nobody-provider")
+    silent = await kubefoundry("controller uninstall", "--yes", "--delete-models")
+    assert silent.code == 1, silent
+    assert "provider nobody has not reported for " in silent.err
+    assert "would have to clean up 1 models; start it, or keep them with --eject" in silent.err
+    [kept_model], _ = await api.list(MODEL_DEPLOYMENTS)
+    assert "deletionTimestamp" not in kept_model["metadata"]
+    assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
+    release = [{"op": "remove", "path": "/metadata/finalizers"}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", "default", release, manager="nobody-provider")
+
+
+async def all_is_removed(kubefoundry: CommandLine, api: Client) -> None:
+    gone = await kubefoundry("controller uninstall", "--yes", "--delete-models")
+    assert gone.code == 0, gone.err
+    assert (await api.list(MODEL_DEPLOYMENTS))[0] == (await api.list(DEPLOYMENTS, SYSTEM))[0] == []
+    assert len((await api.list(CRDS))[0]) >= 2
 
 
 async def test_what_it_creates_can_be_selected_by_fields(plane: ControlPlane) -> None:

@@ -43,7 +43,7 @@ RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
         "tests": REAL,
         "pods": ("tests/pods/run", "-vv", "-rs", "--durations=10"),
         "lint": ("make", "--no-print-directory", "lint"),
-        "go": ("devcluster/build", "test"),
+        "go": ("dev/devcluster/build", "test"),
     },
     "check": {
         "unit": UNIT,

@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("KUBEFOUNDRY_SHARED") or REPOSITORY.parent / "shared")
 """The optional data folder `../shared`; KUBEFOUNDRY_SHARED names another place."""
 
-STANDINS = REPOSITORY / "simulators" / "crds"
+STANDINS = REPOSITORY / "dev" / "simulators" / "crds"
 """The project's own CRDs, one file a provider."""
 
 PROVIDERS = ("kaito", "dynamo", "kuberay")

@@ -1,8 +1,8 @@
-"""`python -m benchmarks.event_sources`: kopf and our reflector as the source of the same events, side by side.
+"""`PYTHONPATH=dev python -m benchmarks.event_sources`: kopf and our reflector, side by side.
 
-The contract makes kopf the frame for watching unless start, memory or burst aims cannot be met with it; this is
-what that was decided on. Each source runs alone, in a process of its own, and fills the same store from the same
-API server; writes docs/event-sources.md.
+Both are the source of the same events. The contract makes kopf the frame for watching unless the aims for start,
+memory or bursts cannot be met with it; this decided it. Each source runs alone, in a process of its own, and fills
+the same store from the same API server; writes docs/event-sources.md.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> int:
         return 0
     text = asyncio.run(_measure())
     print(text)
-    (Path(__file__).parents[1] / "docs" / "event-sources.md").write_text(text)
+    (Path(__file__).parents[2] / "docs" / "event-sources.md").write_text(text)
     return 0
 
 
@@ -115,7 +115,7 @@ def _table(found: dict[str, list[dict[str, float]]]) -> str:
         "# kopf and the reflector as event source",
         "",
         f"{OBJECTS} ModelDeployments, medians of {ROUNDS} runs, in turn, on one control plane. Made by",
-        "`python -m benchmarks.event_sources`; why the reflector is used is in `docs/architecture.md`.",
+        "`PYTHONPATH=dev python -m benchmarks.event_sources`. `docs/architecture.md` says why the reflector is used.",
         "",
         "| | kopf | reflector |",
         "|---|---|---|",

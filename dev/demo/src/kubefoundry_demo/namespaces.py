@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from kubefoundry_local.control_plane import ROOT, ControlPlane
 from kubefoundry_nodes.kubelet.services import forward
 
-INSIDE: Final = ROOT / "nodes" / "inside"
+INSIDE: Final = ROOT / "dev" / "nodes" / "inside"
 """Program that runs a command in such namespaces. Without a command it checks whether it could."""
 
 

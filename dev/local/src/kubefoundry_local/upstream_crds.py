@@ -31,6 +31,6 @@ def upstream_crds() -> list[UpstreamCRD]:
         if real.is_file():
             crds.append(UpstreamCRD(provider, real, f"{provider} {release}"))
         else:
-            standin = ROOT / "simulators" / "crds" / f"{provider}.yaml"
+            standin = ROOT / "dev" / "simulators" / "crds" / f"{provider}.yaml"
             crds.append(UpstreamCRD(provider, standin, f"{provider} (a stand-in)"))
     return crds

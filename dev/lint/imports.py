@@ -1,4 +1,4 @@
-"""`python lint/imports.py`: import-linter with the contracts of imports.toml, for the packages that are here."""
+"""`python dev/lint/imports.py`: import-linter with the contracts of imports.toml, for the packages that are here."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final
 
 from importlinter.cli import lint_imports
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 PLACES: Final = {
-    "PACKAGES": ("*/src/*", "llamastack/*/src/*", "providers/*/src/*"),
+    "PACKAGES": ("*/src/*", "dev/*/src/*", "llamastack/*/src/*", "providers/*/src/*"),
     "PROVIDERS": ("providers/*/src/*",),
 }
 """Where the packages lie that each word of imports.toml stands for."""
@@ -33,7 +33,7 @@ def contracts(text: str) -> str:
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "importlinter.toml"
-        written.write_text(contracts((ROOT / "lint" / "imports.toml").read_text()))
+        written.write_text(contracts((ROOT / "dev" / "lint" / "imports.toml").read_text()))
         return lint_imports(str(written), cache_dir=str(ROOT / ".import_linter_cache"), no_logo=True)
 
 

@@ -37,7 +37,7 @@ PLACE: Final = re.compile(
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder, control_plane(Path(folder) / "plane") as plane:
         Suite(plane, Path(folder) / "suite").install_ground()
-        plane.kubectl("apply", "--server-side", "-f", str(ROOT / "simulators/crds/kuberay.yaml"))
+        plane.kubectl("apply", "--server-side", "-f", str(ROOT / "dev/simulators/crds/kuberay.yaml"))
         plane.wait_served("rayservices.ray.io")
         asyncio.run(_models(str(plane.kubeconfig)))
         file = Path(folder) / "m.yaml"

@@ -19,7 +19,7 @@ from typing import Final
 from kubefoundry_nodes.kubelet import chroot
 from kubefoundry_nodes.kubelet.image import Image, shared_root
 
-LOCKS: Final = Path(__file__).parents[4] / "requirements"
+LOCKS: Final = Path(__file__).parents[5] / "requirements"
 PYTHON: Final = "3.13"
 GLIBC: Final = range(5, 42)
 """The root's Python, and the minor versions of the C library whose wheels it takes: Debian trixie, glibc 2.41."""

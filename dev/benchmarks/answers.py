@@ -151,7 +151,7 @@ def examples() -> Iterator[Object]:
 def _schema(provider: Provider) -> Schema:
     if provider.upstream.schema is not None:
         return provider.upstream.schema
-    crds = crds_in([str(ROOT / "simulators/crds" / f"{provider.name}.yaml")])
+    crds = crds_in([str(ROOT / "dev/simulators/crds" / f"{provider.name}.yaml")])
     return probed(provider, crds[provider.upstream.crd])
 
 

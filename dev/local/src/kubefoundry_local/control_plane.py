@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-ROOT: Final = Path(__file__).parents[3]
+ROOT: Final = Path(__file__).parents[4]
 """The checkout with manifests, CRDs and devcluster."""
 
 GIVEN: Final = "KUBEFOUNDRY_TEST_KUBECONFIG"
@@ -33,7 +33,7 @@ SERVED: Final = 30.0
 
 DAY: Final = 86_400
 
-BUILD: Final = ROOT / "devcluster" / "build"
+BUILD: Final = ROOT / "dev" / "devcluster" / "build"
 
 
 class CannotRun(Exception):
