@@ -42,7 +42,7 @@ FOLLOW_UPS = [
 ]
 
 
-@pytest.mark.parametrize(("cause", "prefix"), product(CAUSES, PREFIXES))
+@pytest.mark.parametrize(("cause", "prefix"), list(product(CAUSES, PREFIXES)))
 def test_root_cause_is_found_among_follow_ups(cause: str, prefix: str) -> None:
     choices = random.Random(cause + prefix)
     line = prefix + cause

@@ -10,12 +10,13 @@ from kubefoundry_cli import upstream
 from kubefoundry_sdk.api import handover, names, reasons
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
 from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.provider.contract import Provider as Package
 from kubefoundry_sdk.provider.registration import registration
 from kubefoundry_selector.candidate import Provider, Request, provider, request
-from kubefoundry_selector.decision import decide, explicit
+from kubefoundry_selector.decision import decide
 from kubefoundry_selector.memory import recall
 from kubefoundry_selector.select import Decision, select
 
@@ -122,7 +123,7 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
     obj = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
     generation = obj["metadata"]["generation"]
     obj = _with_status(obj, {}, _accepted(reasons.VALIDATED, "ValidationPassed", generation))
-    if named := explicit(obj):
+    if named := LiveModelDeployment(obj).requested_provider:
         if all(one.name != named for one in registered):
             return obj
         chosen = _accepted(PROVIDER_SELECTED, "ExplicitlySelected", generation)

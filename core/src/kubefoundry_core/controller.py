@@ -17,8 +17,8 @@ from kubefoundry_core.metrics import SELECTIONS, selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
 from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MANAGER
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime import status
@@ -115,7 +115,7 @@ class Controller:
         try:
             waits: list[float | None] = []
             unreported = False
-            if live["metadata"].get("deletionTimestamp"):
+            if LiveModelDeployment(live).is_deleting:
                 wait = self._deletions.setdefault(key, Wait())
                 left = wait.left([live["metadata"]["uid"]], self._timeout, self._clock())
                 silence = left - (1 - REPORT) * self._timeout
@@ -150,7 +150,7 @@ class Controller:
             client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=co_owned
         )
         if written:
-            before = live.get("status") or {}
+            before = LiveModelDeployment(live).status
             for event in announcements(before, decided):
                 self._process.recorder.event(live, event.type, event.reason, event.note)
             if labels := selection(before, decided):
@@ -283,8 +283,7 @@ class Controller:
 
 def chosen(deployment: Object) -> str | None:
     """Return the selected provider, whoever selected it."""
-    name = ((deployment.get("status") or {}).get("provider") or {}).get("name")
-    return str(name) if name else None
+    return LiveModelDeployment(deployment).provider_name
 
 
 def reported_health(deployment: Object) -> str | None:
@@ -292,5 +291,5 @@ def reported_health(deployment: Object) -> str | None:
     providers = relied_on(deployment, chosen(deployment))
     if len(providers) != 1:
         return CHANGING_HANDS if providers else None
-    condition = find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_HEALTHY) or {}
+    condition = LiveModelDeployment(deployment).condition(reasons.PROVIDER_HEALTHY) or {}
     return f"{providers[0]} {condition.get('status', '')}"

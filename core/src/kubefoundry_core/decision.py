@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from kubefoundry_core.provider_health import Health, provider_healthy
 from kubefoundry_sdk.api import handover, managed_fields, names, reasons, validation
-from kubefoundry_sdk.api.conditions import Condition, condition, find
+from kubefoundry_sdk.api.conditions import Condition, condition
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 
 EXPLICIT: Final = reasons.EXPLICIT_SELECTION
 """`status.provider.selectedReason` of a provider that the user named (contract §3)."""
@@ -76,9 +77,8 @@ def decide(deployment: Object, around: Surroundings) -> Object:
 
     Core has to release every other field.
     """
-    meta = deployment["metadata"]
-    generation: int = meta["generation"]
-    live: Object = deployment.get("status") or {}
+    live = LiveModelDeployment(deployment)
+    generation = live.generation
     problems = validation.validate(deployment.get("spec", {}))
     invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems[:PROBLEMS])
     if len(problems) > PROBLEMS:
@@ -98,25 +98,24 @@ def decide(deployment: Object, around: Surroundings) -> Object:
         conditions.append(selection.condition)
     if selection.provider:
         status["provider"] = selection.provider
-    chosen: str | None = {**(live.get("provider") or {}), **(selection.provider or {})}.get("name")
+    chosen = selection.provider["name"] if selection.provider else live.provider_name
     healthy = provider_healthy(
-        find(live.get("conditions"), reasons.PROVIDER_HEALTHY),
+        live.condition(reasons.PROVIDER_HEALTHY),
         [around.health.get(name) for name in relied_on(deployment, chosen)],
         generation=generation,
     )
     if healthy:
         conditions.append(healthy)
     if not _has_reported(deployment) or _is_cores_to_terminate(deployment, around):
-        paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
         waiting = selection.waiting
         if waiting == WAITING and chosen and chosen not in around.registered:
             waiting = not_registered(chosen, around.registered)
         elif waiting == WAITING:
-            waiting = _none_fits(live, generation) or WAITING
-        phase, message = "Pending", invalid or (PAUSED if paused else waiting)
-        if meta.get("deletionTimestamp"):
+            waiting = _none_fits(live) or WAITING
+        phase, message = "Pending", invalid or (PAUSED if live.is_paused else waiting)
+        if live.is_deleting:
             phase = "Terminating"
-            message = f"Waiting for finalizers: {', '.join(meta.get('finalizers') or ())}"
+            message = f"Waiting for finalizers: {', '.join(live.finalizers)}"
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": conditions}
@@ -128,9 +127,10 @@ def _is_cores_to_terminate(deployment: Object, around: Surroundings) -> bool:
     Once core has done so, it keeps these fields until the provider takes them over. Without core's part, `Ready`
     would have no status.
     """
-    if not deployment["metadata"].get("deletionTimestamp"):
+    live = LiveModelDeployment(deployment)
+    if not live.is_deleting:
         return False
-    if (deployment.get("status") or {}).get("phase") != "Terminating":
+    if live.phase != "Terminating":
         return around.unreported
     fields: Any = managed_fields.owned(deployment, names.CORE_MANAGER, "status") or {}
     return "f:message" in fields.get("f:status", {})
@@ -139,15 +139,15 @@ def _is_cores_to_terminate(deployment: Object, around: Surroundings) -> bool:
 def relied_on(deployment: Object, chosen: str | None) -> list[str]:
     """Return the chosen provider, then those that still report on the model: one of them may be serving it."""
     suffix = names.provider_manager("")
-    managers = managed_fields.managers(deployment, "status")
+    managers = LiveModelDeployment(deployment).reporters()
     reporting = sorted(name.removesuffix(suffix) for name in managers if name.endswith(suffix))
     return [*([chosen] if chosen else []), *(name for name in reporting if name != chosen)]
 
 
-def _none_fits(live: Object, generation: int) -> str | None:
+def _none_fits(live: LiveModelDeployment) -> str | None:
     """Return the selector's reason for choosing no provider, or None if it reports none for this generation."""
-    selected = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
-    if selected.get("status") != "False" or selected.get("observedGeneration") != generation:
+    selected = live.condition(reasons.PROVIDER_SELECTED) or {}
+    if selected.get("status") != "False" or selected.get("observedGeneration") != live.generation:
         return None
     return str(selected.get("message")) if selected.get("reason") in _NONE_FITS else None
 
@@ -175,18 +175,19 @@ def _has_reported(deployment: Object) -> bool:
     condition that nobody owns counts. A condition that somebody else wrote does not: nobody would report on the model
     then.
     """
-    suffix = names.provider_manager("")
-    if any(manager.endswith(suffix) for manager in managed_fields.managers(deployment, "status")):
+    live, suffix = LiveModelDeployment(deployment), names.provider_manager("")
+    if any(manager.endswith(suffix) for manager in live.reporters()):
         return True
-    if find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_COMPATIBLE) is None:
+    if live.condition(reasons.PROVIDER_COMPATIBLE) is None:
         return False
     owners = managed_fields.condition_owners(deployment, reasons.PROVIDER_COMPATIBLE)
     return not owners or any(owner == handover.RESET or owner.endswith(suffix) for owner in owners)
 
 
 def _chosen_has_written(deployment: Object) -> bool:
-    chosen: str = ((deployment.get("status") or {}).get("provider") or {}).get("name") or ""
-    return bool(chosen) and names.provider_manager(chosen) in managed_fields.managers(deployment, "status")
+    live = LiveModelDeployment(deployment)
+    chosen = live.provider_name
+    return chosen is not None and names.provider_manager(chosen) in live.reporters()
 
 
 def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selection:
@@ -196,21 +197,18 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
     or because of an invalid spec: either would delete a model that serves. Core does not release its choice then,
     either: nobody would look after the model that serves.
     """
-    generation: int = deployment["metadata"]["generation"]
-    live: Object = deployment.get("status") or {}
-    chosen: dict[str, Any] = live.get("provider") or {}
-    current: str | None = chosen.get("name")
-    named = _named_provider(deployment.get("spec"))
+    live = LiveModelDeployment(deployment)
+    current, named = live.provider_name, live.requested_provider
 
     def selected(status: bool, reason: str, message: str) -> Condition:
-        return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=generation)
+        return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=live.generation)
 
-    kept = _written(chosen)
+    kept = _written(live.provider)
     if named and current != named and named not in around.registered:
         message = not_registered(named, around.registered)
         return Selection(kept, selected(False, "ProviderNotRegistered", message), message)
     if named and current != named and not valid:
-        held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) if kept else _half(deployment)
+        held = live.condition(reasons.PROVIDER_SELECTED) if kept else _half(deployment)
         return Selection(kept, _again(held), "Waiting for a valid spec")
     if named:
         return Selection(
@@ -218,7 +216,7 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
             selected(True, "ExplicitlySelected", f"Provider {named} explicitly selected"),
             f"Waiting for provider {named} to report status",
         )
-    held = find(live.get("conditions"), reasons.PROVIDER_SELECTED)
+    held = live.condition(reasons.PROVIDER_SELECTED)
     if current and kept and held and held.get("reason") == "ExplicitlySelected":
         # The name was removed from the spec: core's choice stays until the selector has taken it over, which would
         # otherwise not know which provider to keep (contract §5).
@@ -241,13 +239,6 @@ def not_registered(name: str, registered: Set[str]) -> str:
     )
 
 
-def _named_provider(spec: Any) -> str | None:
-    """Return `spec.provider.name` of a spec that may be invalid, or None if it names no provider."""
-    provider = spec.get("provider") if isinstance(spec, dict) else None
-    name = provider.get("name") if isinstance(provider, dict) else None
-    return name if isinstance(name, str) and name else None
-
-
 def _written(chosen: Mapping[str, Any]) -> dict[str, str] | None:
     """Return the current provider fields if core wrote them, otherwise None."""
     if chosen.get("name") and chosen.get("selectedReason") == EXPLICIT:
@@ -266,7 +257,7 @@ def _half(deployment: Object) -> Condition | None:
     part = conditions.get(f'k:{{"type":"{reasons.PROVIDER_SELECTED}"}}')
     if part is None or {"f:status", "f:reason", "f:message", "f:lastTransitionTime"} <= part.keys():
         return None
-    return find((deployment.get("status") or {}).get("conditions"), reasons.PROVIDER_SELECTED)
+    return LiveModelDeployment(deployment).condition(reasons.PROVIDER_SELECTED)
 
 
 def _again(held: Condition | None) -> Condition | None:

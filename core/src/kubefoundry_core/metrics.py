@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 
 STATES = ("desired", "ready", "available")
 """Values of the label `state`: the fields of `status.replicas`."""
@@ -80,16 +81,16 @@ class Deployments(Collector):
         counts: Counter[tuple[str, str]] = Counter()
         for obj in self._objects():
             name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
-            status = obj.get("status") or {}
+            live = LiveModelDeployment(obj)
             # Without a phase it is not reconciled yet; the provider of a deleted object may be down.
-            deleted = obj["metadata"].get("deletionTimestamp")
-            phase = "Terminating" if deleted else status.get("phase") or "Pending"
+            phase = "Terminating" if live.is_deleting else live.phase or "Pending"
             counts[namespace, phase] += 1
             if self._per_object:
                 phases.add_metric((name, namespace, phase), 1)
+                counted = live.status.get("replicas") or {}
                 for state in STATES:
-                    if state in (status.get("replicas") or {}):
-                        replicas.add_metric((name, namespace, state), status["replicas"][state])
+                    if state in counted:
+                        replicas.add_metric((name, namespace, state), counted[state])
         for labels, count in sorted(counts.items()):
             for total in totals:
                 total.add_metric(labels, count)

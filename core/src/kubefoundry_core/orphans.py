@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_sdk.api import handover, managed_fields, names
+from kubefoundry_sdk.api import handover, names
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 
 _SUFFIX: Final = names.provider_manager("")
 
@@ -34,8 +35,7 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
     Args:
         left: Seconds that a provider still has to clean up (contract §4.3), from when core first saw the deletion.
     """
-    meta = deployment["metadata"]
-    if not meta.get("deletionTimestamp"):
+    if not LiveModelDeployment(deployment).is_deleting:
         return Abandoned((), None)
     invented = invented_finalizers(deployment, lost_in)
     due: dict[str, float] = {}
@@ -60,14 +60,14 @@ def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
     A silent provider that is still chosen keeps its fields, because its model may well keep serving. So does a
     provider whose successor has not reported that it takes over.
     """
-    current = ((deployment.get("status") or {}).get("provider") or {}).get("name")
-    managers = managed_fields.managers(deployment, "status")
+    live = LiveModelDeployment(deployment)
+    current = live.provider_name
     if not current or not handover.accepted(deployment):
         return Abandoned((), None)
     return _abandoned(
         {
             manager: lost_in.get(_provider(manager), 0.0)
-            for manager in managers
+            for manager in live.reporters()
             if manager.endswith(_SUFFIX) and manager != names.provider_manager(current)
         }
     )
@@ -75,7 +75,7 @@ def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
 
 def remaining(deployment: Object) -> str:
     """Return the upstream object that nobody will delete now, as the status names it, or "none known"."""
-    provider = (deployment.get("status") or {}).get("provider") or {}
+    provider = LiveModelDeployment(deployment).provider
     if not provider.get("resourceName"):
         return "none known"
     namespace = deployment["metadata"]["namespace"]

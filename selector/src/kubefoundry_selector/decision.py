@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from kubefoundry_sdk.api import conditions, handover, names, reasons
+from kubefoundry_sdk.api import handover, names, reasons
 from kubefoundry_sdk.api.conditions import Condition, condition, find
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_selector.candidate import Provider, Request, incapabilities
 from kubefoundry_selector.candidate import request as request_of
 from kubefoundry_selector.memory import SELECTED, Memory, mark, quoted, recall, refusals, shortened
@@ -67,19 +68,16 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     Returns:
         {} releases everything. None changes nothing: it is not the selector's turn, or not yet time.
     """
-    meta = deployment["metadata"]
-    live: Object = deployment.get("status") or {}
-    named = explicit(deployment)
-    if named:
+    live = LiveModelDeployment(deployment)
+    if live.requested_provider:
         # Release our fields only after core has taken them over: in between nothing would be published.
-        taken = (find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}).get("reason")
-        current = (live.get("provider") or {}).get("name")
-        return {} if taken == "ExplicitlySelected" and current == named else None
-    paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
-    valid = conditions.is_true(live.get("conditions"), reasons.VALIDATED, generation=meta["generation"])
-    if meta.get("deletionTimestamp") or paused or not valid:
+        taken = (live.condition(reasons.PROVIDER_SELECTED) or {}).get("reason")
+        is_published = taken == "ExplicitlySelected" and live.provider_name == live.requested_provider
+        return {} if is_published else None
+    valid = live.is_true(reasons.VALIDATED, generation=live.generation)
+    if live.is_deleting or live.is_paused or not valid:
         return None
-    return _turn(deployment, _selection(live), registered, choice)
+    return _turn(live, _selection(live.status), registered, choice)
 
 
 def unsettled(deployment: Object, status: Object | None = None) -> bool:
@@ -88,13 +86,14 @@ def unsettled(deployment: Object, status: Object | None = None) -> bool:
     Args:
         status: Used in place of the live status.
     """
-    selection = _selection(deployment.get("status") or {} if status is None else status)
-    return not explicit(deployment) and (not selection.settled or RESELECT_FAILED in selection.text)
+    live = LiveModelDeployment(deployment)
+    selection = _selection(live.status if status is None else status)
+    return not live.requested_provider and (not selection.settled or RESELECT_FAILED in selection.text)
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
     """Return the Event (type, reason, note) that reports a written change of the selection (contract §4.21)."""
-    before, after = _selection(deployment.get("status") or {}), _selection(decided)
+    before, after = _selection(LiveModelDeployment(deployment).status), _selection(decided)
     if after.settled and (after.name != before.name or after.reselect != before.reselect):
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"
     unsuccessful = after.condition and (not after.settled or RESELECT_FAILED in after.text)
@@ -104,12 +103,6 @@ def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal",
     return None
 
 
-def explicit(deployment: Object) -> str | None:
-    """Return `spec.provider.name`, None if it is not set."""
-    named = ((deployment.get("spec") or {}).get("provider") or {}).get("name")
-    return str(named) if named else None
-
-
 def _selection(live: Object) -> Selection:
     chosen = live.get("provider") or {}
     held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
@@ -117,11 +110,13 @@ def _selection(live: Object) -> Selection:
     return Selection(chosen.get("name"), chosen.get("selectedReason", ""), held, text, memory)
 
 
-def _turn(deployment: Object, selection: Selection, registered: Sequence[Provider], choice: Select) -> Object:
+def _turn(
+    live: LiveModelDeployment, selection: Selection, registered: Sequence[Provider], choice: Select
+) -> Object:
     """Return the fields for a valid spec: keep the selection, or choose again (contract §5)."""
-    generation: int = deployment["metadata"]["generation"]
+    deployment, generation = live.obj, live.generation
     current = selection.condition.get("observedGeneration") == generation
-    annotation = mark((deployment["metadata"].get("annotations") or {}).get(names.RESELECT_ANNOTATION))
+    annotation = mark(live.annotations.get(names.RESELECT_ANNOTATION))
     recalled = selection.memory or Memory()
     memory = Memory(recalled.left_out if current else {}, annotation or recalled.reselect)
 
@@ -168,13 +163,13 @@ def refused(deployment: Object, provider: str | None) -> str | None:
 
     Only the provider's own condition counts: it may still be the previous provider's.
     """
-    live = deployment.get("status") or {}
-    compatible = find(live.get("conditions"), reasons.PROVIDER_COMPATIBLE)
+    live = LiveModelDeployment(deployment)
+    compatible = live.condition(reasons.PROVIDER_COMPATIBLE)
     if (
         provider is None
         or compatible is None
         or compatible.get("status") != "False"
-        or compatible.get("observedGeneration") != deployment["metadata"]["generation"]
+        or compatible.get("observedGeneration") != live.generation
         or _has_created(deployment, provider)
         or not handover.states(deployment, provider, reasons.PROVIDER_COMPATIBLE)
     ):
@@ -187,10 +182,8 @@ def _has_created(deployment: Object, provider: str) -> bool:
 
     While another provider holds the model, that provider published the fields in the status.
     """
-    live = deployment.get("status") or {}
-    published = (live.get("provider") or {}).get("resourceName") or conditions.is_true(
-        live.get("conditions"), reasons.RESOURCE_CREATED
-    )
+    live = LiveModelDeployment(deployment)
+    published = live.provider.get("resourceName") or live.is_true(reasons.RESOURCE_CREATED)
     return provider in handover.holders(deployment) or bool(published and not _serving(deployment, provider))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
+from kubefoundry_sdk.api import managed_fields, names, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 
 _FINALIZER: Final = re.compile(re.escape(names.PREFIX) + r"(?P<provider>.+)-provider")
 
@@ -25,7 +26,7 @@ def holders(deployment: Object) -> list[str]:
 
 def finalizing(deployment: Object) -> list[str]:
     """Providers that a finalizer names, whoever added it."""
-    matches = (_FINALIZER.fullmatch(name) for name in deployment["metadata"].get("finalizers") or ())
+    matches = (_FINALIZER.fullmatch(name) for name in LiveModelDeployment(deployment).finalizers)
     return [match["provider"] for match in matches if match]
 
 
@@ -43,7 +44,7 @@ def planted(deployment: Object, provider: str) -> bool:
         for entry in entries
         if key in managed_fields.finalizers(entry.get("fieldsV1") or {})
     }
-    chosen = ((deployment.get("status") or {}).get("provider") or {}).get("name")
+    chosen = LiveModelDeployment(deployment).provider_name
     reporters = {entry.get("manager") for entry in entries}
     proves = bool(adders) and not adders & {None, RESET}
     return proves and manager not in reporters and chosen != provider
@@ -74,15 +75,13 @@ def accepted(deployment: Object) -> bool:
     the chosen provider's own conditions count: until it has reported, they are those of the previous provider, or of
     whoever wrote the same values.
     """
-    generation = deployment["metadata"]["generation"]
-    status = deployment.get("status") or {}
-    said = status.get("conditions")
-    chosen = (status.get("provider") or {}).get("name")
+    live = LiveModelDeployment(deployment)
+    chosen = live.provider_name
     if not chosen or not all(states(deployment, chosen, type_) for type_ in managed_fields.HAND_OVER):
         return False
-    created = conditions.find(said, reasons.RESOURCE_CREATED) or {}
+    created = live.condition(reasons.RESOURCE_CREATED) or {}
     return (
-        conditions.is_true(said, reasons.PROVIDER_COMPATIBLE, generation=generation)
-        and created.get("observedGeneration") == generation
+        live.is_true(reasons.PROVIDER_COMPATIBLE, generation=live.generation)
+        and created.get("observedGeneration") == live.generation
         and (created.get("status") == "True" or created.get("reason") == "WaitingForCleanup")
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.health import completion
@@ -177,7 +178,7 @@ _KEPT: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
 
 def trim(obj: Object, provider: str) -> Object:
     """Reduce another provider's ModelDeployment to the fields that show whose it is, to save memory."""
-    named = ((obj.get("status") or {}).get("provider") or {}).get("name")
+    named = LiveModelDeployment(obj).provider_name
     meta = obj["metadata"]
     ours = any(
         entry.get("manager") == names.provider_manager(provider) for entry in meta.get("managedFields", ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile import (
     dry_run,
     finalizer,
@@ -37,7 +38,7 @@ async def write_status(turn: Turn) -> End | None:
     if report.observation is None and handover.spoken_for(turn.live, context.manager):
         # The provider that serves reports on the model; two would overwrite each other.
         status = {"conditions": report.conditions()}
-    before = turn.live.get("status") or {}
+    before = LiveModelDeployment(turn.live).status
     if await foreign_status.write(context, turn.live, status):
         for kind, reason, note in transitions(before, status):
             context.recorder.event(turn.live, kind, reason, note)

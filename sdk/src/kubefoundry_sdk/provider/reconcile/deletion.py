@@ -7,6 +7,7 @@ import logging
 
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained, unmarked
 from kubefoundry_sdk.provider.reconcile.context import Context
@@ -182,5 +183,4 @@ async def _keep(
 
 
 def _chosen(live: Object) -> str | None:
-    name = ((live.get("status") or {}).get("provider") or {}).get("name")
-    return str(name) if name else None
+    return LiveModelDeployment(live).provider_name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import holders
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile import (
     deletion,
     failures,
@@ -86,7 +87,7 @@ async def keep_finalizer(turn: Turn) -> End | None:
 
 async def stop_if_paused(turn: Turn) -> End | None:
     """5. Paused: stop"""
-    if not pause.paused(turn.live):
+    if not LiveModelDeployment(turn.live).is_paused:
         return None
     if turn.is_ours:
         await pause.hold(turn.context, turn.live)

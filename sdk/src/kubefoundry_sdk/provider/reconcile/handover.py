@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubefoundry_sdk.api import handover, managed_fields, reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply
@@ -55,7 +56,7 @@ async def wait(
 def spoken_for(deployment: Object, manager: str) -> bool:
     """Whether another provider still reports on the model: phase, message, Ready, counts and endpoint are then its
     own."""
-    provider = (deployment.get("status") or {}).get("provider") or {}
+    provider = LiveModelDeployment(deployment).provider
     ours = (managed_fields.owned(deployment, manager, "status") or {}).get("f:status", {})
     return bool(provider.get("resourceName")) and "f:resourceName" not in ours.get("f:provider", {})
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.health import pod_causes, staleness
@@ -41,7 +42,7 @@ def observe(context: Context, live: Object, report: Report) -> float | None:
 
 def _not_read(context: Context, live: Object, report: Report, fault: str) -> None:
     """Keep what was read last: an error in reading does not mean that the model stopped serving."""
-    before = live.get("status") or {}
+    before = LiveModelDeployment(live).status
     counts, endpoint = before.get("replicas") or {}, before.get("endpoint") or {}
     named = f"{context.provider.upstream.kind} '{live['metadata']['name']}'"
     message = f"Provider {context.provider.name} cannot read the status of {named}: {fault}"
@@ -82,7 +83,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     due = None
     if upstream["metadata"].get("deletionTimestamp"):
         # an object that is being deleted serves to its end
-        report.endpoint = (live.get("status") or {}).get("endpoint")
+        report.endpoint = LiveModelDeployment(live).status.get("endpoint")
     else:
         due = _explain(context, key, upstream, report)
         _name_additions(context, live, upstream, report)
@@ -112,7 +113,7 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
     named = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
     report.additions, report.replaced = additions.text(named, found), additions.replacing(named, found)
     memory = context.memory(key_of(live))
-    before = str((live.get("status") or {}).get("message"))
+    before = str(LiveModelDeployment(live).status.get("message"))
     if report.additions != memory.additions and not before.endswith(report.additions):
         context.recorder.event(live, "Warning", "DriftDetected", report.additions)
     memory.additions = report.additions
@@ -120,7 +121,7 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
 
 def reported_stale(live: Object, manager: str) -> bool:
     """Whether that manager has reported `StaleStatus`. What somebody else says of it is no evidence."""
-    reported = conditions.is_true((live.get("status") or {}).get("conditions"), reasons.STALE_STATUS)
+    reported = LiveModelDeployment(live).is_true(reasons.STALE_STATUS)
     return reported and release.says(live, manager, reasons.STALE_STATUS)
 
 

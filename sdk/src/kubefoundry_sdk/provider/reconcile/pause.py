@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api import managed_fields, names
+from kubefoundry_sdk.api import managed_fields
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.runtime import status
 
 MESSAGE: Final = "reconciliation paused"
-
-
-def paused(deployment: Object) -> bool:
-    return (deployment["metadata"].get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
 
 
 async def hold(context: Context, live: Object) -> None:
@@ -21,7 +18,7 @@ async def hold(context: Context, live: Object) -> None:
     fields = managed_fields.owned(live, context.manager, "status")
     if fields is None:
         return
-    owned = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
+    owned = managed_fields.project(LiveModelDeployment(live).status, fields.get("f:status", {}))
     wanted = {**owned, "message": MESSAGE}
     for item in wanted.get("conditions", ()):
         item.pop("lastTransitionTime", None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from kubefoundry_sdk.api import conditions, handover, managed_fields, names, reasons
+from kubefoundry_sdk.api import handover, managed_fields, names, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
 
@@ -18,8 +19,8 @@ def waits_for(deployment: Object, manager: str, *, repeats_us: bool = False) -> 
         repeats_us: Whether both conditions have the words that we write. Tenants can write managedFields, so these
             words are ours, whoever seems to own them.
     """
-    live = deployment.get("status") or {}
-    chosen = (live.get("provider") or {}).get("name")
+    live = LiveModelDeployment(deployment)
+    chosen = live.provider_name
     if not chosen:
         return "Waiting for a provider to be selected"
     if dry_run.asked(deployment):
@@ -27,14 +28,13 @@ def waits_for(deployment: Object, manager: str, *, repeats_us: bool = False) -> 
     ours = conditions_of(deployment, manager)
     if not ours & managed_fields.HAND_OVER and not repeats_us and handover.accepted(deployment):
         return None
-    generation = deployment["metadata"]["generation"]
     for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED):
-        said = conditions.find(live.get("conditions"), type_) or {}
+        said = live.condition(type_) or {}
         no = said.get("status") == "False" and said.get("reason") != "WaitingForCleanup"
-        current = said.get("observedGeneration") == generation
+        current = said.get("observedGeneration") == live.generation
         if no and current and type_ not in ours and handover.states(deployment, chosen, type_):
             return f"Provider {chosen} cannot take over: {said.get('message')}"
-    health = conditions.find(live.get("conditions"), reasons.PROVIDER_HEALTHY) or {}
+    health = live.condition(reasons.PROVIDER_HEALTHY) or {}
     silent = f": {health.get('message')}" if health.get("status") == "False" else ""
     return f"Waiting for provider {chosen} to confirm that it can take over{silent}"
 
@@ -51,9 +51,9 @@ def created_words(provider: Provider, name: str) -> str:
 
 def repeats(deployment: Object, provider: Provider) -> bool:
     """Check whether both conditions of a hand-over have our own words, whoever owns them by managedFields."""
-    stated = (deployment.get("status") or {}).get("conditions")
-    compatible = conditions.find(stated, reasons.PROVIDER_COMPATIBLE) or {}
-    created = conditions.find(stated, reasons.RESOURCE_CREATED) or {}
+    live = LiveModelDeployment(deployment)
+    compatible = live.condition(reasons.PROVIDER_COMPATIBLE) or {}
+    created = live.condition(reasons.RESOURCE_CREATED) or {}
     return str(compatible.get("message")).startswith(compatible_words(provider)) and str(
         created.get("message")
     ).startswith(created_words(provider, deployment["metadata"]["name"]))
@@ -64,7 +64,7 @@ def speaks(deployment: Object, manager: str) -> bool:
 
     After a reset of managedFields no provider owns what it has published, and the model still has to be observed.
     """
-    provider = (deployment.get("status") or {}).get("provider") or {}
+    provider = LiveModelDeployment(deployment).provider
     if has_reported(deployment, manager) or not provider.get("resourceName"):
         return True
     suffix = names.provider_manager("")
@@ -78,7 +78,7 @@ def shared(deployment: Object, manager: str, types: Collection[str]) -> set[str]
     A manager that has applied or restored the same values owns them as well. Nobody would correct them, and they
     would be taken for statements of the chosen provider. The chosen provider's own statements do stay.
     """
-    chosen = ((deployment.get("status") or {}).get("provider") or {}).get("name")
+    chosen = LiveModelDeployment(deployment).provider_name
     if chosen and names.provider_manager(chosen) == manager:
         chosen = None
     return {

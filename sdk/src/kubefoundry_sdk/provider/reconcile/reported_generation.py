@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.contract import Observation, Provider
 from kubefoundry_sdk.provider.health.acknowledgement import Acknowledgement
 from kubefoundry_sdk.provider.reconcile.report import Report
@@ -90,17 +91,17 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
         generations: The memory of this ModelDeployment. Updated.
         look: What is known of it now.
     """
-    status: Mapping[str, Any] = look.live.get("status") or {}
-    oldest, newest = reported(status), look.report.generation
+    model = LiveModelDeployment(look.live)
+    oldest, newest = reported(model.status), look.report.generation
     if look.report.left_alone:
         generations.applied = None
         why = f"someone keeps changing {look.report.left_alone}, which is no longer reverted"
         return Holdback(_earlier(generations, oldest, newest), why)
     if look.report.replaced:
         return Holdback(_earlier(generations, oldest, newest), look.report.replaced)
-    if conditions.is_true(status.get("conditions"), reasons.READY) and oldest >= newest:
+    if model.is_true(reasons.READY) and oldest >= newest:
         # Whatever happens now happens to pods of this generation.
-        if newest == look.live["metadata"]["generation"]:
+        if newest == model.generation:
             generations.acknowledgement.confirm(look.upstream)
         generations.served = newest
         return None
@@ -119,7 +120,7 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
     processed = generations.acknowledgement.is_processed(upstream, look.manager)
     if seen.acknowledged is not None:
         processed = seen.acknowledged
-    requested = ((look.live.get("spec") or {}).get("provider") or {}).get("name")
+    requested = LiveModelDeployment(look.live).requested_provider
     version = _version(upstream)
     if requested and requested != provider.name:
         return f"it names provider {requested}, which has not taken over", None

@@ -6,6 +6,7 @@ from typing import Final
 
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile import handover, release
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
@@ -21,8 +22,7 @@ def unvalidated(live: Object, report: Report, manager: str) -> None:
 
     Until core has validated the generation, an earlier obstacle stays as well: we report nothing about the new one.
     """
-    current = (live.get("status") or {}).get("conditions")
-    verdict = conditions.find(current, reasons.VALIDATED) or {}
+    verdict = LiveModelDeployment(live).condition(reasons.VALIDATED) or {}
     if verdict.get("observedGeneration") != report.generation:
         as_before(live, report, manager)
         return
@@ -36,7 +36,7 @@ def unvalidated(live: Object, report: Report, manager: str) -> None:
 
 def as_before(live: Object, report: Report, manager: str) -> None:
     """Nothing new to report: repeat the last report, for the generation that it was about."""
-    before = live.get("status") or {}
+    before = LiveModelDeployment(live).status
     report.compatible = report.created = None
     report.notes = []
     for type_, attribute in _FOUND_OUT:
@@ -62,7 +62,7 @@ def _said(live: Object, manager: str, type_: str) -> conditions.Condition:
     """
     if not release.says(live, manager, type_):
         return {}
-    return conditions.find((live.get("status") or {}).get("conditions"), type_) or {}
+    return LiveModelDeployment(live).condition(type_) or {}
 
 
 def refused(context: Context, live: Object, report: Report, standing: Standing) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.contract import Deployment, Rendered
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.memory import Memory
@@ -92,13 +93,12 @@ class Turn:
     @property
     def is_ours(self) -> bool:
         """Whether this provider is the chosen one."""
-        chosen = ((self.live.get("status") or {}).get("provider") or {}).get("name")
-        return bool(chosen == self.context.provider.name)
+        return LiveModelDeployment(self.live).provider_name == self.context.provider.name
 
     @property
     def is_deleted(self) -> bool:
         """Whether the ModelDeployment is being deleted."""
-        return bool(self.live["metadata"].get("deletionTimestamp"))
+        return LiveModelDeployment(self.live).is_deleting
 
     @property
     def version(self) -> str:

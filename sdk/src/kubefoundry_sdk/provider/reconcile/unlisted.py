@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kubefoundry_sdk.api import conditions, managed_fields, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.provider.reconcile import handover, pause, release
+from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk.provider.reconcile import handover, release
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.runtime import status
@@ -12,11 +13,11 @@ from kubefoundry_sdk.runtime import status
 
 async def report(context: Context, live: Object) -> None:
     """Keep what we reported of a model, with a warning; report a model of which we know nothing as waiting."""
-    if (message := context.upstream.unlisted) is None or pause.paused(live):
+    if (message := context.upstream.unlisted) is None or LiveModelDeployment(live).is_paused:
         return
     if release.has_reported(live, context.manager):
         fields = managed_fields.owned(live, context.manager, "status") or {}
-        wanted = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
+        wanted = managed_fields.project(LiveModelDeployment(live).status, fields.get("f:status", {}))
         generation = wanted.get("observedGeneration", live["metadata"]["generation"])
         stale = conditions.condition(
             reasons.STALE_STATUS, True, "NoUpstreamProgress", message, generation=generation

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kubefoundry_sdk.api import conditions, managed_fields, reasons
+from kubefoundry_sdk.api import managed_fields, reasons
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.write import manifest
@@ -13,7 +14,7 @@ from kubefoundry_sdk.runtime.store import key_of
 def remember(context: Context, live: Object) -> None:
     """Keep the evidence about the main object at each step of a deletion: the next status replaces it."""
     memory = context.memory(key_of(live))
-    condition = conditions.find((live.get("status") or {}).get("conditions"), reasons.RESOURCE_CREATED) or {}
+    condition = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
     memory.conflict |= condition.get("reason") == "NameConflict"
     memory.cleaned |= context.upstream.objects.get(key_of(live)) is not None
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from kubefoundry_sdk.api import conditions, reasons
+from kubefoundry_sdk.api import reasons
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.reconcile import (
     application,
@@ -33,8 +34,7 @@ from kubefoundry_sdk.provider.write.plan import pinned, plan
 
 async def require_validation(turn: Turn) -> End | None:
     """8. `Validated` is not True for this generation: stop"""
-    current, generation = (turn.live.get("status") or {}).get("conditions"), turn.report.generation
-    if not conditions.is_true(current, reasons.VALIDATED, generation=generation):
+    if not LiveModelDeployment(turn.live).is_true(reasons.VALIDATED, generation=turn.report.generation):
         retained.unvalidated(turn.live, turn.report, turn.context.manager)
         return End()
     try:
