@@ -13,13 +13,14 @@ from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider, Rendered
 from kubefoundry_sdk.provider.write import foreign_values, manifest
 from kubefoundry_selector.candidate import Provider as Candidate
 from kubefoundry_selector.candidate import provider as candidate
-from kubefoundry_selector.decision import decide, explicit
+from kubefoundry_selector.decision import decide
 from support.kinds import UPSTREAM
 
 KINDS: Final = {**UPSTREAM, "direct": DEPLOYMENTS}
@@ -81,7 +82,8 @@ def settled(obj: Object, known: Sequence[Candidate]) -> bool:
         return found if found.get("observedGeneration") == generation else {}
 
     selected = current(reasons.PROVIDER_SELECTED)
-    if not current(reasons.VALIDATED) or not selected or (not explicit(obj) and _undecided(obj, known)):
+    named = LiveModelDeployment(obj).requested_provider
+    if not current(reasons.VALIDATED) or not selected or (not named and _undecided(obj, known)):
         return False
     chosen = (status.get("provider") or {}).get("name")
     if not chosen:
