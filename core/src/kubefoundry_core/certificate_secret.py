@@ -14,7 +14,11 @@ SECRET: Final = "kubefoundry-core-tls"
 
 
 def read(secret: Object) -> Material:
-    """Return the certificate material of the Secret. Raises Unusable."""
+    """Return the certificate material of the Secret.
+
+    Raises:
+        Unusable: A part is missing or not base64, or the authorities are not PEM.
+    """
     data = secret.get("data") or {}
     try:
         bundle, authority_key, leaf, leaf_key = (

@@ -47,9 +47,11 @@ class Unusable(ValueError):
 class Material:
     """Certificates and keys, PEM.
 
-    authorities: newest first; the newest one signs, the others are still trusted.
-    authority_key: the newest one's.
-    leaf, leaf_key: those that the server presents.
+    Attributes:
+        authorities: Newest first. The newest signs, the others are still trusted.
+        authority_key: The key of the newest authority.
+        leaf: The certificate that the server presents.
+        leaf_key: The key of `leaf`.
     """
 
     authorities: tuple[bytes, ...]
@@ -69,7 +71,9 @@ def renewed(
     """Return the material that has to replace `material` at `now`, or None if it is still good.
 
     Args:
+        material: The current material, None if there is none yet.
         hosts: DNS names and IP addresses that the leaf must cover.
+        now: The current time, with a time zone.
         new_authority: Replace the authority whatever its age.
 
     Raises:
@@ -99,7 +103,11 @@ def renewed(
 
 
 def check(material: Material) -> None:
-    """Check the material. Raises Unusable if a part cannot be read or a key belongs to another certificate."""
+    """Check the material.
+
+    Raises:
+        Unusable: A part cannot be read, or a key belongs to another certificate.
+    """
     authorities = [_certificate(pem) for pem in material.authorities]
     if not authorities:
         raise Unusable("the bundle holds no authority")
@@ -146,7 +154,11 @@ def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
 
 
 def split_bundle(bundle: bytes) -> tuple[bytes, ...]:
-    """Return the certificates of a PEM bundle, each as PEM, in order. Raises Unusable."""
+    """Return the certificates of a PEM bundle, each as PEM, in order.
+
+    Raises:
+        Unusable: The bundle is not PEM.
+    """
     try:
         return tuple(_pem(certificate) for certificate in x509.load_pem_x509_certificates(bundle))
     except ValueError as error:

@@ -84,9 +84,13 @@ class Controller:
         return self._deployments.room.left(namespace)
 
     async def models(self) -> list[str]:
-        """Return "namespace/name" of the ModelDeployments. Raises ApiError or Unreachable.
+        """Return "namespace/name" of the ModelDeployments.
 
         Asks the API server if the store is empty: the newest models may not have been seen yet.
+
+        Raises:
+            ApiError: The API server refuses the request, although the CRD is installed.
+            Unreachable: The API server does not answer.
         """
         stored = ["/".join(key) for key in self._deployments.keys()]  # noqa: SIM118 (not a dict)
         if stored:
@@ -138,7 +142,13 @@ class Controller:
         return min((wait for wait in waits if wait is not None), default=None)
 
     async def _write_status(self, key: Key, live: Object, unreported: bool) -> bool:
-        """Write core's fields if they differ, and return whether they did. unreported: see `Surroundings`."""
+        """Write core's fields if they differ, and return whether they did.
+
+        Args:
+            key: The key of the ModelDeployment.
+            live: The ModelDeployment.
+            unreported: See `Surroundings`.
+        """
         # A deployment that still waits for its paced report keeps the last report.
         health = {} if key in self._news else self._healths
         decided = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
@@ -170,6 +180,7 @@ class Controller:
         """Take the last step of a deletion whose provider is gone. Return the seconds until it may be due.
 
         Args:
+            live: The ModelDeployment.
             left: Seconds of the time-out of the deletion.
         """
         orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
@@ -242,8 +253,10 @@ class Controller:
         self._look_at_providers()
 
     def _look_at_providers(self) -> None:
-        """Report to the deployments whose provider's health has changed. Check again when time alone may change
-        it."""
+        """Report changed healths of providers to their deployments.
+
+        Starts a timer for the next change that time alone may cause.
+        """
         before, self._healths = self._healths, self._providers.healths()
         for name, health in self._healths.items():
             if health != before.get(name):

@@ -63,6 +63,7 @@ class Deployments(Collector):
         self._per_object = per_object
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges, computed from the current objects at each scrape."""
         # The design's name has the suffix of a counter, which promtool rejects for a gauge.
         totals = [
             GaugeMetricFamily(name, "ModelDeployments by namespace and phase.", labels=("namespace", "phase"))

@@ -33,6 +33,8 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
     """Return finalizers of providers that are gone, on an object whose deletion has waited long enough for them.
 
     Args:
+        deployment: The ModelDeployment.
+        lost_in: Seconds until each provider counts as gone, by name (`Providers.lost_in`).
         left: Seconds that a provider still has to clean up (contract §4.3), from when core first saw the deletion.
     """
     if not LiveModelDeployment(deployment).is_deleting:

@@ -29,6 +29,7 @@ class Health:
 
     @property
     def good(self) -> bool:
+        """Check whether the provider is alive and its upstream operator is up."""
         return self.reason == "HeartbeatSeen"
 
 
@@ -100,6 +101,7 @@ class Providers:
         return True
 
     def registered(self) -> frozenset[str]:
+        """Return the names of the registered providers."""
         return frozenset(name for name, seen in self._seen.items() if seen.registered)
 
     def lost_in(self) -> dict[str, float]:
@@ -162,6 +164,7 @@ def provider_healthy(
         live: The current condition.
         healths: Health of the providers that the deployment depends on, the chosen one first; the first unhealthy one
             is reported. None while it is unknown, or not this deployment's turn yet: the last report stays.
+        generation: The generation of the ModelDeployment.
     """
     if not healths:
         return None

@@ -55,11 +55,14 @@ def evaluates_conditions(version: Mapping[str, str]) -> bool:
 def patch(kind: Kind, configuration: Object, bundle: bytes, *, conditions: bool) -> Object | None:
     """Return the server-side apply that gives every webhook of the configuration this bundle; None if all have it.
 
-    Args:
-        conditions: Whether each also gets SPEC_CHANGES, next to the conditions of others.
-
     Name and caBundle alone make a valid apply: `webhooks` and `matchConditions` are list-maps by name (kube-apiserver
     1.36). The resource version keeps the apply from recreating a deleted configuration.
+
+    Args:
+        kind: The kind of the configuration, validating or mutating.
+        configuration: The configuration in the cluster.
+        bundle: The trusted authorities, PEM.
+        conditions: Whether each webhook also gets SPEC_CHANGES, next to the conditions of others.
     """
     encoded = base64.b64encode(bundle).decode()
     webhooks = configuration.get("webhooks") or []

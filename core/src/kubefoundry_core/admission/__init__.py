@@ -1,0 +1,1 @@
+"""Answers the API server's admission reviews."""

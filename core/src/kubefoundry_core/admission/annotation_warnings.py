@@ -32,19 +32,19 @@ _OURS: Final = (names.DRY_RUN_RESULT_ANNOTATION,)
 def warnings(request: Request) -> list[str]:
     """Return a line for each annotation under our prefix that this request sets and that has no effect."""
     before = _annotations(request.old)
-    found = []
+    lines = []
     for key, value in sorted(_annotations(request.object).items()):
         if before.get(key) != value and (line := _warning(key, value)):
-            found.append(line)
-    return found[:MOST]
+            lines.append(line)
+    return lines[:MOST]
 
 
 def _warning(key: str, value: str) -> str | None:
     if key in _VALUES:
         if value in _VALUES[key] or value in _OFF:
             return None
-        wanted = " or ".join(f'"{one}"' for one in _VALUES[key])
-        return f'annotation {key}: "{value[:SHOWN]}" has no effect: set it to {wanted}'
+        effective = " or ".join(f'"{text}"' for text in _VALUES[key])
+        return f'annotation {key}: "{value[:SHOWN]}" has no effect: set it to {effective}'
     if key in (*_ANY_VALUE, *_OURS) or not key.startswith(names.PREFIX):
         return None
     return f"annotation {key[:SHOWN]} is unknown and has no effect; known are {', '.join((*_VALUES, *_ANY_VALUE))}"

@@ -14,10 +14,14 @@ SHOWN: Final = 5
 
 
 def validate(review: Any, models: Sequence[str]) -> Review:
-    """Refuse the deletion while models exist. Raises Malformed.
+    """Refuse the deletion of a KubeFoundry CRD while ModelDeployments exist.
 
     Args:
+        review: The decoded AdmissionReview.
         models: "namespace/name" of the ModelDeployments.
+
+    Raises:
+        Malformed: `review` is not an AdmissionReview request with a name.
     """
     try:
         request = review["request"]

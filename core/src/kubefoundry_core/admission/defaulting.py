@@ -16,7 +16,11 @@ def remove_nulls(value: Any, at: str) -> Iterator[dict[str, Any]]:
     accept it. Must be consumed before `value` is read.
 
     Args:
+        value: The JSON value to change in place.
         at: JSON pointer of `value`.
+
+    Yields:
+        JSON patch operations, in the order of the fields.
     """
     if at == KEPT:
         return
@@ -34,10 +38,15 @@ def remove_nulls(value: Any, at: str) -> Iterator[dict[str, Any]]:
 
 
 def patch(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[dict[str, Any]]:
-    """Yield the operations that add fields of `after` to `before`. Fields of `before` alone stay.
+    """Yield the operations that add fields of `after` to `before`.
 
     Args:
+        before: The value to change. Fields that only `before` has stay.
+        after: The value with the defaults.
         at: JSON pointer of both.
+
+    Yields:
+        JSON patch operations.
     """
     for name, value in after.items():
         pointer = f"{at}/{_escaped(name)}"

@@ -1,5 +1,8 @@
-"""The TLS server of the webhooks. Its certificate is replaced on the live SSLContext: no connection is dropped, and
-new handshakes get the new leaf (measured: 0 errors in 5,748 requests)."""
+"""The TLS server of the webhooks.
+
+Its certificate is replaced on the live SSLContext: no connection is dropped, and new handshakes get the new leaf
+(measured: 0 errors in 5,748 requests).
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,14 @@ GRACE: Final = 2.0
 
 
 def server_context(client_authority: str = "") -> ssl.SSLContext:
-    """Return the TLS settings of connections. Raises OSError (ssl.SSLError among them).
+    """Return the TLS settings of connections.
 
     Args:
         client_authority: PEM file of the authority that must have signed a client's certificate; empty admits
             everybody.
+
+    Raises:
+        OSError: The file cannot be read, or is not PEM (ssl.SSLError).
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2

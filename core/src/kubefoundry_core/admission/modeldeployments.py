@@ -35,7 +35,11 @@ def _unlimited(namespace: str) -> int:
 
 
 def mutate(review: Any) -> Review:
-    """Removes nulls, and adds the CRD's defaults for clusters with an older CRD. Raises Malformed."""
+    """Remove nulls, and add the CRD's defaults for clusters with an older CRD.
+
+    Raises:
+        Malformed: `review` is not an AdmissionReview request with an object.
+    """
     request = request_of(review)
     if not request.decides_spec:
         return allowed(request)
@@ -54,11 +58,16 @@ def mutate(review: Any) -> Review:
 def validate(
     review: Any, registered: Mapping[str, Object], left: Callable[[str], int] = _unlimited
 ) -> Review:
-    """Refuses a spec that breaks rules, naming every one. Raises Malformed.
+    """Refuse a spec that breaks rules, and name every broken rule.
 
-    registered: the InferenceProviderConfigs by name. A problem with the provider only causes a warning, because
-        things may be installed in any order.
-    left: the bytes by which the ModelDeployments of a namespace may grow (`Room`).
+    Args:
+        review: The decoded AdmissionReview.
+        registered: The InferenceProviderConfigs by name. A problem with the provider only causes a warning, because
+            the parts may be installed in any order.
+        left: Returns the bytes by which the ModelDeployments of a namespace may grow (`Room`).
+
+    Raises:
+        Malformed: `review` is not an AdmissionReview request with an object.
     """
     request = request_of(review)
     if problem := _without_room(request, left) or _too_many_labels(request) or _dotted(request):
@@ -80,9 +89,10 @@ def validate(
 
 
 def _without_room(request: Request, left: Callable[[str], int]) -> Problem | None:
-    """Every process keeps all ModelDeployments: those of one namespace may not take all of its memory.
+    """Return a problem if the object does not fit into the memory that its namespace may take.
 
-    Small changes are admitted: providers add finalizers, and a deletion needs them to go.
+    Every process keeps all ModelDeployments, so one namespace must not take all of its memory. Small changes are
+    admitted: providers add finalizers, and a deletion needs them to go.
     """
     namespace = str(request.object["metadata"].get("namespace") or "")
     free = left(namespace)
@@ -99,25 +109,31 @@ def _without_room(request: Request, left: Callable[[str], int]) -> Problem | Non
 
 
 def _too_many_labels(request: Request) -> Problem | None:
-    """Those under our prefix are copied to every upstream object, and into the record of what was applied there."""
+    """Return a problem if too many labels have our prefix.
+
+    Such labels are copied to every upstream object, and into the record of the applied object.
+    """
 
     def own(obj: Object) -> dict[str, Any]:
         labels = obj["metadata"].get("labels")
-        found = labels.items() if isinstance(labels, dict) else ()
-        return {key: value for key, value in found if key.startswith(names.PREFIX)}
+        pairs = labels.items() if isinstance(labels, dict) else ()
+        return {key: value for key, value in pairs if key.startswith(names.PREFIX)}
 
-    found, before = own(request.object), own(request.old) if request.old else {}
-    if len(found) <= LABELS or all(key in before and before[key] == found[key] for key in found):
+    labels, before = own(request.object), own(request.old) if request.old else {}
+    if len(labels) <= LABELS or all(key in before and before[key] == labels[key] for key in labels):
         return None
     return Problem(
         "metadata.labels",
-        f"{len(found)} labels begin with {names.PREFIX}; at most {LABELS} are copied to upstream objects: "
+        f"{len(labels)} labels begin with {names.PREFIX}; at most {LABELS} are copied to upstream objects: "
         "remove some",
     )
 
 
 def _dotted(request: Request) -> Problem | None:
-    """A Service is a DNS label, so none can have the name. Objects from before this rule stay as they are."""
+    """Return a problem if the name has a dot, which the name of a Service cannot have.
+
+    Objects from before this rule stay as they are.
+    """
     name = str(request.object["metadata"].get("name") or "")
     if request.old is not None or "." not in name:
         return None
@@ -125,7 +141,7 @@ def _dotted(request: Request) -> Problem | None:
 
 
 def provider_warnings(spec: Mapping[str, Any], registered: Mapping[str, Object]) -> list[str]:
-    """Problems that the registrations show for `spec.provider.name`, a line each."""
+    """Return a line for each problem that the registrations show for `spec.provider.name`."""
     name = (spec.get("provider") or {}).get("name")
     if not name:
         return []
@@ -141,7 +157,10 @@ def provider_warnings(spec: Mapping[str, Any], registered: Mapping[str, Object])
 
 
 def edit_warnings(request: Request, registered: Mapping[str, Object]) -> list[str]:
-    """Return one line if the edit deletes and recreates what serves. A hand-over has its own rules (contract §8)."""
+    """Return one line if the edit deletes and recreates a serving object.
+
+    A hand-over has its own rules (contract §8).
+    """
     serving = next(iter(handover.holders(request.old)), None) if request.old else None
     if request.old is None or serving is None:
         return []
@@ -169,7 +188,7 @@ def _recreates(config: Object | None) -> bool:
 
 
 def _rendered(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec without the name of the provider, which is not rendered."""
+    """Return the spec without the provider's name, which is not rendered."""
     provider = {key: value for key, value in (spec.get("provider") or {}).items() if key != "name"}
     return {**spec, "provider": provider}
 

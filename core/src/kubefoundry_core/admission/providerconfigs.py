@@ -20,7 +20,11 @@ ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 
 
 def validate(review: Any) -> Review:
-    """Allow the registration, and warn of faults that keep it from being used. Raises Malformed."""
+    """Allow the registration, and warn of faults that keep it from being used.
+
+    Raises:
+        Malformed: `review` is not an AdmissionReview request with an object.
+    """
     request = request_of(review)
     if not request.decides_spec:
         return allowed(request)

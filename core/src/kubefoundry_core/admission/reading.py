@@ -33,7 +33,8 @@ def answered(body: bytes, judge: Judge) -> Review:
     A review that reports a deletion is admitted unread, because its finalizers must be removable. Writing that word
     into a spec gains nothing: the controller validates every object again.
 
-    Raises ValueError (Malformed among them) if the bytes are not a review.
+    Raises:
+        ValueError: The bytes are not a review (Malformed among them).
     """
     if body.count(b"{") + body.count(b"[") > MOST:
         return _unread(body, f"it holds more than {MOST} maps and lists")

@@ -48,7 +48,11 @@ class Request:
 
 
 def request_of(review: Any) -> Request:
-    """Return the request of a review. Raises Malformed."""
+    """Return the request of a review.
+
+    Raises:
+        Malformed: `review` is not an AdmissionReview request with an object.
+    """
     try:
         request = review["request"]
         obj, old = request["object"], request.get("oldObject") or None
