@@ -46,7 +46,11 @@ _WHERE: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name. Raises AttributeError for any other."""
+    """Import a public name.
+
+    Raises:
+        AttributeError: The name is not public.
+    """
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -55,9 +55,12 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The needs of a ModelDeployment. `left_out`: providers that refused it, with their reasons.
+    """The needs of a ModelDeployment.
 
     A disaggregated model always runs on GPUs: its components have the counts (contract §2).
+
+    Attributes:
+        left_out: The providers that refused it, with their reasons.
     """
 
     engine: str

@@ -55,7 +55,10 @@ class Selection:
 
 
 def keep_or_choose(deployment: Object, registered: Sequence[Provider], choose: Choose) -> Object | None:
-    """Decide as `decide`, with another selector's choice. The rules for keeping a selection are the same."""
+    """Decide as `decide`, with another selector's choice.
+
+    The rules for keeping a selection are the same.
+    """
     return decide(deployment, registered, by(choose))
 
 
@@ -63,10 +66,12 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     """Return the status fields that the selector has to own now, conditions without transition times.
 
     Args:
+        deployment: The live ModelDeployment.
+        registered: The registered providers.
         choice: Chooses a provider if there is none to keep.
 
     Returns:
-        {} releases everything. None changes nothing: it is not the selector's turn, or not yet time.
+        The fields. {} releases everything. None changes nothing: it is not the selector's turn, or not yet time.
     """
     live = LiveModelDeployment(deployment)
     if live.requested_provider:
@@ -84,6 +89,7 @@ def unsettled(deployment: Object, status: Object | None = None) -> bool:
     """Check whether a change of the registered providers may change the selection.
 
     Args:
+        deployment: The live ModelDeployment.
         status: Used in place of the live status.
     """
     live = LiveModelDeployment(deployment)

@@ -33,7 +33,7 @@ class RuleVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ProviderVerdict:
-    """A provider with exclusions is not a candidate, whatever its rules say."""
+    """The evaluation of a provider. A provider with exclusions is not a candidate, whatever its rules return."""
 
     provider: str
     exclusions: tuple[Exclusion, ...]

@@ -42,7 +42,12 @@ Select = Callable[[Request, Sequence[Provider]], Decision]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice of another selector. why: `status.provider.selectedReason`, such as `cheapest → NAME`."""
+    """The choice of another selector.
+
+    Attributes:
+        provider: The name of the chosen provider.
+        why: `status.provider.selectedReason`, such as `cheapest → NAME`.
+    """
 
     provider: str
     why: str
@@ -50,7 +55,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class NoChoice:
-    """Why another selector chooses none of the candidates, for the user: the obstacle, and what to do."""
+    """The decision of another selector to choose none of the candidates.
+
+    Attributes:
+        why: The obstacle and the remedy, for the user.
+    """
 
     why: str
 
@@ -87,8 +96,10 @@ def select(request: Request, registered: Sequence[Provider]) -> Decision:
 
 
 def candidates(request: Request, registered: Sequence[Provider]) -> list[Provider]:
-    """Return the providers that can serve the request now: capable, ready, alive, and without a refusal of it
-    (contract §5)."""
+    """Return the providers that can serve the request now (contract §5).
+
+    A candidate is capable, ready and alive, and has not refused the request.
+    """
     return [offered for offered in registered if not exclusions(request, offered)]
 
 
@@ -109,7 +120,10 @@ def preferred_but_down(request: Request, registered: Sequence[Provider]) -> list
 
 
 def by(choose: Choose) -> Select:
-    """Return another selector's choice as a Select. It raises ValueError for a provider that is not a candidate."""
+    """Return another selector's choice as a Select.
+
+    The Select raises ValueError for a provider that is not a candidate.
+    """
 
     def select(request: Request, registered: Sequence[Provider]) -> Decision:
         able = candidates(request, registered)

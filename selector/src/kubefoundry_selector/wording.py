@@ -32,6 +32,10 @@ def chosen_text(
     """Return `status.provider.selectedReason`.
 
     Args:
+        request: The needs of the ModelDeployment.
+        chosen: The chosen provider.
+        rule: The rule that decided.
+        registered: The registered providers.
         missed: Providers that take precedence and are down.
     """
     before = f"{_states(request, missed)}; " if missed else ""

@@ -52,7 +52,11 @@ class Budget:
         self.left = steps
 
     def spend(self, steps: int) -> None:
-        """Charge steps. Raises BudgetSpent."""
+        """Charge steps.
+
+        Raises:
+            BudgetSpent: No steps are left.
+        """
         self.left -= steps
         if self.left < 0:
             raise BudgetSpent(f"it takes more than {MAX_STEPS} steps")
@@ -96,13 +100,16 @@ class Evaluation(Evaluator):
         return value
 
     def ident_value(self, name: str, root_scope: bool = False) -> Any:
+        """Return the value of a variable in scope, or the type of that name."""
         return self.scope[name] if name in self.scope else TYPE_NAMES[name]
 
     def function_eval(self, name_token: Any, exprlist: Any = None) -> Any:
+        """Charge the length of text arguments, and call a function."""
         self._charge_text(exprlist)
         return super().function_eval(name_token, exprlist)
 
     def method_eval(self, object: Any, method_ident: Any, exprlist: Any = None) -> Any:
+        """Charge the length of a text and of text arguments, and call a method."""
         self._charge_text([object, *(exprlist if isinstance(exprlist, list) else ())])
         return super().method_eval(object, method_ident, exprlist)
 
@@ -121,9 +128,11 @@ class Evaluation(Evaluator):
         return BoolType(dict.__contains__(value, StringType(field)))
 
     def conditionalor(self, tree: Any) -> Any:
+        """Evaluate `a || b`: true if either side is true, even if the other side is an error."""
         return self._logic(tree, BoolType(True))
 
     def conditionaland(self, tree: Any) -> Any:
+        """Evaluate `a && b`: false if either side is false, even if the other side is an error."""
         return self._logic(tree, BoolType(False))
 
     def _logic(self, tree: Node, decisive: BoolType) -> Any:
@@ -131,6 +140,7 @@ class Evaluation(Evaluator):
         return _fold((self._visit_tree(side) for side in (left, right)), decisive)
 
     def relation(self, tree: Any) -> Any:
+        """Evaluate `==`, `!=`, `in` and the orderings by the rules of `operators`, which differ from cel-python's."""
         side, right_tree = tree.children
         left, right = self._visit_tree(side.children[0]), self._visit_tree(right_tree)
         for operand in (left, right):
@@ -147,6 +157,7 @@ class Evaluation(Evaluator):
             return _error(f"no matching overload: {error}")
 
     def mapinits(self, tree: Any) -> Any:
+        """Build a map, or return an error for an invalid or duplicate key."""
         for value in (values := self.visit_children(tree)):
             if isinstance(value, CELEvalError):
                 return value
@@ -161,6 +172,7 @@ class Evaluation(Evaluator):
         return built
 
     def member_dot_arg(self, tree: Any) -> Any:
+        """Evaluate a macro such as `list.all(x, ...)`, or call a method."""
         name = tree.children[1].value
         return self._macro(name, tree) if name in MACROS else super().member_dot_arg(tree)
 

@@ -53,8 +53,10 @@ _ASCII_UPPER: Final = {code + 32: code for code in range(ord("A"), ord("Z") + 1)
 class Function:
     """A permitted call.
 
-    parameters: types, a method's receiver first; the last `optional` of them may be omitted.
-    implementation: raises TypeError for operands without an overload, ValueError for a bad value.
+    Attributes:
+        parameters: The types of the arguments, the receiver of a method first.
+        implementation: Raises TypeError for operands without an overload, ValueError for a bad value.
+        optional: The number of parameters at the end that may be omitted.
     """
 
     implementation: Callable[..., Any]

@@ -74,7 +74,11 @@ def lint(tree: Node) -> Problem | None:
 
 
 def infer(node: Node, scope: Scope) -> Type:
-    """Return the type of an expression. Raises Finding."""
+    """Return the type of an expression.
+
+    Raises:
+        Finding: The first problem of the expression.
+    """
     return _INFER[node.data](node, scope)
 
 

@@ -78,7 +78,19 @@ def _same_keys(key: Any) -> list[Any]:
 
 
 def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
-    """Compare by CEL's ordering. Raises TypeError for kinds that have no order or differ."""
+    """Compare by CEL's ordering.
+
+    Args:
+        op: Compares the order of the operands (-1, 0 or 1) with 0.
+        left: The left operand.
+        right: The right operand.
+
+    Returns:
+        The result. It is false if a NaN is involved.
+
+    Raises:
+        TypeError: The kinds of the operands differ, or have no order.
+    """
     if is_number(left) and is_number(right):
         order = _order(left, right)
         return BoolType(order is not None and op(order, 0))
@@ -100,7 +112,11 @@ def _plain(value: Any) -> int | float:
 
 
 def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
-    """Evaluate CEL's `in`: an element of a list or a key of a map. Raises TypeError for anything else."""
+    """Evaluate CEL's `in`: check for an element of a list or a key of a map.
+
+    Raises:
+        TypeError: `container` is neither a list nor a map, or no key can be of the kind of `item`.
+    """
     if isinstance(container, ListType):
         spend(len(container) // ITEMS_PER_STEP)
         return BoolType(any(equal(item, each, spend) for each in container))
@@ -112,7 +128,13 @@ def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
 
 
 def index(container: Any, key: Any) -> Any:
-    """Return `container[key]`. Raises KeyError, IndexError or TypeError."""
+    """Return `container[key]`.
+
+    Raises:
+        KeyError: The map does not have the key.
+        IndexError: The list is shorter.
+        TypeError: `container` has no index, or `key` is of a wrong type.
+    """
     if isinstance(key, CELEvalError):
         return key
     if isinstance(container, CELEvalError):

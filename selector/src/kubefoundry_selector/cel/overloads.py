@@ -65,7 +65,16 @@ def comparable(left: Type, right: Type) -> bool:
 
 
 def check_relation(operator: str, left: Type, right: Type) -> None:
-    """Check the operands of a relation. Raises Mismatch. `operator` is the grammar's name."""
+    """Check the operands of a relation.
+
+    Args:
+        operator: The grammar's name of the operator, such as `relation_eq`.
+        left: The type of the left operand.
+        right: The type of the right operand.
+
+    Raises:
+        Mismatch: The operands do not fit the operator.
+    """
     if operator == "relation_in":
         match right:
             case ListOf(item):
@@ -84,7 +93,16 @@ def check_relation(operator: str, left: Type, right: Type) -> None:
 
 
 def arithmetic(operator: str, left: Type, right: Type) -> Type:
-    """Return the type of the result. Raises Mismatch. `operator` is the grammar's name."""
+    """Return the type of the result of an arithmetic operation.
+
+    Args:
+        operator: The grammar's name of the operator, such as `addition_add`.
+        left: The type of the left operand.
+        right: The type of the right operand.
+
+    Raises:
+        Mismatch: The operands do not fit the operator.
+    """
     for kind in (left, right):
         addable = operator == "addition_add" and (kind == STRING or isinstance(kind, ListOf))
         countable = kind in NUMBERS and not (operator == "multiplication_mod" and kind == DOUBLE)

@@ -32,7 +32,12 @@ class Quantity:
 
 
 def parse(value: Any) -> Quantity:
-    """Return `quantity(x)`. Raises ValueError for a string that is not a quantity, TypeError for other kinds."""
+    """Return `quantity(x)`.
+
+    Raises:
+        ValueError: A string is not a quantity.
+        TypeError: `value` is neither a string nor an integer.
+    """
     if isinstance(value, IntType):
         return Quantity(quantity.parse(int(value)))
     if not isinstance(value, StringType):
@@ -41,6 +46,11 @@ def parse(value: Any) -> Quantity:
 
 
 def is_quantity(value: Any) -> BoolType:
+    """Evaluate `isQuantity(x)`: check whether a string or an integer is a quantity.
+
+    Raises:
+        TypeError: `value` is neither a string nor an integer.
+    """
     try:
         parse(value)
     except ValueError:
@@ -49,25 +59,33 @@ def is_quantity(value: Any) -> BoolType:
 
 
 def compare(left: Any, right: Any) -> IntType:
+    """Evaluate `a.compareTo(b)`: return -1, 0 or 1 if `left` is less than, equal to or greater than `right`."""
     a, b = _amount(left), _amount(right)
     return IntType((a > b) - (a < b))
 
 
 def greater(left: Any, right: Any) -> BoolType:
+    """Evaluate `a.isGreaterThan(b)`."""
     return BoolType(_amount(left) > _amount(right))
 
 
 def less(left: Any, right: Any) -> BoolType:
+    """Evaluate `a.isLessThan(b)`."""
     return BoolType(_amount(left) < _amount(right))
 
 
 def is_integer(value: Any) -> BoolType:
+    """Evaluate `a.isInteger()`: check whether the amount is whole and fits 64 bits."""
     amount = _amount(value)
     return BoolType(amount.denominator == 1 and -(2**63) <= amount < 2**63)
 
 
 def as_integer(value: Any) -> IntType:
-    """Return the amount as an int. Raises ValueError if it is not an integer or does not fit 64 bits."""
+    """Return the amount as an int.
+
+    Raises:
+        ValueError: The amount is not an integer, or does not fit 64 bits.
+    """
     amount = _amount(value)
     if amount.denominator != 1:
         raise ValueError("the quantity is not an integer")

@@ -25,7 +25,11 @@ MAX_CACHED: Final = 1024
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """A compiled rule. `paths`: those that it reads, such as `spec.engine.type`."""
+    """A compiled rule.
+
+    Attributes:
+        paths: The paths that it reads, such as `spec.engine.type`.
+    """
 
     text: str
     tree: Node
@@ -42,7 +46,7 @@ class InvalidRule:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A rule could not be evaluated on this ModelDeployment; it counts as not matched."""
+    """A rule that could not be evaluated on this ModelDeployment. It counts as not matched."""
 
     text: str
 

@@ -55,7 +55,8 @@ class BadSource(Exception):
 def parse(text: str) -> Node:
     """Return the syntax tree of a rule, without the grammar's single-child nodes.
 
-    Raises BadSource, with the place of the first problem.
+    Raises:
+        BadSource: The text is not a rule, or exceeds a limit. It has the place of the first problem.
     """
     if len(text) > MAX_LENGTH:
         raise BadSource(
