@@ -1,0 +1,1 @@
+"""Runs LlamaStackDistributions with providers that are added when the server is deployed."""

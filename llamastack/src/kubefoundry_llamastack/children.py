@@ -283,8 +283,10 @@ class Children:
         return cached[1] or None
 
     async def _read_certificates(self, cr: Distribution, source: Source, outcome: Outcome) -> str:
-        """Read the certificates. A ConfigMap that was just deleted raises ApiError: the next event decides
-        again."""
+        """Read the certificates.
+
+        A ConfigMap that was just deleted raises ApiError: the next event decides again.
+        """
         try:
             live = await self._writer.client.get(CONFIG_MAPS, source.config_map, cr.namespace)
             return ca_bundle.bundle(

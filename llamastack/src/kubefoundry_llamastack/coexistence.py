@@ -58,8 +58,10 @@ def find_conflict(
 
 
 def has_returned(live: Object, cr_name: str) -> bool:
-    """Check whether the existing operator applied the Deployment after our adoption, which removes all of its
-    marks."""
+    """Check whether the existing operator applied the Deployment after our adoption.
+
+    The adoption removes all of its marks.
+    """
     if owned(live, MANAGER) is None:
         return False
     return any(entry.get("manager") == cr_name for entry in ownership.old_entries(live, cr_name))

@@ -1,7 +1,7 @@
-"""Finds secrets that a CR passes to its server: values from Secrets and ConfigMaps, hidden from readers of
-the CR.
+"""Finds secrets that a CR passes to its server.
 
-The operator does not know them. The output of a server's container may repeat them.
+They are values from Secrets and ConfigMaps, hidden from readers of the CR. The operator does not know them. The
+output of a server's container may repeat them.
 """
 
 from __future__ import annotations

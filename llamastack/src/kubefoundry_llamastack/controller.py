@@ -34,6 +34,8 @@ LABEL = "llamastack"
 
 
 class Controller:
+    """Reconciles LlamaStackDistributions after changes of the objects that they depend on."""
+
     def __init__(self, process: Process, settings: Settings) -> None:
         self._process = process
         self._stores = watch_all(process, self._enqueue_all)

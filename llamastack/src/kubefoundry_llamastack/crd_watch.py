@@ -41,6 +41,11 @@ class FollowedKind(CrdWatch):
         return self.definition is not None and self.objects.synced.is_set()
 
     def defined(self, crd: Object | None) -> None:
+        """Record the CRD, and start or stop the watch of its objects.
+
+        Args:
+            crd: The CRD, None if it is not installed.
+        """
         was_defined = self.definition is not None
         self.definition = crd
         if self._follows and was_defined != (crd is not None):

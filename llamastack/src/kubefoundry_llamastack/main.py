@@ -1,5 +1,7 @@
-"""The process `kubefoundry-llamastack`: runs LlamaStackDistributions, and adds providers when they are
-deployed."""
+"""The process `kubefoundry-llamastack`, the operator.
+
+It runs LlamaStackDistributions, and adds providers when they are deployed.
+"""
 
 from __future__ import annotations
 

@@ -71,6 +71,8 @@ def pod_labels(name: str) -> dict[str, str]:
 
 
 def endpoint_variable(provider_id: str) -> str:
-    """Return the variable with the base URL of a ModelDeployment. Ids have no underscore, so no two share
-    one."""
+    """Return the variable with the base URL of a ModelDeployment.
+
+    Ids have no underscore, so no two ids share a variable.
+    """
     return f"KUBEFOUNDRY_MD_{provider_id.upper().replace('-', '_')}_URL"

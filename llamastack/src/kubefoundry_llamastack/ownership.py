@@ -43,8 +43,10 @@ def ownership(live: Object, uid: str) -> Ownership:
 
 
 def differs(manifest: Object, live: Object) -> bool:
-    """Check whether an apply would change a value, remove a field of ours, or take back one that somebody has
-    taken."""
+    """Check whether an apply would change a field.
+
+    It would change a value, remove a field of ours, or take back a field that somebody has taken.
+    """
     fields = owned(live, MANAGER)
     if fields is None:
         return True

@@ -177,8 +177,10 @@ class Operator:
         return live if live and ownership(live, cr.uid) == "ours" else None
 
     async def _report_failure(self, key: Key, live: Object, reason: str, text: str) -> None:
-        """Report a CR that is unreadable (stored before the CRD had its current rules) or failed. Running
-        pods keep serving."""
+        """Report a CR that is unreadable (stored before the CRD had its current rules) or failed.
+
+        Running pods keep serving.
+        """
         generation = live["metadata"]["generation"]
         failed = condition(reasons.DEPLOYMENT_READY, False, reason, text, generation=generation)
         is_serving = counts(self.stores.deployments.get(key)).enough

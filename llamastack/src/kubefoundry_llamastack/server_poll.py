@@ -108,8 +108,10 @@ class ServerPoll:
 
 
 async def poll(url: str) -> Answer:
-    """Request the server's answer once. Any error becomes part of the answer, because the server is the
-    user's."""
+    """Request the server's answer once.
+
+    Any error becomes part of the answer, because the server is the user's.
+    """
     try:
         return await _fetch(url)
     except Exception as error:

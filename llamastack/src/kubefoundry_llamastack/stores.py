@@ -38,6 +38,7 @@ class Stores:
 
     @property
     def deployments(self) -> Store:
+        """Return the store of the CRs' Deployments."""
         return self.children[names.DEPLOYMENTS]
 
 
@@ -120,8 +121,10 @@ def without_tool(config_map: Object) -> Object:
 
 
 def replica_set(obj: Object) -> Object:
-    """Reduce a ReplicaSet to its place in the rollout, the volumes of its pods, and its failure to create
-    them."""
+    """Reduce a ReplicaSet to its place in the rollout.
+
+    Keeps the volumes of its pods, and its failure to create them.
+    """
     template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     return {
         "metadata": _short(obj, "annotations", "labels", "ownerReferences", "deletionTimestamp"),

@@ -26,6 +26,7 @@ class Tool:
 
     @property
     def hash(self) -> str:
+        """Return the first 12 hexadecimal digits of the content's SHA-256."""
         return hashlib.sha256(self.content).hexdigest()[:12]
 
     def name(self, cr_name: str) -> str:
@@ -56,7 +57,9 @@ def cr_of(config_map: str) -> str | None:
 
 
 def unused(existing: Iterable[str], templates: Iterable[Object]) -> list[str]:
-    """Return the ConfigMaps that no template of the Deployment or its ReplicaSets mounts. A rollback needs
-    the latter."""
+    """Return the ConfigMaps that no template of the Deployment or its ReplicaSets mounts, sorted by name.
+
+    A rollback needs the ConfigMaps of older ReplicaSets.
+    """
     mounted = {tool_of(template) for template in templates}
     return sorted(name for name in existing if name not in mounted)

@@ -1,0 +1,1 @@
+"""The resource LlamaStackDistribution: typed spec and status, and its CRD."""

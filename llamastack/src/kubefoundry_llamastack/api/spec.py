@@ -179,8 +179,10 @@ Providers = Annotated[list[ExternalProvider], ATOMIC]
 
 
 class ExternalProviders(ApiModel):
-    """Providers to add to the distribution, by API. They are installed in this order of APIs, and within an API in
-    the order of its list."""
+    """Providers to add to the distribution, by API.
+
+    They are installed in this order of APIs, and within an API in the order of its list.
+    """
 
     inference: Providers = Field(default_factory=list)
     """Providers of the API inference."""

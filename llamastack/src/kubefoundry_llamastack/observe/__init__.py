@@ -1,0 +1,1 @@
+"""Reads the state of a CR's Deployment, pods and containers."""

@@ -155,7 +155,13 @@ def is_ours(text: str) -> bool:
 
 
 def _hint(text: str, code: Any, log: str) -> str:
-    """log: the command that shows the container's log."""
+    """Suggest a remedy for a failed run.
+
+    Args:
+        text: The message of the run, empty if it left none.
+        code: The exit code of the container.
+        log: The command that shows the container's log.
+    """
     if "exec format error" in text:
         return "The image is built for another processor architecture; use one for the node's."
     if "not found" in text or "no such file" in text or code in (126, 127):

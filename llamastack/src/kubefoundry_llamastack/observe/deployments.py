@@ -34,8 +34,14 @@ class Counts:
 
 
 def counts(live: Object | None) -> Counts:
-    """Return a Deployment's counts: zeros if it does not exist, no updated pods while its newest spec is
-    unobserved."""
+    """Return a Deployment's counts.
+
+    Args:
+        live: The Deployment, None if it does not exist.
+
+    Returns:
+        The counts. They are zeros for a missing Deployment. No pod is updated while the newest spec is unobserved.
+    """
     if live is None:
         return Counts(0, 0, 0, 0, False)
     status: dict[str, Any] = live.get("status") or {}

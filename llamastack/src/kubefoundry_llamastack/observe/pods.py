@@ -51,8 +51,10 @@ def newest(replica_sets: Iterable[Object], deployment_uid: str) -> Object | None
 
 
 def live_pods(pods: Iterable[Object], replica_set: Object | None) -> list[Object]:
-    """Return the ReplicaSet's pods that are not terminating. Failed (evicted) pods count only if there is no
-    other."""
+    """Return the ReplicaSet's pods that are not terminating, sorted by name.
+
+    Failed (evicted) pods count only if there is no other.
+    """
     if replica_set is None:
         return []
     own = [

@@ -1,0 +1,1 @@
+"""Renders the children of a CR as pure functions."""

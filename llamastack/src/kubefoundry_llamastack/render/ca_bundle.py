@@ -47,8 +47,10 @@ def bundle(data: Mapping[str, str], keys: Sequence[str], config_map: str, *, is_
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """Yield the certificates. Looks at each character once: a user's ConfigMap may be a megabyte of
-    beginnings."""
+    """Yield the certificates.
+
+    Looks at each character once: a user's ConfigMap may be a megabyte of beginnings.
+    """
     end = 0
     while (begin := text.find(_BEGIN, end)) >= 0:
         end = begin + len(_BEGIN)

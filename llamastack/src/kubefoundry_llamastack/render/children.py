@@ -37,14 +37,18 @@ OPTIONAL: tuple[tuple[Kind, str], ...] = (
 
 
 def service_account(cr: Distribution) -> Object:
-    """Render the pods' ServiceAccount. It has no other fields, so users' additions (imagePullSecrets)
-    survive."""
+    """Render the pods' ServiceAccount.
+
+    It has no other fields, so users' additions (imagePullSecrets) survive.
+    """
     return child(SERVICE_ACCOUNTS.kind, SERVICE_ACCOUNTS.api_version, f"{cr.name}-sa", cr)
 
 
 def role_binding(cr: Distribution) -> Object:
-    """Render OpenShift's permission to use any user id, for clusters whose ClusterRole exists and may be
-    bound."""
+    """Render OpenShift's permission to use any user id.
+
+    Only for clusters whose ClusterRole exists and may be bound.
+    """
     return child(
         ROLE_BINDINGS.kind,
         ROLE_BINDINGS.api_version,
@@ -152,10 +156,10 @@ def ingress(cr: Distribution) -> Object | None:
 
 
 def network_policy(cr: Distribution, operator_namespace: str) -> Object:
-    """Render the NetworkPolicy: the server's own namespace, the operator's, and those of the CR may call the
-    server.
+    """Render the NetworkPolicy, which limits the callers of the server.
 
-    With any `spec.network` OpenShift's router may call it, too. "*" allows everybody (sources §5.1).
+    The server's own namespace, the operator's, and those of the CR may call it. With any `spec.network` OpenShift's
+    router may call it, too. "*" allows everybody (sources §5.1).
     """
     allowed = cr.spec.network.allowed_from if cr.spec.network else None
     namespaces = (allowed.namespaces if allowed else None) or []

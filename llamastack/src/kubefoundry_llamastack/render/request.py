@@ -26,6 +26,7 @@ class Distribution:
 
     @property
     def port(self) -> int:
+        """Return the port of the server, by default the existing operator's."""
         return self.spec.server.container_spec.port or PORT
 
     @property

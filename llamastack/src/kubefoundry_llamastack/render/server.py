@@ -74,8 +74,10 @@ Arguments without a command are the server's."""
 
 
 def start(cr: Distribution, image: str) -> Object:
-    """Render `command` and `args` of the server's container. Both are absent if the image's entrypoint runs
-    unchanged."""
+    """Render `command` and `args` of the server's container.
+
+    Both are absent if the image's entrypoint runs unchanged.
+    """
     container = cr.spec.server.container_spec
     if cr.extended:
         last_command = (
