@@ -1,5 +1,4 @@
-"""Implements `install`: installs the wheels of one provider image into the tree that all providers of the pod
-share.
+"""Implements `install`: installs the wheels of one provider image into the tree that all providers share.
 
 Nothing is written to the tree before all checks have passed. After a kill at any moment, a rerun gives the
 same tree.
@@ -99,8 +98,10 @@ def check_placement(spec: PackageSpec, provider_id: str, image: str, section: st
 
 
 def crd_config(provider: request.Provider) -> dict[str, Any]:
-    """Return the content of crd-config.yaml: the provider's entry in the custom resource. `config` is there
-    only if the user gave one."""
+    """Return the content of crd-config.yaml: the provider's entry in the custom resource.
+
+    `config` is there only if the user gave it.
+    """
     value: dict[str, Any] = {"providerId": provider.provider_id, "api": provider.api}
     if provider.config is not None:
         value["config"] = provider.config

@@ -1,5 +1,7 @@
-"""Defines paths inside the containers of a pod (sources §5.2 "User-Facing Paths", "Shared Volume
-Specification")."""
+"""Defines paths inside the containers of a pod.
+
+Source: sources §5.2 "User-Facing Paths" and "Shared Volume Specification".
+"""
 
 from __future__ import annotations
 
@@ -37,6 +39,7 @@ class Layout:
 
     @property
     def provider(self) -> Path:
+        """Return the directory of the provider in its image."""
         return self.at(PROVIDER)
 
     @property
@@ -46,32 +49,40 @@ class Layout:
 
     @property
     def packages(self) -> Path:
+        """Return the tree with the packages of all providers."""
         return self.shared / "python-packages"
 
     @property
     def metadata(self) -> Path:
+        """Return the directory with a record and the configuration of each provider."""
         return self.shared / "metadata"
 
     @property
     def manifest(self) -> Path:
+        """Return the readable list of all installed packages."""
         return self.shared / "installed-packages.txt"
 
     @property
     def staging(self) -> Path:
-        """Return the prefix of the staging directories. They are on their target's volume, so a move is one
-        rename."""
+        """Return the prefix of the staging directories.
+
+        They are on their target's volume, so a move is one rename.
+        """
         return self.shared / ".staging-"
 
     @property
     def base_config(self) -> Path:
+        """Return the configuration of the distribution or the user, which `merge-config` reads."""
         return self.at(BASE_CONFIG) / "run.yaml"
 
     @property
     def config(self) -> Path:
+        """Return the directory of the configuration."""
         return self.at(CONFIG)
 
     @property
     def effective(self) -> Path:
+        """Return the configuration that the server runs with."""
         return self.at(EFFECTIVE_CONFIG) / "run.yaml"
 
     @property

@@ -1,5 +1,7 @@
-"""Implements `lint`: checks a provider's directory as the install container would, and lists the open
-questions."""
+"""Implements `lint`: checks a provider's directory as the install container would.
+
+It lists the open questions, too.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Checks whether this interpreter can load a file, by wheel tags and the header of shared objects. Imports
-nothing.
+"""Checks whether this interpreter can load a file, by wheel tags and the header of shared objects.
 
-Tags alone miss a wheel that claims to be `any` and has native code. The header alone misses another Python or
-libc (sources §5.4).
+Imports nothing. Tags alone miss a wheel that claims to be `any` and has native code. The header alone misses
+another Python or libc (sources §5.4).
 """
 
 from __future__ import annotations
@@ -51,13 +50,19 @@ class Machine:
 
 
 def is_shared_object(name: str) -> bool:
-    """Check the file name: `*.so`, `*.so.1.2`, including `*.abi3.so`."""
+    """Check whether the file name is that of a shared object, such as `*.so`, `*.so.1.2` or `*.abi3.so`."""
     return _SHARED_OBJECT.search(name) is not None
 
 
 def of_header(header: bytes) -> Machine | None:
-    """Return the machine in the first HEADER_BYTES of a file, None if it is not an ELF file (a linker script,
-    say)."""
+    """Return the machine in the header of an ELF file.
+
+    Args:
+        header: The first HEADER_BYTES of the file.
+
+    Returns:
+        The machine, or None if it is not an ELF file (a linker script, say).
+    """
     if len(header) < HEADER_BYTES or header[:4] != b"\x7fELF":
         return None
     little = header[5] == 1
@@ -67,13 +72,19 @@ def of_header(header: bytes) -> Machine | None:
 
 @functools.cache
 def own_machine() -> Machine | None:
-    """Return the running interpreter's machine. With emulation and 32-bit user lands the kernel's name is
-    less exact."""
+    """Return the running interpreter's machine.
+
+    With emulation and 32-bit user lands the kernel's name is less exact.
+    """
     return of_file(Path(sys.executable))
 
 
 def of_file(path: Path) -> Machine | None:
-    """Return the file's machine as `of_header` does. Raises OSError."""
+    """Return the file's machine as `of_header` does.
+
+    Raises:
+        OSError: The file is not readable.
+    """
     with path.open("rb") as file:
         return of_header(file.read(HEADER_BYTES))
 

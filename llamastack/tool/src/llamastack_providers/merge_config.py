@@ -1,5 +1,4 @@
-"""Implements `merge-config`: merges the results of the install containers into the server's base
-configuration."""
+"""Implements `merge-config`: merges the results of the install containers into the base configuration."""
 
 from __future__ import annotations
 

@@ -154,8 +154,10 @@ def _required_text(mapping: dict[str, Any], key: str, parent: str) -> Iterator[s
 
 
 def _shown(value: Any) -> str:
-    """Format a value for a message. Nested values show only their kind: YAML aliases can make them larger
-    than memory."""
+    """Format a value for a message.
+
+    Nested values show only their kind: YAML aliases can make them larger than memory.
+    """
     return f"a {type(value).__name__}" if isinstance(value, (dict, list)) else ascii(value)[:80]
 
 

@@ -25,7 +25,11 @@ _PROGRAM_MODE: Final = 0o775
 
 
 def files_of(folder: Path) -> tuple[str, ...]:
-    """Return every file below the directory, as paths with slashes, in a fixed order. Raises OSError."""
+    """Return every file below the directory, as paths with slashes, in a fixed order.
+
+    Raises:
+        OSError: A directory is not readable.
+    """
     return tuple(
         sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
     )
@@ -74,7 +78,11 @@ def to_move(
 
 
 def remove(record: Record, packages: Path, others: Mapping[str, Record]) -> None:
-    """Remove files that only this record needs, and directories that become empty. Raises OSError."""
+    """Remove files that only this record needs, and directories that become empty.
+
+    Raises:
+        OSError: A file cannot be removed.
+    """
     needed = owners(others)
     parents: set[Path] = set()
     for path in record.files:
@@ -87,7 +95,11 @@ def remove(record: Record, packages: Path, others: Mapping[str, Record]) -> None
 
 
 def move(staged: Path, packages: Path, moves: Iterable[str]) -> None:
-    """Move each file with one rename. Raises OSError."""
+    """Move each file with one rename.
+
+    Raises:
+        OSError: A file cannot be moved.
+    """
     for path in moves:
         source, target = staged / path, packages / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +108,11 @@ def move(staged: Path, packages: Path, moves: Iterable[str]) -> None:
 
 
 def write(path: Path, content: bytes, staging: Path) -> None:
-    """Write the whole file or none of it. Raises OSError."""
+    """Write the whole file or none of it.
+
+    Raises:
+        OSError: The file is not writable.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = staging / "draft"
     draft.write_bytes(content)
@@ -105,8 +121,10 @@ def write(path: Path, content: bytes, staging: Path) -> None:
 
 
 def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Record]) -> list[str]:
-    """Return warnings about scripts that stay another provider's, and about packages that two providers
-    share."""
+    """Return warnings about files that several providers have.
+
+    They are scripts that stay another provider's, and packages that two providers share.
+    """
     owner_of = owners(others)
     unmoved = sorted(set(files) - set(moved))
     warnings = [
@@ -125,10 +143,10 @@ def shared(files: Iterable[str], moved: Iterable[str], others: Mapping[str, Reco
 
 
 def _may_differ(path: str, owner: Record, content: Collection[str]) -> bool:
-    """Check whether equal packages may differ in the file: pip's own records, and the Python's path in
-    scripts.
+    """Check whether equal packages may differ in the file.
 
-    Neither is used from a directory on PYTHONPATH. A file of a package that is called `bin` is not a script.
+    Such files are pip's own records, and the Python's path in scripts. Neither is used from a directory on
+    PYTHONPATH. A file of a package that is called `bin` is not a script.
     """
     folder, _, _ = path.partition("/")
     name = canonicalize_name(folder.removesuffix(".dist-info").rpartition("-")[0] or folder)

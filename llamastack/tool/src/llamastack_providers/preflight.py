@@ -1,9 +1,8 @@
-"""Implements `preflight`: checks in the server's container, before it starts, that it can load every external
-provider.
+"""Implements `preflight`: checks in the server's container that it can load every external provider.
 
-The order is platform, dependencies, modules that shadow others, imports one by one, types. The first error
-ends the checks, and no provider's code runs before everything else is checked. Only the effective run.yaml is
-written.
+It runs before the server starts. The order is platform, dependencies, modules that shadow others, imports one by
+one, types. The first error ends the checks, and no provider's code runs before everything else is checked. Only the
+effective run.yaml is written.
 """
 
 from __future__ import annotations
@@ -144,8 +143,11 @@ class Check:
 
     @contextlib.contextmanager
     def _probe(self) -> Iterator[Probe]:
-        """Open a probe. Raise ServerBroken if llama-stack can be imported, but not together with the
-        providers' packages."""
+        """Open a probe.
+
+        Raises:
+            Failure: ServerBroken, if llama-stack can be imported, but not together with the providers' packages.
+        """
         text = "the container was ended while llama-stack was imported"
         self.doing(Failure(Code.ServerMissing, text))
         try:
@@ -164,8 +166,10 @@ class Check:
             raise
 
     def _start(self) -> None:
-        """Try to start the server, because the last one of this pod has ended. Only a provider's failure
-        counts."""
+        """Try to start the server, because the last server of this pod has ended.
+
+        Only a provider's failure counts.
+        """
         print("The last server of this pod exited: trying to start it with all providers", flush=True)
         with self._probe() as probe:
             text = "the container was ended during a trial start of the server"
@@ -241,10 +245,10 @@ def _publish(failure: Failure, hidden: Redaction) -> None:
 
 
 def mismatches(section: str, entry: Entry, loaded: Loaded) -> Iterator[str]:
-    """Yield a text for each field in which metadata and get_provider_spec() differ (sources §5.2 "Warning
-    Format").
+    """Yield a text for each field in which metadata and get_provider_spec() differ.
 
-    A different `api` is an error (ApiDiffers), because the server would crash.
+    The format is that of sources §5.2 "Warning Format". A different `api` is an error (ApiDiffers), because the
+    server would crash.
     """
     stated_type = entry.get("provider_type")
     if stated_type != loaded.provider_type:

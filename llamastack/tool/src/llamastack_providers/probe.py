@@ -1,11 +1,10 @@
-"""Loads providers as the llama-stack server does, each in its own process. A crash, an exit or a fork ends
-only that process.
+"""Loads providers as the llama-stack server does, each in its own process.
 
-Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is imported once. Then each line of standard input
-requests a provider (an entry of run.yaml) or a start of the whole server, and a copy of this process (fork)
-answers. Answers are JSON, one line each. Uses only the standard library, and nothing of this package, so that
-its imports resolve like the server's. Rules of loading: llama_stack/core/distribution.py and resolver.py,
-0.7.3. Tested releases: docs/llamastack/releases.md.
+A crash, an exit or a fork ends only that process. Run as `python -B -c SOURCE FILE_DESCRIPTOR`. llama-stack is
+imported once. Then each line of standard input requests a provider (an entry of run.yaml) or a start of the whole
+server, and a copy of this process (fork) answers. Answers are JSON, one line each. Uses only the standard library,
+and nothing of this package, so that its imports resolve like the server's. Rules of loading:
+llama_stack/core/distribution.py and resolver.py, 0.7.3. Tested releases: docs/llamastack/releases.md.
 """
 
 from __future__ import annotations
@@ -93,8 +92,16 @@ def release() -> str:
 
 
 class Server:
-    """The installed llama-stack: its APIs, its class of specs, its expansion of `${env.X}`, its built-in
-    provider types."""
+    """The installed llama-stack.
+
+    Attributes:
+        apis: Its APIs.
+        spec_class: Its class of specs, None if it has none.
+        expand: Its expansion of `${env.X}`, None if it has none.
+        missing: The missing parts, empty if it is complete.
+        too_old: Whether its specs have no field `module`.
+        types: Its built-in provider types by API.
+    """
 
     def __init__(self) -> None:
         errors: list[str] = []
@@ -157,11 +164,15 @@ def choose(specs: list[Any], section: str, provider_type: str) -> Any:
 
 
 def api_of(spec: Any) -> str:
+    """Return the API of a provider's spec."""
     return str(getattr(spec.api, "value", spec.api))
 
 
 def check_api(spec: Any, section: str) -> Answer | None:
-    """Check the API of the spec: the server would call functions that only a provider of its section has."""
+    """Check the API of the spec.
+
+    A provider of another API lacks the functions that the server would call.
+    """
     if api_of(spec) == section:
         return None
     text = f"get_provider_spec() returns a provider of the API {api_of(spec)}, but it is used for {section}"
@@ -218,16 +229,20 @@ def describe_rejection(error: BaseException) -> str:
 
 
 def error_text(item: Any) -> str:
-    """Return pydantic's words for its own kinds of errors. A provider's validator may put the value into its
-    words."""
+    """Return pydantic's words for its own kinds of errors.
+
+    A provider's validator may put the value into its words.
+    """
     return str(item["type"] if item["type"] in ("value_error", "assertion_error") else item["msg"])
 
 
 def start(say: Callable[[Answer], None], config: str) -> Answer:
-    """Start the whole server without a port. Return `{}` or a problem. Announces each provider before it
-    starts.
+    """Start the whole server without a port, and announce each provider before it starts.
 
     llama-stack before 0.3 has no create_app. Then nothing is known.
+
+    Returns:
+        `{}`, or a problem.
     """
     os.environ["LLAMA_STACK_CONFIG"] = os.environ["OGX_CONFIG"] = config
     errors: list[str] = []
@@ -281,6 +296,7 @@ def answer_in_fork(server: Server, request: Answer, answers: IO[str], say: Calla
 
 
 def main() -> None:
+    """Answer each line of standard input to the file descriptor in the first argument."""
     if sys.path and sys.path[0] == "":
         # Only -c puts the working directory on the path.
         del sys.path[0]

@@ -63,8 +63,10 @@ def read_all(metadata: Path) -> dict[str, Record]:
 
 
 def manifest(records: Iterable[Record]) -> str:
-    """Return the content of installed-packages.txt: `name==version`, and the provider that installed it
-    (FR-024a)."""
+    """Return the content of installed-packages.txt (FR-024a).
+
+    A line has `name==version`, and the provider that installed the package.
+    """
     lines = [
         f"{package.name}=={package.version}  # provider {record.provider_id}, image {record.image}\n"
         for record in records

@@ -101,12 +101,24 @@ def decode(chunks: Sequence[str]) -> Json:
 
 
 def origin(value: Json, *, init: bool) -> Origin:
-    """Return the provider and image of the call. Raises BadCall."""
+    """Return the provider and image of the call.
+
+    Args:
+        value: The decoded input.
+        init: Whether the call is made in an init container.
+
+    Raises:
+        Failure: BadCall.
+    """
     return Origin(str(value.get("providerId", "")), _text(value, "image"), _text(value, "container"), init)
 
 
 def provider(value: Json) -> Provider:
-    """Return the request of `install`. Raises BadCall."""
+    """Return the request of `install`.
+
+    Raises:
+        Failure: BadCall.
+    """
     api, order, config = _text(value, "api"), value.get("order"), value.get("config")
     if apis.run_name(api) is None:
         raise Failure(Code.BadCall, f"unknown api {api!r}")
@@ -121,7 +133,11 @@ def provider(value: Json) -> Provider:
 
 
 def merge(value: Json) -> Merge:
-    """Return the request of `merge-config`. Raises BadCall."""
+    """Return the request of `merge-config`.
+
+    Raises:
+        Failure: BadCall.
+    """
     expected = {_text(item, "providerId"): _text(item, "image") for item in _objects(value, "providers")}
     models = tuple(
         ModelEndpoint(_text(item, "providerId"), _text(item, "urlVariable"), item.get("config") or {})
@@ -131,7 +147,11 @@ def merge(value: Json) -> Merge:
 
 
 def preflight(value: Json) -> Preflight:
-    """Return the request of `preflight`. Raises BadCall."""
+    """Return the request of `preflight`.
+
+    Raises:
+        Failure: BadCall.
+    """
     seconds, secret = value.get("seconds", PROVIDER_SECONDS), value.get("secret", [])
     if not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 1:
         raise Failure(Code.BadCall, f"seconds must be a number from 1, not {seconds!r}")

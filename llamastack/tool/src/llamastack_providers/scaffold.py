@@ -1,5 +1,7 @@
-"""Implements `init`: writes the sources of a new provider that the server can start, and
-examples/llamastack/."""
+"""Implements `init`: writes the sources of a new provider that the server can start.
+
+The providers in examples/llamastack/ are its output.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ def sources(api: str, name: str) -> Iterator[tuple[str, str]]:
         values["FUNCTIONS"] = "".join(map(_function, functions.split()))
     templates = importlib.resources.files("llamastack_providers") / "templates"
     for part, below in (("common", ""), (api if api in _WORKING else "skeleton", f"src/{package}/")):
-        for template in sorted(_files(templates / part), key=lambda one: one.name):
+        for template in sorted(_files(templates / part), key=lambda file: file.name):
             text = template.read_text(encoding="utf-8")
             for key, value in values.items():
                 text = text.replace(f"@{key}@", value)

@@ -56,8 +56,10 @@ def read(packages: Path, records: Mapping[str, Record]) -> Site:
 
 
 def base_path(packages: Path) -> list[str]:
-    """Return the directories in which Python finds packages, without the providers' tree and this tool
-    itself."""
+    """Return the directories in which Python finds packages of the distribution.
+
+    The providers' tree and this tool itself are left out.
+    """
     own = Path(__file__).resolve().parent.parent
     return [entry for entry in sys.path if entry and Path(entry).resolve() not in (packages.resolve(), own)]
 
@@ -90,8 +92,11 @@ def shadowed(site: Site) -> list[str]:
 
 
 def foreign(packages: Path, records: Mapping[str, Record]) -> Iterator[Failure]:
-    """Yield packages and shared objects that this Python cannot load, without importing any (SC-005). Raises
-    OSError."""
+    """Yield packages and shared objects that this Python cannot load, without importing any (SC-005).
+
+    Raises:
+        OSError: A file is not readable.
+    """
     owner_of = {path: record.provider_id for record in records.values() for path in record.files}
     for package in importlib.metadata.distributions(path=[str(packages)]):
         tags = machine.parse(_tag_lines(package))

@@ -1,5 +1,4 @@
-"""Unpacks wheels with pip into a separate directory, so that pip cannot touch anything that is already
-installed.
+"""Unpacks wheels with pip into a separate directory, so that pip cannot touch installed files.
 
 pip does not install into the target itself, because it reports success if it keeps the first of two versions,
 or one of two providers in a namespace package (sources §5.4, seen with pip 23.2 and 26.3).
@@ -31,7 +30,10 @@ _REFUSED_MEMORY: Final = re.compile(
 def fresh(prefix: Path) -> Path:
     """Create an empty staging directory for this run.
 
-    Removes those of killed runs if permitted, and skips another user's. Raises OSError.
+    Removes those of killed runs if permitted, and skips another user's.
+
+    Raises:
+        OSError: The directory cannot be created.
     """
     for left in prefix.parent.glob(f"{prefix.name}*"):
         shutil.rmtree(left, ignore_errors=True)
@@ -100,8 +102,10 @@ def _refused(code: int, output: str, wheels: Sequence[Path], staging: Path) -> F
 
 
 def _environment(staging: Path) -> dict[str, str]:
-    """Return the container's variables, without configuration of pip or Python, with directories that any
-    user may write to."""
+    """Return the container's variables for pip.
+
+    They have no configuration of pip or Python, and name directories that any user may write to.
+    """
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PIP_", "PYTHON"))}
     places = {"HOME": str(staging / "tmp"), "TMPDIR": str(staging / "tmp"), "PIP_CONFIG_FILE": os.devnull}
     return {**environment, **places, "LC_ALL": "C.UTF-8"}

@@ -1,5 +1,4 @@
-"""Formats a container's final message: a summary that survives the kubelet's limits, followed by everything
-else.
+"""Formats a container's final message: a summary that survives the kubelet's limits, then the detail.
 
 The kubelet reads at most 4096 bytes of a message, and cuts each container's to 12,288 bytes divided by the
 number of containers of the pod (kubernetes pkg/kubelet/container/runtime.go and
@@ -47,8 +46,10 @@ def failure_text(failure: Failure, origin: Origin) -> str:
 
 
 def success_text(facts: Mapping[str, str], warnings: Sequence[str]) -> str:
-    """Return one line of JSON, at most SUMMARY_BYTES: facts and as many warnings as fit, followed by their
-    number."""
+    """Return one line of JSON, at most SUMMARY_BYTES.
+
+    It has the facts, as many warnings as fit, and the number of the other warnings.
+    """
     for count in range(len(warnings), -1, -1):
         left = len(warnings) - count
         shown = [_cut(warning, 240) for warning in warnings[:count]]

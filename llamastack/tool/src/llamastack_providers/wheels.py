@@ -124,8 +124,10 @@ def read(path: Path) -> Wheel:
 
 
 def _placed(member: str) -> str:
-    """Return where pip puts a file of a wheel, below the target folder ("Binary distribution format",
-    `.data`)."""
+    """Return the place of a wheel's file below the target folder of pip.
+
+    Source: "Binary distribution format", `.data`.
+    """
     scheme, below = _scheme(member)
     return f"{_FOLDERS.get(scheme, '')}{below}"
 

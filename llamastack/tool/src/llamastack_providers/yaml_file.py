@@ -73,8 +73,11 @@ class _Loader(yaml.SafeLoader):
 
 
 def _expanded(node: yaml.Node, sizes: dict[int, int]) -> int:
-    """Count letters and values below the node with every alias written out. Raise ConstructorError for more
-    than _MOST."""
+    """Count letters and values below the node with every alias written out.
+
+    Raises:
+        ConstructorError: There are more than _MOST, or the value contains itself.
+    """
     if isinstance(node, yaml.ScalarNode):
         return 1 + len(node.value)
     if (size := sizes.get(id(node), -1)) == -1:

@@ -68,7 +68,11 @@ def contents() -> bytes:
 
 
 def build(destination: Path) -> Path:
-    """Write the zipapp to a file and return its path. Raises OSError."""
+    """Write the zipapp to a file and return its path.
+
+    Raises:
+        OSError: The file is not writable.
+    """
     destination.write_bytes(contents())
     return destination
 
