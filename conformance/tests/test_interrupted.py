@@ -50,4 +50,4 @@ async def test_object_created_after_cancellation_is_recorded() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await adding
 
-    assert [made["metadata"]["name"] for _, made in rig.made] == ["theirs"]
+    assert [obj["metadata"]["name"] for _, obj in rig.cluster_objects] == ["theirs"]

@@ -91,7 +91,7 @@ def test_a_fault_of_the_registration_is_seen(rig: Rig, rule: str) -> None:
 @pytest.mark.parametrize("fault", LATER)
 def test_a_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
     rule = fault.partition(" ")[0]
-    if not rig.made:
+    if not rig.cluster_objects:
         rig.runner.run(rig.install_crd())
     if rule == "REG-2":
         forget_the_one_before(rig)

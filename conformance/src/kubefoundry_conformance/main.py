@@ -85,7 +85,11 @@ def check_provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
 
 
 def _check_process_of(options: argparse.Namespace) -> tuple[str, list[Result]]:
-    """Check a process on a local control plane or in a running cluster. Raises Unusable."""
+    """Check a process on a local control plane or in a running cluster.
+
+    Raises:
+        Unusable: The options or a file cannot be used.
+    """
     # Imported here, because the reader of kubeconfigs takes half a second to import.
     from kubefoundry_conformance.cluster import processes
 
@@ -123,7 +127,11 @@ def check_selector(options: argparse.Namespace) -> tuple[str, list[Result]]:
 
 
 def _check_functions_of(options: argparse.Namespace) -> tuple[str, list[Result]]:
-    """Check the functions of a provider. Raises Unusable."""
+    """Check the functions of a provider.
+
+    Raises:
+        Unusable: The options or a file cannot be used.
+    """
     start = Start.here(options.functions)
     provider = load_provider(options.functions)
     crd = None

@@ -44,7 +44,11 @@ class Deployments:
         return Place(f"m-{uuid.uuid4().hex[:8]}", self.namespace)
 
     def case(self, phase: str) -> Case:
-        """Return the first case with a status of that phase. Raises Skipped if there is none."""
+        """Return the first case with a status of that phase.
+
+        Raises:
+            Skipped: No case has that phase.
+        """
         for case in self.cases.statuses:
             plain = not case.object and case.spec is None and case.replicas is None
             if case.expect.phase == phase and case.status and plain and not case.expect.update_failed:
@@ -66,7 +70,11 @@ class Deployments:
         *,
         seconds: float = SECONDS,
     ) -> Object:
-        """Wait until an object exists and `holds` is true, and return the object. Raises NotSeen."""
+        """Wait until an object exists and `holds` is true, and return the object.
+
+        Raises:
+            NotSeen: `holds` was true of no state in time.
+        """
         live = await self.until(
             kind, name, namespace, lambda obj: obj is not None and holds(obj), seconds=seconds
         )
@@ -74,15 +82,27 @@ class Deployments:
         return live
 
     async def deployment(self, place: Place, holds: Present = bool, *, seconds: float = SECONDS) -> Object:
-        """Wait for a ModelDeployment, and return it. Raises NotSeen."""
+        """Wait for a ModelDeployment, and return it.
+
+        Raises:
+            NotSeen: `holds` was true of no state in time.
+        """
         return await self.there(MODEL_DEPLOYMENTS, *place, holds, seconds=seconds)
 
     async def upstream(self, place: Place, holds: Present = bool) -> Object:
-        """Wait for an upstream object, and return it. Raises NotSeen."""
+        """Wait for an upstream object, and return it.
+
+        Raises:
+            NotSeen: `holds` was true of no state in time.
+        """
         return await self.there(self.kind, *place, holds)
 
     async def gone(self, place: Place, *, seconds: float = SECONDS) -> None:
-        """Wait until neither the ModelDeployment nor its upstream object exists. Raises NotSeen."""
+        """Wait until neither the ModelDeployment nor its upstream object exists.
+
+        Raises:
+            NotSeen: One of them still exists.
+        """
         await self.until(MODEL_DEPLOYMENTS, *place, lambda obj: obj is None, seconds=seconds)
         await self.until(self.kind, *place, lambda obj: obj is None, seconds=seconds)
 

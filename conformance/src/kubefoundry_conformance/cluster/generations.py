@@ -17,7 +17,11 @@ EXPECTED: Final = "Ready at an earlier generation"
 
 
 async def check_refused_edit(rig: Rig) -> Finding | None:
-    """Refuse the write of an edit, and look at the generation of `Ready`."""
+    """Refuse the write of an edit, and expect that `Ready` does not name the edit's generation.
+
+    Raises:
+        Skipped: The subject changes its object in place for no edit.
+    """
     place = rig.place()
     await rig.running(place)
     async with refuse_writes(rig, place, await rig.upstream(place)):
@@ -31,7 +35,13 @@ async def check_refused_edit(rig: Rig) -> Finding | None:
 
 
 async def check_unreported_edit(rig: Rig) -> Finding | None:
-    """Leave the upstream's status as it is after an edit, then let the upstream catch up."""
+    """Keep the upstream's status after an edit, and expect that `Ready` does not name the edit's generation.
+
+    Then the upstream reports the edit, and `Ready` must name its generation.
+
+    Raises:
+        Skipped: The subject changes its object in place for no edit.
+    """
     place = rig.place()
     await rig.running(place)
     for change in CHANGES:

@@ -53,6 +53,10 @@ async def _accept(rig: Rig, place: Place, manager: str) -> None:
 
 
 async def check_order(rig: Rig) -> Finding | None:
+    """Check that the subject deletes its object, then releases its fields, then removes its finalizer.
+
+    A finalizer of the check keeps the object after its deletion. A release in that time is premature.
+    """
     place = rig.place()
     await rig.running(place)
     hold: list[dict[str, Any]] = [{"op": "add", "path": "/metadata/finalizers", "value": [HOLD]}]
@@ -91,6 +95,7 @@ async def check_order(rig: Rig) -> Finding | None:
 
 
 async def check_fields_are_released(rig: Rig) -> Finding | None:
+    """Check that the subject owns no field of the status once another provider has taken over."""
     place = rig.place()
     await rig.running(place)
     await _accept(rig, place, names.provider_manager(await _choose_another(rig, place)))
@@ -104,6 +109,10 @@ async def check_fields_are_released(rig: Rig) -> Finding | None:
 
 
 async def check_foreign_acceptance(rig: Rig) -> Finding | None:
+    """Check that the subject keeps its object until the chosen provider itself accepts the model.
+
+    First the check writes the acceptance under its own field manager, then under the chosen provider's.
+    """
     place = rig.place()
     await rig.running(place)
     other = await _choose_another(rig, place)

@@ -25,6 +25,8 @@ def _holder(obj: Object) -> Any:
 
 
 async def check_renewal(rig: Rig) -> Finding | None:
+    """Check that the selector holds its Lease, and renews it."""
+
     def renewal(obj: Object) -> Any:
         return _holder(obj) and obj["spec"].get("renewTime")
 
@@ -34,6 +36,10 @@ async def check_renewal(rig: Rig) -> Finding | None:
 
 
 async def check_other_holder(rig: Rig, offered: Offered) -> Finding | None:
+    """Check that the selector selects nothing while another replica holds the Lease.
+
+    The check writes another holder into the Lease. The selector must wait until the Lease expires, and select then.
+    """
     await rig.there(LEASES, *LEASE, _holder)
     change = [{"op": "replace", "path": "/spec/holderIdentity", "value": ANOTHER}]
     await rig.api.json_patch(LEASES, *LEASE, change, manager=MANAGER)

@@ -23,6 +23,7 @@ OTHER: Final = "conformance"
 
 
 async def check_deletion_while_paused(rig: Rig) -> Finding | None:
+    """Pause a ModelDeployment, delete it, and expect that it and its upstream object disappear."""
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -33,6 +34,10 @@ async def check_deletion_while_paused(rig: Rig) -> Finding | None:
 
 
 async def check_deletion_without_crd(rig: Rig) -> Finding | None:
+    """Remove the upstream CRD, delete a ModelDeployment, and expect that it disappears.
+
+    The CRD is installed again for the next checks.
+    """
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -47,6 +52,13 @@ async def check_deletion_without_crd(rig: Rig) -> Finding | None:
 
 
 async def check_deletion_of_invalid_spec(rig: Rig) -> Finding | None:
+    """Delete a ModelDeployment with an invalid spec, and expect that it and its upstream object disappear.
+
+    The check stops core to write the spec, which its webhook refuses.
+
+    Raises:
+        Skipped: The cluster is not the kit's own.
+    """
     core = rig.own("core, which refuses an invalid spec, would have to be stopped").components["core"]
     place = rig.place()
     await rig.create(place)
@@ -64,6 +76,10 @@ async def check_deletion_of_invalid_spec(rig: Rig) -> Finding | None:
 
 
 async def check_cleanup_timeout(rig: Rig) -> Finding | None:
+    """Hold the upstream object of a deleted ModelDeployment, and expect an Event that names it.
+
+    The subject must remove its finalizer after the time-out, although the object still exists.
+    """
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -80,6 +96,10 @@ async def check_cleanup_timeout(rig: Rig) -> Finding | None:
 
 
 async def check_wait_for_others(rig: Rig) -> Finding | None:
+    """Check that the subject waits for another provider's clean-up, but not forever.
+
+    The object must not exist while the reason is `WaitingForCleanup`, and must exist after the time-out.
+    """
     place = rig.place()
     # The other provider itself must own the finalizer: the subject need not wait for any other finalizer.
     finalizers = [names.provider_finalizer(OTHER)]

@@ -29,6 +29,7 @@ NOT_CONTENT: Final = ("apiVersion", "kind", "metadata", "status")
 
 
 async def check_metadata(rig: Rig) -> Finding | None:
+    """Check owner reference, labels and uid annotation of an upstream object."""
     place = rig.place()
     deployment = await rig.create(place)
     meta, uid = (await rig.upstream(place))["metadata"], deployment["metadata"]["uid"]
@@ -44,6 +45,7 @@ async def check_metadata(rig: Rig) -> Finding | None:
 
 
 async def check_finalizer_first(rig: Rig) -> Finding | None:
+    """Check in the audit log that the subject adds its finalizer before it writes the upstream object."""
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -62,6 +64,7 @@ async def check_finalizer_first(rig: Rig) -> Finding | None:
 
 
 async def check_foreign_object(rig: Rig) -> Finding | None:
+    """Check that the subject reports `NameConflict`, and leaves a foreign object unchanged."""
     first, place = rig.place(), rig.place()
     await rig.create(first)
     template = await rig.upstream(first)
@@ -106,6 +109,11 @@ def _value_at(obj: Object, pointer: str) -> Any:
 
 
 async def check_drift(rig: Rig) -> Finding | None:
+    """Edit a text of the upstream object again and again, and expect MOST repairs and no more.
+
+    Raises:
+        Skipped: The API server refuses an edit of every text in the object.
+    """
     place = rig.place()
     await rig.create(place)
     await rig.deployment(place, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
@@ -142,6 +150,7 @@ async def _check_repairs(
 
 
 async def check_pause(rig: Rig) -> Finding | None:
+    """Check that the subject creates nothing for a paused ModelDeployment, and continues after the pause."""
     place, other = rig.place(), rig.place()
     await rig.create(place, annotations={names.PAUSED_ANNOTATION: "true"})
     await rig.deployment(place, lambda obj: ((obj.get("status") or {}).get("message")) == PAUSED)
@@ -156,6 +165,7 @@ async def check_pause(rig: Rig) -> Finding | None:
 
 
 async def check_dry_run(rig: Rig) -> Finding | None:
+    """Check that a dry run reports its result in the annotation, and stores no object and no finalizer."""
     place = rig.place()
     await rig.create(place, annotations={names.DRY_RUN_ANNOTATION: "true"})
 
@@ -180,6 +190,7 @@ async def check_dry_run(rig: Rig) -> Finding | None:
 
 
 async def check_endpoint(rig: Rig) -> Finding | None:
+    """Check every state of a model from its creation to its failure for an endpoint while it is not Running."""
     place = rig.place()
     await rig.create(place)
     # The check reads every state: clients use an endpoint at once, even if the next write removes it.
@@ -205,6 +216,7 @@ def _is_premature(obj: Object) -> bool:
 
 
 async def check_status_manager(rig: Rig) -> Finding | None:
+    """Check that only core and the subject own fields of the status, each under its own field manager."""
     place = rig.place()
     live = await rig.running(place)
     status_managers = managers(live, "status")
@@ -215,6 +227,7 @@ async def check_status_manager(rig: Rig) -> Finding | None:
 
 
 async def check_no_write_at_rest(rig: Rig) -> Finding | None:
+    """Check that the subject writes nothing after edits of a foreign annotation. Events do not count."""
     place = rig.place()
     await rig.running(place)
     before = len(rig.writes(place))
@@ -232,6 +245,7 @@ async def check_no_write_at_rest(rig: Rig) -> Finding | None:
 
 
 async def check_transition_times(rig: Rig) -> Finding | None:
+    """Check that `lastTransitionTime` of `Ready` stays if only reason and message change."""
     place = rig.place()
     await rig.create(place)
     await rig.upstream(place)
@@ -246,6 +260,7 @@ async def check_transition_times(rig: Rig) -> Finding | None:
 
 
 async def check_single_event(rig: Rig) -> Finding | None:
+    """Check that a model that becomes ready has exactly one Event `DeploymentReady`."""
     place = rig.place()
     await rig.running(place)
     # An Event follows its transition, on a busy machine much later. A second one would come before the next model's.
@@ -259,6 +274,10 @@ async def check_single_event(rig: Rig) -> Finding | None:
 
 
 async def check_kill(rig: Rig) -> Finding | None:
+    """Kill and restart the subject after each of its first writes, and expect that it completes the work.
+
+    Each ModelDeployment must get its finalizer and its object, and disappear after its deletion.
+    """
     for writes in (1, 2, 3):
         place = rig.place()
         await rig.create(place)

@@ -92,6 +92,10 @@ def _is_for_operator(rig: Rig, permission: str) -> bool:
 
 
 async def check_nothing_is_refused(rig: Rig) -> Finding | None:
+    """Check that no request of the subject was refused for lack of permission.
+
+    Requests about the upstream operator belong to `check_operator_access`.
+    """
     seen = sorted(
         f"{permission} ({path})"
         for permission, path in refused(rig.requests())
@@ -103,6 +107,10 @@ async def check_nothing_is_refused(rig: Rig) -> Finding | None:
 
 
 async def check_nothing_is_unused(rig: Rig) -> Finding | None:
+    """Check that the subject used every permission of its manifest.
+
+    Permissions in UNSEEN and under `unexercised` of the cases are excused.
+    """
     excused = {**UNSEEN, **rig.cases.unexercised}
     left = [
         permission
@@ -118,6 +126,11 @@ async def check_nothing_is_unused(rig: Rig) -> Finding | None:
 
 
 async def check_operator_access(rig: Rig) -> Finding | None:
+    """Check that the subject may watch its upstream operator, and uses these permissions.
+
+    Raises:
+        Skipped: The subject watches no upstream operator.
+    """
     denied = sorted(path for permission, path in refused(rig.requests()) if _is_for_operator(rig, permission))
     if denied:
         return Finding(

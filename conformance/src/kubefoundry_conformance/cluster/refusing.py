@@ -74,7 +74,11 @@ async def refuse_writes(rig: Rig, place: Place, upstream: Object) -> AsyncIterat
 
 
 async def _wait_until_effective(rig: Rig, upstream: Object) -> None:
-    """Wait until the API server refuses a dry run. Raises NotSeen."""
+    """Wait until the API server refuses a dry run.
+
+    Raises:
+        NotSeen: The API server still accepts the dry run.
+    """
     meta = upstream["metadata"]
     other = copy.deepcopy(upstream)
     other.pop("status", None)
@@ -107,6 +111,11 @@ async def _edit(rig: Rig, place: Place, change: dict[str, Any]) -> Object:
 
 
 async def check_model_keeps_running(rig: Rig) -> Finding | None:
+    """Check that a model stays Running after the API server has refused the write of an edit.
+
+    Raises:
+        Skipped: The subject refuses each edit itself.
+    """
     place = rig.place()
     await rig.running(place)
     upstream = await rig.upstream(place)
@@ -124,6 +133,11 @@ async def check_model_keeps_running(rig: Rig) -> Finding | None:
 
 
 async def check_dry_run_of_replacement(rig: Rig) -> Finding | None:
+    """Check that the upstream object stays if the API server refuses its replacement.
+
+    Raises:
+        Skipped: The subject refuses another `model.id` itself.
+    """
     place = rig.place()
     await rig.running(place)
     upstream = await rig.upstream(place)

@@ -28,6 +28,11 @@ RULES: Final = [{"condition": "false", "priority": 7}]
 
 
 async def check_missing_crd(rig: Rig) -> Finding | None:
+    """Check that `UpstreamReady` is not True before the CRD is installed, and that it names the CRD.
+
+    Raises:
+        Skipped: The upstream kind is part of Kubernetes.
+    """
     if rig.crd is None:
         raise Skipped("the upstream kind is part of Kubernetes")
     config = await rig.registered(lambda obj: condition(obj, UPSTREAM_READY))
@@ -44,6 +49,8 @@ async def check_missing_crd(rig: Rig) -> Finding | None:
 
 
 async def check_readiness(rig: Rig) -> Finding | None:
+    """Check that `status.ready` is not true before the CRD is installed, then install it and expect true."""
+
     def is_ready(obj: Object | None) -> Any:
         return ((obj or {}).get("status") or {}).get("ready")
 
@@ -57,6 +64,8 @@ async def check_readiness(rig: Rig) -> Finding | None:
 
 
 async def check_heartbeats(rig: Rig) -> Finding | None:
+    """Check that the time between two heartbeats is at most half of the heartbeat time-out."""
+
     def heartbeat_of(obj: Object | None) -> Any:
         return ((obj or {}).get("status") or {}).get("lastHeartbeat")
 
@@ -71,6 +80,11 @@ async def check_heartbeats(rig: Rig) -> Finding | None:
 
 
 async def check_selection_rules(rig: Rig) -> Finding | None:
+    """Start our selector, and expect that it can compile the subject's selection rules.
+
+    Raises:
+        Skipped: The cluster is not the kit's own.
+    """
     suite = rig.own("the subject's selection rules are replaced by one that selects nothing")
     await asyncio.to_thread(suite.start, "selector")
     try:
@@ -86,6 +100,7 @@ async def check_selection_rules(rig: Rig) -> Finding | None:
 
 
 async def check_rules_of_administrator(rig: Rig) -> Finding | None:
+    """Check that a restart of the subject restores its capabilities, and keeps an administrator's rules."""
     live = await rig.registered()
     capabilities = live["spec"]["capabilities"]
     changed = {**capabilities, "cpuSupport": not capabilities.get("cpuSupport", False)}
@@ -111,7 +126,12 @@ async def check_rules_of_administrator(rig: Rig) -> Finding | None:
 
 
 async def check_ports(rig: Rig, work: Callable[[Rig], Awaitable[object]]) -> Finding | None:
-    """Check health and metrics. `work` makes the subject reconcile an object."""
+    """Check that `/readyz` and `/metrics` answer, and that every reconcile is counted.
+
+    Args:
+        rig: The environment of the check.
+        work: Makes the subject reconcile an object.
+    """
 
     def read(port: int, path: str) -> str:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
@@ -141,6 +161,7 @@ async def check_ports(rig: Rig, work: Callable[[Rig], Awaitable[object]]) -> Fin
 
 
 async def check_termination(rig: Rig) -> Finding | None:
+    """Send SIGTERM to the subject, expect exit code 0 within END seconds, and start it again."""
     start_time = time.monotonic()
     code = await rig.stop()
     seconds = time.monotonic() - start_time
@@ -172,7 +193,11 @@ async def run_model(rig: Rig) -> Object:
 
 
 def process_checks(work: Callable[[Rig], Awaitable[object]]) -> tuple[Check[Rig], ...]:
-    """Return the checks of the process itself. `work` makes the subject reconcile an object."""
+    """Return the checks of the process itself.
+
+    Args:
+        work: Makes the subject reconcile an object.
+    """
     return (
         of_rig(
             "PRO-1",

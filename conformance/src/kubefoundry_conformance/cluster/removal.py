@@ -27,7 +27,7 @@ async def remove(rig: Rig) -> list[str]:
     # Namespaces first: they contain objects of the kinds whose CRDs are removed later.
     messages = [
         await _remove_cluster_object(rig, kind, obj)
-        for kind, obj in sorted(rig.made, key=lambda made: made[0] != NAMESPACES)
+        for kind, obj in sorted(rig.cluster_objects, key=lambda pair: pair[0] != NAMESPACES)
     ]
     return [message for message in messages if message]
 

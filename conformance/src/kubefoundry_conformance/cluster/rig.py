@@ -40,7 +40,7 @@ class Rig(Deployments):
         rules: The permissions that the manifest grants to the subject.
         suite: Core and the local control plane; None in a running cluster.
         providers: The providers that the checks of a selector register.
-        made: The objects that the checks created outside of the namespace, oldest first.
+        cluster_objects: The objects that the checks created outside of the namespace, oldest first.
     """
 
     api: Client
@@ -56,7 +56,7 @@ class Rig(Deployments):
     rules: Sequence[Rule] = ()
     suite: Suite | None = None
     providers: Sequence[str] = ()
-    made: list[tuple[Kind, Object]] = field(default_factory=list)
+    cluster_objects: list[tuple[Kind, Object]] = field(default_factory=list)
     _requests: FinishedRequests | None = field(default=None, init=False)
 
     def check(
@@ -97,7 +97,7 @@ class Rig(Deployments):
 
         async def create() -> Object:
             created = await self.api.create(kind, {**body, "metadata": meta}, manager=MANAGER)
-            self.made.append((kind, created))
+            self.cluster_objects.append((kind, created))
             return created
 
         request = asyncio.create_task(create())
@@ -118,7 +118,11 @@ class Rig(Deployments):
         ]
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return all finished requests of the subject. Raises Skipped if the audit log cannot be read."""
+        """Return all finished requests of the subject.
+
+        Raises:
+            Skipped: The audit log cannot be read.
+        """
         log = self.own("the audit log of a cluster that others use cannot be read").plane.audit_log
         assert log is not None
         if self._requests is None:
@@ -126,7 +130,14 @@ class Rig(Deployments):
         return self._requests.until_now()
 
     def own(self, why: str) -> Suite:
-        """Return the suite of the local control plane. Raises Skipped with the reason in a running cluster."""
+        """Return the suite of the local control plane.
+
+        Args:
+            why: The reason why the check needs a cluster of its own.
+
+        Raises:
+            Skipped: The cluster is not the kit's own. The message has the reason.
+        """
         if self.suite is None:
             raise Skipped(f"not run, because {why}")
         return self.suite
@@ -139,7 +150,11 @@ class Rig(Deployments):
             return None
 
     async def install_crd(self) -> None:
-        """Install the upstream CRD, and wait until it is established. Raises ApiError if it exists."""
+        """Install the upstream CRD, and wait until it is established.
+
+        Raises:
+            ApiError: The CRD exists.
+        """
         if self.crd is not None:
             meta = {
                 "annotations": self.crd["metadata"].get("annotations") or {},
@@ -151,7 +166,11 @@ class Rig(Deployments):
             )
 
     async def remove_crd(self) -> None:
-        """Remove the upstream CRD. Raises Skipped in a running cluster and for a kind of Kubernetes."""
+        """Remove the upstream CRD.
+
+        Raises:
+            Skipped: The cluster is not the kit's own, or the kind is part of Kubernetes.
+        """
         self.own("others may have objects of the kind whose CRD would be removed")
         if self.crd is None:
             raise Skipped("the upstream kind is part of Kubernetes")
@@ -160,12 +179,23 @@ class Rig(Deployments):
         await self.until(CRDS, self.kind.crd, None, lambda obj: obj is None)
 
     async def registered(self, holds: Present = bool) -> Object:
-        """Wait for the subject's InferenceProviderConfig, and return it. Raises NotSeen."""
+        """Wait for the subject's InferenceProviderConfig, and return it.
+
+        Raises:
+            NotSeen: `holds` was true of no state in time.
+        """
         return await self.there(PROVIDER_CONFIGS, self.provider, None, holds)
 
 
 def of_rig(
     rule: str, title: str, coroutine: Callable[[Rig], Coroutine[Any, Any, Finding | None]], expected: str
 ) -> Check[Rig]:
-    """Build a check from a coroutine. `expected` is the expectation of the waits in it."""
+    """Build a check from a coroutine.
+
+    Args:
+        rule: The id of the rule.
+        title: The check's scenario in a few words, for the report.
+        coroutine: The check.
+        expected: The expectation of the waits in the coroutine.
+    """
     return Check(rule, title, lambda rig: rig.check(coroutine, expected))

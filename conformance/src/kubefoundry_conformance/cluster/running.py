@@ -178,7 +178,9 @@ async def _check_unused(api: Client, provider: str, kind: Kind) -> None:
 async def _install(rig: Rig, manifest: Sequence[Object]) -> str:
     """Create namespace, account and permissions of the subject, and return its token.
 
-    Raises ApiError, or Unusable if core does not run.
+    Raises:
+        ApiError: The API server refuses an object.
+        Unusable: Core does not run.
     """
     name = rig.namespace
     await rig.add(NAMESPACES, {"metadata": {"name": name}})

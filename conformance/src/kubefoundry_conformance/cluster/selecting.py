@@ -23,6 +23,13 @@ from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, PROVIDER_SELECTED, 
 
 
 async def check_unvalidated_spec(rig: Rig, offered: Offered) -> Finding | None:
+    """Check that the selector waits for the condition `Validated` of the newest generation.
+
+    The check stops core, creates a ModelDeployment, and expects a selection only after core is started again.
+
+    Raises:
+        Skipped: The cluster is not the kit's own.
+    """
     await offered.register(ready={})
     core = rig.own("core would have to be stopped").components["core"]
     await asyncio.to_thread(core.stop)
@@ -47,6 +54,7 @@ async def check_unvalidated_spec(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_selection_is_kept(rig: Rig, offered: Offered) -> Finding | None:
+    """Check that an edit, a restart and an unready provider change no selection."""
     place, name = await create_selected(rig, offered)
     change = [{"op": "add", "path": "/spec/model/servedName", "value": "renamed"}]
     await rig.api.json_patch(MODEL_DEPLOYMENTS, *place, change, manager=MANAGER)
@@ -65,6 +73,11 @@ async def check_selection_is_kept(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_reselect(rig: Rig, offered: Offered) -> Finding | None:
+    """Check that a new value of the annotation `reselect` causes one new choice, and a later edit none.
+
+    Raises:
+        Skipped: Another rule is violated, so the result would mean nothing.
+    """
     place, name = await create_selected(rig, offered)
     await offered.register(ready={name: False})
     # Selections for other models show that the subject has seen the change. Before, the same choice would be right.
@@ -86,6 +99,7 @@ async def check_reselect(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_refusal(rig: Rig, offered: Offered) -> Finding | None:
+    """Refuse a model as the selected provider, and expect that the selector selects another."""
     place, name = await create_selected(rig, offered)
     live = await rig.deployment(place)
     refusal = new_condition(
@@ -104,6 +118,7 @@ async def check_refusal(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_ready_providers(rig: Rig, offered: Offered) -> Finding | None:
+    """Make each provider the only ready provider in turn, and expect that the selector selects it."""
     for name in rig.providers:
         await offered.register(ready={other: other == name for other in rig.providers})
         provider = await settle(rig, partial(eq, name))
@@ -113,6 +128,7 @@ async def check_ready_providers(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_registered_providers(rig: Rig, offered: Offered) -> Finding | None:
+    """Delete the registration of the selected provider, and expect another provider for later models."""
     _, name = await create_selected(rig, offered)
     await offered.deregister(name)
     if await settle(rig, partial(ne, name)) == name:
@@ -121,6 +137,7 @@ async def check_registered_providers(rig: Rig, offered: Offered) -> Finding | No
 
 
 async def check_fresh_providers(rig: Rig, offered: Offered) -> Finding | None:
+    """Stop the heartbeat of the selected provider, and expect another provider for later models."""
     _, name = await create_selected(rig, offered)
     await offered.fall_silent(name)
     await asyncio.sleep(TIMEOUT + 2)
@@ -130,6 +147,11 @@ async def check_fresh_providers(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_no_provider(rig: Rig, offered: Offered) -> Finding | None:
+    """Check that `ProviderSelected` is False, with a reason of the contract, while no provider is ready.
+
+    Raises:
+        Skipped: The selector selects an unready provider, which violates SEL-6.
+    """
     await offered.register(ready=dict.fromkeys(rig.providers, False))
     place = rig.place()
     await create_deployment(rig, place)
@@ -152,6 +174,7 @@ async def check_no_provider(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_pause(rig: Rig, offered: Offered) -> Finding | None:
+    """Check that the selector selects nothing for a paused ModelDeployment, and selects after the pause."""
     await offered.register(ready={})
     place = rig.place()
     await create_deployment(rig, place, annotations={names.PAUSED_ANNOTATION: "true"})
@@ -165,6 +188,7 @@ async def check_pause(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_release(rig: Rig, offered: Offered) -> Finding | None:
+    """Check that the selector releases all its fields once the user names the selected provider."""
     place, name = await create_selected(rig, offered)
     live = await rig.deployment(place, selected)
     if names.SELECTOR_MANAGER not in (writers := managers(live, "status")):
@@ -176,6 +200,7 @@ async def check_release(rig: Rig, offered: Offered) -> Finding | None:
 
 
 async def check_capabilities(rig: Rig, offered: Offered) -> Finding | None:
+    """Remove engine, serving mode and GPUs of the selected provider in turn, and expect another provider."""
     _, name = await create_selected(rig, offered)
     for change in ({"engines": ["sglang"]}, {"servingModes": ["disaggregated"]}, {"gpuSupport": False}):
         await offered.register(ready={}, capabilities={name: change})

@@ -27,7 +27,10 @@ MEMORIES: Final[tuple[Mapping[str, Any], ...]] = ({"selection": {"reselect": FOL
 
 
 async def check_foreign_selections(rig: Rig, offered: Offered) -> Finding | None:
-    """Select a provider as another selector would, start the subject, and see whether the selection stays."""
+    """Check that the subject keeps the selections of another selector.
+
+    The check selects a provider as another selector would, with and without its memory, and starts the subject.
+    """
     _, favourite = await create_selected(rig, offered)
     other = next(name for name in rig.providers if name != favourite)
     await rig.stop()
@@ -45,7 +48,7 @@ async def check_foreign_selections(rig: Rig, offered: Offered) -> Finding | None
 
 
 async def check_recorded_reselect(rig: Rig, offered: Offered) -> Finding | None:
-    """Ask for another choice, and read `status.selection`."""
+    """Ask for another choice, and expect the value of the annotation in `status.selection`."""
     place, _ = await create_selected(rig, offered)
     await rig.annotate(place, names.RESELECT_ANNOTATION, FOLLOWED)
     live = await rig.deployment(place, lambda obj: _followed(obj) == FOLLOWED or not selected(obj))

@@ -102,7 +102,11 @@ async def states(
 
 
 async def first(queue: asyncio.Queue[Object], holds: Present, *, seconds: float = SECONDS) -> Object:
-    """Return the first recorded state for which `holds` is true. Raises NotSeen."""
+    """Return the first recorded state for which `holds` is true.
+
+    Raises:
+        NotSeen: `holds` was true of no state in time.
+    """
     last: Object | None = None
     try:
         async with asyncio.timeout(seconds):

@@ -38,6 +38,7 @@ def _observe(subject: Functions, case: Case) -> tuple[Deployment, Object, Observ
 
 
 def check_missing_status(subject: Functions) -> Iterator[Finding]:
+    """Yield a violation if an object that nobody has reported on is not `Pending`."""
     deployment = build_deployment(subject.first())
     for status in (None, dict[str, Any]()):
         observation = subject.observe(deployment, subject.live(deployment, status))
@@ -46,6 +47,7 @@ def check_missing_status(subject: Functions) -> Iterator[Finding]:
 
 
 def check_cases(subject: Functions) -> Iterator[Finding]:
+    """Compare phase, reason, ready replicas and message of each case with the author's expectation."""
     for case in _cases(subject):
         _, _, observation = _observe(subject, case)
         expected = case.expect
@@ -63,6 +65,11 @@ def check_cases(subject: Functions) -> Iterator[Finding]:
 
 
 def check_unknown_words(subject: Functions) -> Iterator[Finding]:
+    """Replace each word under `states` of the cases by an unknown word, and expect the reason `Unknown`.
+
+    Raises:
+        Skipped: The cases have no such word.
+    """
     if not subject.cases.states:
         raise Skipped("the cases name no `states`: paths of words whose meaning the provider knows")
     checked = False
@@ -93,6 +100,11 @@ def _replace(value: Any, path: list[str], word: str) -> bool:
 
 
 def check_scale_to_zero(subject: Functions) -> Iterator[Finding]:
+    """Request 0 replicas in each Running case, and expect `ScaledToZero` only without a ready replica.
+
+    Raises:
+        Skipped: No case is Running.
+    """
     checked = False
     for case in _cases(subject):
         if case.expect.phase != "Running":
@@ -113,6 +125,7 @@ def check_scale_to_zero(subject: Functions) -> Iterator[Finding]:
 
 
 def check_ready_replica(subject: Functions) -> Iterator[Finding]:
+    """Yield a violation if an observation is Running without a ready replica."""
     for _, observation, origin in _observations(subject):
         if observation.phase == "Running" and observation.replicas.ready < 1:
             yield Finding(
@@ -122,6 +135,11 @@ def check_ready_replica(subject: Functions) -> Iterator[Finding]:
 
 
 def check_failed_update(subject: Functions) -> Iterator[Finding]:
+    """Check that a case with `update_failed` stays Running, and reports the failure with a message.
+
+    Raises:
+        Skipped: No case has `update_failed`.
+    """
     update_cases = [case for case in _cases(subject) if case.expect.update_failed]
     if not update_cases:
         raise Skipped("no case has `update_failed`")
@@ -136,6 +154,11 @@ def check_failed_update(subject: Functions) -> Iterator[Finding]:
 
 
 def check_pods_of_others(subject: Functions) -> Iterator[Finding]:
+    """Check that no label value selects the pods of two ModelDeployments.
+
+    Raises:
+        Skipped: The provider looks at no pods.
+    """
     pods = subject.provider.pods
     if pods is None:
         raise Skipped("the provider looks at no pods")
@@ -153,6 +176,7 @@ def check_pods_of_others(subject: Functions) -> Iterator[Finding]:
 
 
 def check_status_schema(subject: Functions) -> Iterator[Finding]:
+    """Check each observation against the CRD of ModelDeployments and the reasons of `Ready`."""
     for live, observation, origin in _observations(subject):
         if observation.reason not in REASONS[READY]:
             yield Finding(
@@ -184,7 +208,7 @@ def _corrupt_status(subject: Functions, case: Case, seed: int) -> Any:
 
 
 def check_exceptions(subject: Functions) -> Iterator[Finding]:
-    """Observe corrupt statuses; `Broken` carries the finding."""
+    """Observe unknown words and corrupt statuses, and expect no exception; `Broken` carries the finding."""
     yield from check_unknown_words(subject) if subject.cases.states else ()
     cases = _cases(subject)
 

@@ -39,6 +39,7 @@ def _probe(subject: Functions, crd: Object) -> Schema | UnsupportedSchema | str:
 
 
 def check_labels_are_ignored(subject: Functions) -> Iterator[Finding]:
+    """Write another release into labels, annotations and descriptions, and expect the same result."""
     crd = subject.installed()
     meta = crd["metadata"]
     meta["labels"] = {"app.kubernetes.io/version": "0.0.1", "helm.sh/chart": "other-0.0.1"}
@@ -54,6 +55,11 @@ def check_labels_are_ignored(subject: Functions) -> Iterator[Finding]:
 
 
 def check_stored_version(subject: Functions) -> Iterator[Finding]:
+    """Store each version in turn, and expect that `probe` chooses it if it supports it alone.
+
+    Raises:
+        Skipped: The CRD serves one version only.
+    """
     crd = subject.installed()
     served = [candidate for candidate in crd["spec"]["versions"] if candidate.get("served")]
     if len(served) < 2:
@@ -73,6 +79,10 @@ def check_stored_version(subject: Functions) -> Iterator[Finding]:
 
 
 def check_optional_fields(subject: Functions) -> Iterator[Finding]:
+    """Remove each field that a minimal object does not have, and expect that the CRD stays supported.
+
+    Fields down to DEPTH levels below `spec` are removed, except those under `needed` of the cases.
+    """
     crd = subject.installed()
     used = subject.render(build_deployment(subject.first())).main
     version = subject.schema.api_version.rpartition("/")[2]
@@ -92,7 +102,7 @@ def check_optional_fields(subject: Functions) -> Iterator[Finding]:
 
 
 def check_odd_schemas(subject: Functions) -> Iterator[Finding]:
-    """Probe CRDs that are valid but have unexpected fields and types."""
+    """Probe valid CRDs with unexpected fields and types, and expect no exception."""
     crd = subject.installed()
 
     def probe_variant(seed: int) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ SECRET: Final = "probe-token"
 
 
 def check_schema(subject: Functions) -> Iterator[Finding]:
+    """Check that rendered objects are JSON, and fit the upstream CRD without unknown fields."""
     structure = subject.structure() if subject.crd is not None else None
 
     def check_spec(spec: Spec) -> Iterator[Finding]:
@@ -52,6 +53,7 @@ def check_schema(subject: Functions) -> Iterator[Finding]:
 
 
 def check_own_objects(subject: Functions) -> Iterator[Finding]:
+    """Check that two ModelDeployments share no object, and that all objects have declared kinds and namespaces."""
     provider = subject.provider
     for spec in subject.bases():
         deployment, other = build_deployment(spec, "one"), build_deployment(spec, "two")
@@ -82,6 +84,8 @@ def _names(rendered: Rendered) -> set[tuple[str, str]]:
 
 
 def check_determinism(subject: Functions) -> Iterator[Finding]:
+    """Render each spec and a reordered copy, and expect equal objects and an unchanged input."""
+
     def check_spec(spec: Spec) -> Iterator[Finding]:
         deployment = build_deployment(spec)
         if not subject.takes(deployment):
@@ -108,6 +112,11 @@ def _reversed(value: Any) -> Any:
 
 
 def check_literal_arguments(subject: Functions) -> Iterator[Finding]:
+    """Check that LITERAL reaches the engine unchanged as the value of each argument.
+
+    Raises:
+        Skipped: No argument is part of a container's command or args.
+    """
     checked = False
     for base in subject.bases():
         engine = base["engine"]["type"]
@@ -152,6 +161,11 @@ def _is_shell(argv: list[str]) -> bool:
 
 
 def check_termination_message_policy(subject: Functions) -> Iterator[Finding]:
+    """Check that each container has `terminationMessagePolicy: FallbackToLogsOnError`.
+
+    Raises:
+        Skipped: No container is rendered.
+    """
     checked = False
     for spec in subject.bases():
         for container in containers(subject.render(build_deployment(spec))):
@@ -182,6 +196,7 @@ def containers(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def check_secrets(subject: Functions) -> Iterator[Finding]:
+    """Check that no Secret is rendered, and that its name is no plain value of a variable."""
     for base in subject.bases():
         deployment = build_deployment({**base, "secrets": {"huggingFaceToken": SECRET}})
         if not subject.takes(deployment):
@@ -212,6 +227,11 @@ def _environment(value: Any) -> Iterator[Any]:
 
 
 def check_default_image(subject: Functions) -> Iterator[Finding]:
+    """Check that `Rendered.image` names the default image, and that a spec with that image renders the same.
+
+    Raises:
+        Skipped: No default image is rendered.
+    """
     checked = False
     for base in subject.bases():
         if base.get("image"):

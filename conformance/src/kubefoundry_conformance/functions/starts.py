@@ -65,6 +65,11 @@ MANY: Final[tuple[Mapping[str, Any], ...]] = (
 
 
 def check_restarts(subject: Functions) -> Iterator[Finding]:
+    """Render the same specs in several new processes, and expect equal objects.
+
+    Raises:
+        Skipped: No other process can load the provider.
+    """
     if subject.start is None:
         raise Skipped("no other process can find a provider that is not named as MODULE:FUNCTION")
     specs = [spec for base in subject.bases() for spec in (base, *_with_many(base))]
@@ -87,7 +92,12 @@ def _with_many(base: Spec) -> Iterator[Spec]:
 
 
 def _differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Iterator[Finding]:
-    """Yield a difference between two starts. Raises Broken, or Unusable if no process can be started."""
+    """Yield a difference between two starts.
+
+    Raises:
+        Broken: `render` returns a value that is not JSON.
+        Unusable: No process can be started.
+    """
     start_time = time.monotonic()
     try:
         for spec in specs:
@@ -119,7 +129,11 @@ def _differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Ite
 def _render_in_process(
     start: Start, seed: str, request: Path, response: Path, timeout: float
 ) -> list[str] | Finding:
-    """Return the renders of one process. Raises Unusable if it cannot be started."""
+    """Return the renders of one process.
+
+    Raises:
+        Unusable: The process cannot be started.
+    """
     log = response.with_suffix(".log")
     with log.open("wb") as output:
         try:
@@ -171,7 +185,11 @@ def respond(request: dict[str, Any], file: str) -> None:
 
 
 def _as_json(rendered: Rendered) -> str:
-    """Return JSON with sorted maps and helpers. Raises TypeError for a value that is not JSON."""
+    """Return JSON with sorted maps and helpers.
+
+    Raises:
+        TypeError: A value is not JSON.
+    """
     helpers = sorted(json.dumps(helper, sort_keys=True) for helper in rendered.helpers)
     return json.dumps([rendered.main, helpers, rendered.image], sort_keys=True)
 

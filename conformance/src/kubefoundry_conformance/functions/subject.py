@@ -83,7 +83,11 @@ class Functions:
 
     @cached_property
     def schema(self) -> Schema:
-        """The result of `probe`. Raises Unusable if `probe` does not support the CRD: no check can run then."""
+        """The result of `probe`.
+
+        Raises:
+            Unusable: `probe` does not support the CRD, so no check can run.
+        """
         if self.provider.upstream.schema is not None:
             return self.provider.upstream.schema
         try:
@@ -98,13 +102,24 @@ class Functions:
         return probed
 
     def installed(self) -> Object:
-        """Return a copy of the CRD. Raises Skipped for a kind of Kubernetes, which has no CRD."""
+        """Return a copy of the CRD.
+
+        Raises:
+            Skipped: The kind is part of Kubernetes, and has no CRD.
+        """
         if self.crd is None:
             raise Skipped(f"{self.provider.upstream.kind} is part of Kubernetes: there is no CRD to probe")
         return copy.deepcopy(self.crd)
 
     def structure(self, crd: Object | None = None) -> dict[str, Any]:
-        """Return the `openAPIV3Schema` of the version that the provider writes. Raises Skipped if it is missing."""
+        """Return the `openAPIV3Schema` of the version that the provider writes.
+
+        Args:
+            crd: The CRD, by default the subject's.
+
+        Raises:
+            Skipped: The CRD lacks that version.
+        """
         version = self.schema.api_version.rpartition("/")[2]
         for candidate in (crd or self.installed())["spec"]["versions"]:
             if candidate["name"] == version:
@@ -125,32 +140,56 @@ class Functions:
                 yield spec
 
     def first(self) -> Spec:
-        """Return the first spec of the cases. Raises Skipped if the provider refuses it."""
+        """Return the first spec of the cases.
+
+        Raises:
+            Skipped: The provider refuses it.
+        """
         spec = next(iter(self.cases.specs.values()))
         if refused := self.problems(build_deployment(spec)):
             raise Skipped(f"the first spec of the cases is refused: {refused[0]}")
         return spec
 
     def problems(self, deployment: Deployment) -> tuple[str, ...]:
-        """Return the reasons why the provider refuses a spec. Raises Broken if `supports` raises."""
+        """Return the reasons why the provider refuses a spec.
+
+        Raises:
+            Broken: `supports` raises.
+        """
         try:
             return compatibility.check(self.provider, deployment, self.schema).problems
         except (Exception, SystemExit) as error:
             raise Broken("SUP-2", _raised("supports", error, deployment)) from error
 
     def takes(self, deployment: Deployment) -> bool:
-        """Check whether the provider supports a spec. Raises Broken if `supports` raises."""
+        """Check whether the provider supports a spec.
+
+        Raises:
+            Broken: `supports` raises.
+        """
         return not self.problems(deployment)
 
     def render(self, deployment: Deployment, schema: Schema | None = None) -> Rendered:
-        """Call `render`. Raises Broken if it raises."""
+        """Call `render`.
+
+        Args:
+            deployment: The deployment to render.
+            schema: The result of `probe`, by default of the subject's CRD.
+
+        Raises:
+            Broken: `render` raises.
+        """
         try:
             return self.provider.render(deployment, schema or self.schema)
         except (Exception, SystemExit) as error:
             raise Broken("REN-1", _raised("render", error, deployment)) from error
 
     def observe(self, deployment: Deployment, live: Object) -> Observation:
-        """Call `observe`. Raises Broken if it raises."""
+        """Call `observe`.
+
+        Raises:
+            Broken: `observe` raises.
+        """
         try:
             return self.provider.observe(deployment, live)
         except (Exception, SystemExit) as error:
@@ -205,7 +244,11 @@ def load_provider(where: str) -> Provider:
 
 
 def _announced(name: str) -> EntryPoint:
-    """Return the entry point of an installed provider package. Raises Unusable."""
+    """Return the entry point of an installed provider package.
+
+    Raises:
+        Unusable: No installed package announces the provider.
+    """
     announced = {entry.name: entry for entry in entry_points(group=PROVIDER_PACKAGES)}
     if name not in announced:
         raise Unusable(
@@ -217,7 +260,11 @@ def _announced(name: str) -> EntryPoint:
 
 
 def _check_capabilities(provider: Provider) -> Provider:
-    """Return the provider. Raises Unusable if no ModelDeployment can ask for one of its capabilities."""
+    """Return the provider.
+
+    Raises:
+        Unusable: No ModelDeployment can ask for one of its capabilities.
+    """
     able = provider.capabilities
     for field, values, allowed in (
         ("engines", able.engines, get_args(Engine)),

@@ -63,6 +63,13 @@ WRONG: Final = (["wrong"], {"wrong": "type"}, "wrong", 17, True)
 
 
 def check_fields(subject: Functions) -> Iterator[Finding]:
+    """Change each field of the spec, and expect that the rendered objects change or `supports` refuses it.
+
+    Fields under `meaningless` of the cases are left out.
+
+    Raises:
+        Skipped: The provider takes no spec.
+    """
     checked = False
     for base in subject.bases():
         checked = True
@@ -111,6 +118,8 @@ def _gpu_count(base: Spec, field: str) -> int:
 
 
 def check_valid_specs(subject: Functions) -> Iterator[Finding]:
+    """Call `supports` with valid specs, and expect no exception; `Broken` carries the finding."""
+
     def check_spec(spec: Spec) -> Iterator[Finding]:
         subject.problems(build_deployment(spec))
         return iter(())
@@ -123,6 +132,8 @@ def check_valid_specs(subject: Functions) -> Iterator[Finding]:
 
 
 def check_missing_crd(subject: Functions) -> Iterator[Finding]:
+    """Call `supports` without a schema, and expect no exception."""
+
     def check_spec(spec: Spec) -> Iterator[Finding]:
         deployment = build_deployment(spec)
         subject.problems(deployment)
@@ -135,6 +146,7 @@ def check_missing_crd(subject: Functions) -> Iterator[Finding]:
 
 
 def check_long_names(subject: Functions) -> Iterator[Finding]:
+    """Check that derived names and labels are valid if the provider takes a long name."""
     for spec in subject.bases():
         for name in LONG:
             deployment = build_deployment(spec, name)
@@ -171,6 +183,11 @@ def _labels(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def check_pod_labels(subject: Functions) -> Iterator[Finding]:
+    """Give pods a label with the key of each rendered selector, and expect that the selector still fits.
+
+    Raises:
+        Skipped: No rendered object selects pods.
+    """
     checked = False
     for base in subject.bases():
         rendered = subject.render(build_deployment(base))
@@ -221,6 +238,7 @@ def _templates(value: Any) -> Iterator[Mapping[str, str]]:
 
 
 def check_overrides(subject: Functions) -> Iterator[Finding]:
+    """Check that an unknown override causes a warning, and that each known override has a type."""
     base, overrides_model = subject.first(), subject.provider.overrides
     unknown = {"kubefoundryConformance": "probe"}
     result = compatibility.check(
