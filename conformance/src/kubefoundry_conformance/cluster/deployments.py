@@ -36,7 +36,7 @@ class Deployments:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The first spec of the cases."""
+        """Return the first spec of the cases."""
         return next(iter(self.cases.specs.values()))
 
     def place(self) -> Place:

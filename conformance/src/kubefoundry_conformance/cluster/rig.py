@@ -73,12 +73,12 @@ class Rig(Deployments):
 
     @property
     def manager(self) -> str:
-        """The subject's field manager."""
+        """Return the subject's field manager."""
         return names.provider_manager(self.provider)
 
     @property
     def finalizer(self) -> str:
-        """The subject's finalizer."""
+        """Return the subject's finalizer."""
         return names.provider_finalizer(self.provider)
 
     async def add(self, kind: Kind, body: Object) -> Object:

@@ -83,7 +83,7 @@ class Functions:
 
     @cached_property
     def schema(self) -> Schema:
-        """The result of `probe`.
+        """Return the result of `probe`.
 
         Raises:
             Unusable: `probe` does not support the CRD, so no check can run.

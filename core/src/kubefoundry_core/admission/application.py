@@ -69,7 +69,11 @@ class _Intake:
             self._large.release()
 
     async def _turn(self) -> None:
-        """Wait for the large review before this one. Raises TimeoutError."""
+        """Wait for the large review before this one.
+
+        Raises:
+            TimeoutError: The review before takes too long.
+        """
         self._waiting += 1
         try:
             async with asyncio.timeout(self._patience):
@@ -78,7 +82,11 @@ class _Intake:
             self._waiting -= 1
 
     async def _body(self, request: web.Request) -> bytes:
-        """Read the body. Raises TimeoutError: a slow sender must not keep its place."""
+        """Read the body.
+
+        Raises:
+            TimeoutError: The sender is slow, and must not keep its place.
+        """
         async with asyncio.timeout(self._patience):
             return await request.read()
 

@@ -23,7 +23,7 @@ ProviderId = Annotated[str, Field(min_length=1, max_length=45, pattern=formats.D
 
 
 class AllowedFrom(ApiModel):
-    """Which other namespaces may reach the server."""
+    """The other namespaces that may reach the server."""
 
     namespaces: list[str] | None = None
     """Names of namespaces. "*" allows all."""
@@ -93,7 +93,7 @@ class PodOverrides(ApiModel):
 
 
 class PodDisruptionBudget(ApiModel):
-    """How many pods may be disrupted at a time."""
+    """The number of pods that may be disrupted at a time."""
 
     min_available: int | str | None = None
     """Pods that must stay available, as a number or a percentage."""

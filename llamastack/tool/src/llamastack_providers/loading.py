@@ -98,7 +98,12 @@ class Probe:
         return self._answer(seconds, turns if turns is not None else [])
 
     def _answer(self, seconds: int, turns: list[str], *, first: bool = False) -> Answer:
-        """Return the next answer in full. Raise Failure for a reported problem, _Ended if there is none."""
+        """Return the next answer in full.
+
+        Raises:
+            Failure: The answer is a problem.
+            _Ended: The process has ended without an answer.
+        """
         deadline = time.monotonic() + seconds
         result: Answer | None = None
         group = 0

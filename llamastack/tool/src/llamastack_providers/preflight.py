@@ -108,7 +108,12 @@ class Check:
         return Passed(len(self.entries), seconds, warnings)
 
     def _packages(self) -> list[str]:
-        """Return warnings from the files alone. Raises Failure, OSError."""
+        """Return warnings from the files alone.
+
+        Raises:
+            Failure: A package does not fit this container, or replaces a module.
+            OSError: A file is not readable.
+        """
         packages = self.places.packages
         for problem in site.foreign(packages, self.records):
             raise problem
