@@ -30,8 +30,9 @@ from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.earlier_render import pinned
 from kubefoundry_sdk.provider.write.manifest import Record
-from kubefoundry_sdk.provider.write.plan import pinned, plan
+from kubefoundry_sdk.provider.write.plan import plan
 from kubefoundry_sdk.testing.generated import deployment
 from support.hostile_json import places
 

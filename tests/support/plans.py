@@ -9,7 +9,8 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Capabilities, Deployment, Observation, Provider, Rendered
 from kubefoundry_sdk.provider.upstream_kind import Schema, UpstreamKind
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
+from kubefoundry_sdk.provider.write.earlier_render import pinned
+from kubefoundry_sdk.provider.write.plan import Plan, plan
 
 V1 = Schema("example.com/v1")
 V2 = Schema("example.com/v2")

@@ -12,7 +12,8 @@ from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.plan import pinned, plan
+from kubefoundry_sdk.provider.write.earlier_render import pinned
+from kubefoundry_sdk.provider.write.plan import plan
 
 Fate = Literal["untouched", "rewritten", "recreated", "refused", "frozen"]
 """untouched: nothing is written. rewritten: changed in place, which may restart pods. recreated: deleted and made

@@ -20,7 +20,8 @@ from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import content_names, drift, foreign_values, manifest
-from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
+from kubefoundry_sdk.provider.write.earlier_render import pinned
+from kubefoundry_sdk.provider.write.plan import Plan, plan
 
 BROAD: Final = 4
 """Times as many values that follow a field as follow the most specific one: it says little about any of them."""

@@ -16,7 +16,8 @@ from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.plan import Plan, pinned, plan
+from kubefoundry_sdk.provider.write.earlier_render import pinned
+from kubefoundry_sdk.provider.write.plan import Plan, plan
 from kubefoundry_sdk.testing.generated import deployment, specs
 
 SCHEMA = Schema("kaito.sh/v1beta1")

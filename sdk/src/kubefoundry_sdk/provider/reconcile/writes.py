@@ -28,8 +28,9 @@ from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.reconcile.turn import End, Turn
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.write import apply, foreign_values, lost_ownership, version_drift
+from kubefoundry_sdk.provider.write.earlier_render import pinned
 from kubefoundry_sdk.provider.write.helpers import marked
-from kubefoundry_sdk.provider.write.plan import pinned, plan
+from kubefoundry_sdk.provider.write.plan import plan
 
 
 async def require_validation(turn: Turn) -> End | None:

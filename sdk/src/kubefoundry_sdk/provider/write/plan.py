@@ -11,7 +11,6 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import (
@@ -25,6 +24,7 @@ from kubefoundry_sdk.provider.write import (
 )
 from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.change import identity_changed
+from kubefoundry_sdk.provider.write.earlier_render import alike, earlier_render
 from kubefoundry_sdk.provider.write.helpers import Mark, mark, marked
 
 
@@ -64,17 +64,6 @@ class Plan:
     @property
     def objects(self) -> list[Object]:
         return [*self.helpers, self.main]
-
-
-def pinned(deployment: Deployment, record: manifest.Record | None) -> Deployment:
-    """The deployment with the default image that serves it, as if the user had set it.
-
-    Unchanged if the user sets an image, or if everything that was applied has to be replaced.
-    """
-    before = _before(deployment, record)
-    if record is None or before is None or before.image or deployment.spec.image:
-        return deployment
-    return replace(deployment, spec=_with_image(deployment.spec, record.image))
 
 
 def plan(
@@ -173,7 +162,7 @@ def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Rec
     record = manifest.applied(live) if live else remembered
     if record is not None and not inputs.converts:
         record = manifest.in_version(record, version)
-    base = _base(inputs.provider, inputs.deployment, inputs.schema, record, rendered)
+    base = earlier_render(inputs.provider, inputs.deployment, inputs.schema, record, rendered)
     # A tenant may have forged the record. It can be compared only in the version in which it was written.
     if record and live and base and record.manifest.get("apiVersion") == version:
         record = record_trust.believed(record, live, base.main, inputs.ignored)
@@ -252,58 +241,13 @@ def _fresh(inputs: _Inputs, applied: _Applied, helpers: Iterable[Object]) -> tup
     return tuple(obj for obj in helpers if obj["metadata"]["name"] not in known)
 
 
-def _before(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
-    """The spec that was applied; None if its manifest is replaced as a whole, because the spec is unknown or the user
-    requests a refresh or changes the identity."""
-    if record is None or record.refresh != deployment.annotations.get(names.REFRESH_ANNOTATION, ""):
-        return None
-    try:
-        spec = ModelDeploymentSpec.model_validate(record.spec)
-    except ValidationError:
-        return None
-    return None if identity_changed(spec, deployment.spec) else spec
-
-
-def _base(
-    provider: Provider,
-    deployment: Deployment,
-    schema: Schema,
-    record: manifest.Record | None,
-    rendered: Rendered,
-) -> Rendered | None:
-    """Today's render of the spec that was applied; None if the applied manifest is replaced as a whole, or this
-    provider cannot render that spec. rendered: the render of the current deployment."""
-    spec = _before(deployment, record)
-    if record is None or spec is None:
-        return None
-    before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
-    if same(record.spec, deployment.raw_spec) and before.spec.image == deployment.spec.image:
-        return rendered
-    if answers.supports(provider, before, schema):
-        return None
-    found = answers.render(provider, before, schema)
-    # The upstream chose the image then and we do now: the model is served in another way, and no single edit fits
-    # both.
-    if record.image is None and found.image is not None and not _alike(found, rendered):
-        return None
-    return found
-
-
-def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeploymentSpec:
-    return spec.model_copy(update={"image": image})
-
-
 def _only_version_differs(record: manifest.Record, main: Object, base: Rendered, rendered: Rendered) -> bool:
     """Whether only the CRD's version has moved on: the API server converts, so there is nothing to write."""
     return (
         record.manifest.get("apiVersion") != main["apiVersion"]
         and record.manifest["metadata"] == manifest.content(main)["metadata"]
-        and _alike(base, rendered)
+        and alike(base, rendered)
     )
-
-
-def _alike(one: Rendered, other: Rendered) -> bool:
-    return same(one.main, other.main) and same(list(one.helpers), list(other.helpers))
 
 
 def _by_plain_name(there: dict[Mark, Object], used: dict[str, str]) -> dict[Mark, Object]:
@@ -342,7 +286,7 @@ def _helpers_before(
         if known is None:
             continue
         together = record is not None and known == replace(record, manifest=known.manifest)
-        rendered = base if together else _base(provider, deployment, schema, known, today)
+        rendered = base if together else earlier_render(provider, deployment, schema, known, today)
         for obj in rendered.helpers if rendered else ():
             if mark(obj) == helper:
                 found[helper] = (record_trust.believed(known, live, obj).manifest, obj)

@@ -1,0 +1,83 @@
+"""The render of the spec that was applied last: the base of the three-way merge (contract §4.13)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.equality import same
+from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.change import identity_changed
+
+
+def pinned(deployment: Deployment, record: manifest.Record | None) -> Deployment:
+    """Return the deployment with the default image that serves it, as if the user had set it.
+
+    It stays unchanged if the user sets an image, or if everything that was applied has to be replaced.
+    """
+    before = _earlier_spec(deployment, record)
+    if record is None or before is None or before.image or deployment.spec.image:
+        return deployment
+    return replace(deployment, spec=_with_image(deployment.spec, record.image))
+
+
+def earlier_render(
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema,
+    record: manifest.Record | None,
+    rendered: Rendered,
+) -> Rendered | None:
+    """Return today's render of the spec that was applied.
+
+    Args:
+        rendered: The render of the current deployment.
+
+    Returns:
+        None if the applied manifest is replaced as a whole, or if this provider cannot render that spec.
+    """
+    spec = _earlier_spec(deployment, record)
+    if record is None or spec is None:
+        return None
+    before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
+    if same(record.spec, deployment.raw_spec) and before.spec.image == deployment.spec.image:
+        return rendered
+    if answers.supports(provider, before, schema):
+        return None
+    earlier = answers.render(provider, before, schema)
+    # The upstream chose the image then and we do now: the model is served in another way, and no single edit fits
+    # both.
+    if record.image is None and earlier.image is not None and not alike(earlier, rendered):
+        return None
+    return earlier
+
+
+def alike(one: Rendered, other: Rendered) -> bool:
+    """Check whether both renders have the same objects."""
+    return same(one.main, other.main) and same(list(one.helpers), list(other.helpers))
+
+
+def _earlier_spec(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
+    """Return the spec that was applied.
+
+    Returns:
+        None if its manifest is replaced as a whole: the spec is unknown, or the user requests a refresh or changes
+        the identity.
+    """
+    if record is None or record.refresh != deployment.annotations.get(names.REFRESH_ANNOTATION, ""):
+        return None
+    try:
+        spec = ModelDeploymentSpec.model_validate(record.spec)
+    except ValidationError:
+        return None
+    return None if identity_changed(spec, deployment.spec) else spec
+
+
+def _with_image(spec: ModelDeploymentSpec, image: str | None) -> ModelDeploymentSpec:
+    return spec.model_copy(update={"image": image})
