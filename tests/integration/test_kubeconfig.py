@@ -95,6 +95,16 @@ IDENTITY: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "extra without a user": ({}, {"as-user-extra": {"a": ["b"]}}),
     "text for groups": ({}, {"as": "alice", "as-groups": "devs"}),
     "unknown auth-provider": ({}, {"auth-provider": {"name": "gcp", "config": {}}}),
+    "HTTPS in capitals": ({"server": "HTTPS://127.0.0.1:PORT"}, {}),
+    "HTTPS in capitals and no authority": (
+        {"server": "HTTPS://127.0.0.1:PORT", "certificate-authority": None},
+        {},
+    ),
+    "HTTPS in capitals and client-certificate": (
+        {"server": "HTTPS://127.0.0.1:PORT"},
+        {"client-certificate": "tls.crt", "client-key": "tls.key"},
+    ),
+    "slash after the server": ({"server": "https://127.0.0.1:PORT/"}, {}),
 }
 """A kubeconfig's cluster and user, added to a sound one; None removes a field."""
 
@@ -114,6 +124,7 @@ NOTHING_SENT: Final = {
     "extra without a user",
     "text for groups",
     "unknown auth-provider",
+    "HTTPS in capitals and no authority",
 }
 """The cases that kubectl refuses."""
 
@@ -159,7 +170,8 @@ class Server:
         }
         # kubectl asks for a password without any
         user = user if user.keys() & kubeconfig.CREDENTIALS or "NONE" in user else {"token": "t", **user}
-        made = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": "tls.crt", **cluster}
+        made = {"server": "https://127.0.0.1:PORT", "certificate-authority": "tls.crt", **cluster}
+        made["server"] = made["server"].replace("PORT", str(self.port))
         content = {
             "apiVersion": "v1",
             "kind": "Config",

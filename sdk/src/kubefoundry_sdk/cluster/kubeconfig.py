@@ -78,8 +78,7 @@ class Kubeconfig:
     @property
     def server(self) -> str:
         """The URL of the API server; without a scheme it is http, as for kubectl."""
-        server = str(self.cluster["server"]).rstrip("/")
-        return server if "://" in server else f"http://{server}"
+        return _url(self.cluster)
 
 
 def read(path: str | None, context: str | None = None) -> Kubeconfig:
@@ -130,10 +129,16 @@ def _parts(
     user = _fields(user, USER, where := f"user '{user_name}'")
     for problem in _user_problems(user):
         raise Unusable(f"{where} {problem}")
-    if cluster["server"].startswith("https://") and not user.keys() & CREDENTIALS:
+    if _url(cluster).startswith("https://") and not user.keys() & CREDENTIALS:
         # kubectl asks for a name and a password; without them the server would answer to system:anonymous
         raise Unusable(f"{where} has no credentials: log in, or add a token")
     return cluster, user, (file.parent, cluster_file.parent)
+
+
+def _url(cluster: Mapping[str, Any]) -> str:
+    """Return the server's URL with its scheme in small letters: who looks for https:// must not take it for http."""
+    scheme, separator, rest = str(cluster["server"]).rstrip("/").partition("://")
+    return f"{scheme.lower()}://{rest}" if separator else f"http://{scheme}"
 
 
 def _entry(

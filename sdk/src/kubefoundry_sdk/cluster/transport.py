@@ -70,7 +70,8 @@ class Transport:
 
     async def open(self) -> None:
         self._session = aiohttp.ClientSession(
-            connector=_Connector(ssl=self._credentials.tls or False, limit=64),
+            # True verifies with the system's authorities: no URL may lead to an unverified connection
+            connector=_Connector(ssl=self._credentials.tls or True, limit=64),
             headers=self._headers(),
             proxy=self._credentials.proxy,
             timeout=aiohttp.ClientTimeout(total=DEADLINE, sock_connect=CONNECT),
