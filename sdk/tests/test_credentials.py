@@ -6,11 +6,13 @@ import base64
 import json
 import os
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kubefoundry_sdk.cluster import fixed_credentials
 from kubefoundry_sdk.cluster.credentials import NoCredentials, from_kubeconfig, token_file
 from kubefoundry_simulators.certificate import self_signed
 
@@ -189,6 +191,13 @@ def test_server_without_tls_gets_no_token(tmp_path: Path) -> None:
     assert (who.server, who.token()) == ("http://127.0.0.1:1", None)
 
 
+def test_missing_authority_is_refused_without_tls_as_well(tmp_path: Path) -> None:
+    cluster = {"server": "http://127.0.0.1:1", "certificate-authority": "nowhere"}
+
+    with pytest.raises(NoCredentials, match="File does not exist"):
+        from_kubeconfig(kubeconfig(tmp_path, [TOKEN], cluster))
+
+
 def test_no_key_stays_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = (base64.b64encode(part).decode() for part in self_signed("127.0.0.1"))
     user = {"client-certificate-data": certificate, "client-key-data": key}
@@ -226,6 +235,110 @@ def test_missing_file_of_a_user_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(NoCredentials, match=f"File does not exist: {tmp_path / 'user.crt'}"):
         from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": user}]))
+
+
+AUTHORITIES: list[dict[str, Any]] = [
+    {},
+    {"certificate-authority": "tls.crt"},
+    {"certificate-authority-data": "CERTIFICATE"},
+    {"certificate-authority-data": "CERTIFICATE", "extensions": []},
+    {"certificate-authority": "nowhere"},
+    {"insecure-skip-tls-verify": True},
+]
+CLIENTS: list[dict[str, Any]] = [
+    {},
+    {"client-certificate": "tls.crt", "client-key": "tls.key"},
+    {"client-certificate-data": "CERTIFICATE", "client-key-data": "KEY"},
+    {"client-certificate": "tls.crt", "client-key-data": "KEY"},
+    {"client-certificate": "nowhere", "client-key": "tls.key"},
+    {"client-certificate": "tls.key", "client-key": "tls.crt"},
+]
+TOKENS: list[dict[str, Any]] = [
+    {},
+    {"token": "t"},
+    {"token": " t\n"},
+    {"token": "Bearer t"},
+    {"token": "t", "tokenFile": "token"},
+    {"tokenFile": "nowhere"},
+]
+
+
+def test_both_readers_agree_on_every_plain_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = self_signed("127.0.0.1")
+    (tmp_path / "tls.crt").write_bytes(certificate)
+    (tmp_path / "tls.key").write_bytes(key)
+    (tmp_path / "token").write_text("from-file")
+    # the machine's authorities would take most of the time
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "tls.crt"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "nowhere"))
+    data = {
+        "CERTIFICATE": base64.b64encode(certificate).decode(),
+        "KEY": base64.b64encode(key).decode(),
+    }
+    files = []
+    for number, (authority, client, token) in enumerate(product(AUTHORITIES, CLIENTS, TOKENS)):
+        cluster, user = (
+            {name: data.get(str(value), value) for name, value in entry.items()}
+            for entry in ({"server": "https://127.0.0.1:1", **authority}, {**client, **token})
+        )
+        config = Path(kubeconfig(tmp_path, [{"name": "u", "user": user}], cluster))
+        files.append(str(config.rename(tmp_path / f"config-{number}")))
+
+    alone = [outcome(file) for file in files]
+    monkeypatch.setattr(fixed_credentials, "are_fixed", lambda _: False)
+    by_package = [outcome(file) for file in files]
+
+    assert alone == by_package
+    assert 0 < alone.count(None) < len(files)
+
+
+def outcome(file: str) -> tuple[object, ...] | None:
+    """What a request with the kubeconfig consists of; None if the kubeconfig is refused."""
+    try:
+        who = from_kubeconfig(file)
+    except NoCredentials:
+        return None
+    tls = who.tls and (who.tls.verify_mode, who.tls.check_hostname, who.tls.get_ca_certs(binary_form=True))
+    return who.server, who.token(), tls, who.proxy
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "said"),
+    [
+        (
+            {"certificate-authority-data": "aGVsbG8="},
+            {"token": "t"},
+            "the certificate authority of context 'c' is no",
+        ),
+        (
+            {"certificate-authority-data": "???"},
+            {"token": "t"},
+            "cluster 'k' has a certificate-authority-data that",
+        ),
+        (
+            {},
+            {"client-certificate-data": "aGk=", "client-key-data": "aGk="},
+            "client certificate and key of user 'u'",
+        ),
+        ({}, {"client-certificate-data": "aGk="}, "user 'u' has a client certificate and no client-key"),
+        (
+            {},
+            {"client-certificate-data": "aGk=", "client-key-data": "/x/y.pem"},
+            "user 'u' has a client-key-data that",
+        ),
+    ],
+)
+def test_field_that_is_no_certificate_is_named(
+    tmp_path: Path, cluster: dict[str, str], user: dict[str, Any], said: str
+) -> None:
+    cluster = {"server": "https://127.0.0.1:1", **cluster}
+
+    with pytest.raises(NoCredentials, match=f"no usable kubeconfig: .*{said}") as received:
+        from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": user}], cluster))
+
+    assert "_ssl.c" not in str(received.value)
 
 
 def kubeconfig(folder: Path, users: list[dict[str, Any]], cluster: dict[str, str] | None = None) -> str:

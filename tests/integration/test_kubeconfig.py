@@ -48,6 +48,7 @@ WITH_INFO: Final = {
     "provideClusterInfo": True,
     "args": ["-c", f"printf '{PLUGIN}' \"$(echo $KUBERNETES_EXEC_INFO | grep -c realm)\""],
 }
+WITH_TOKEN: Final = {**EXEC, "args": ["-c", f"printf '{PLUGIN}' \"$TOKEN\""]}
 
 IDENTITY: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "server": ({}, {}),
@@ -79,7 +80,7 @@ IDENTITY: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "tokenFile": ({}, {"tokenFile": "token"}),
     "missing tokenFile": ({}, {"tokenFile": "nowhere"}),
     "tokenFile and token": ({}, {"tokenFile": "token", "token": "t"}),
-    "exec": ({}, {"exec": {**EXEC, "args": ["-c", f"printf '{PLUGIN}' \"$TOKEN\""]}}),
+    "exec": ({}, {"exec": WITH_TOKEN}),
     "exec and token": ({}, {"token": "t", "exec": {**EXEC, "args": ["-c", f"printf '{PLUGIN}' x"]}}),
     "exec with cluster": (
         {"extensions": [{"name": "client.authentication.k8s.io/exec", "extension": {"realm": 1}}]},
@@ -105,6 +106,19 @@ IDENTITY: Final[dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         {"client-certificate": "tls.crt", "client-key": "tls.key"},
     ),
     "slash after the server": ({"server": "https://127.0.0.1:PORT/"}, {}),
+    "certificate without key": ({}, {"client-certificate": "tls.crt"}),
+    "key without certificate": ({}, {"client-key": "tls.key"}),
+    "text for certificate-authority-data": (
+        {"certificate-authority": None, "certificate-authority-data": "???"},
+        {},
+    ),
+    "text for client-certificate-data": ({}, {"client-certificate-data": "???", "client-key-data": "KEY"}),
+    "exec of an older version": (
+        {},
+        {"exec": {**EXEC, "apiVersion": "client.authentication.k8s.io/v1alpha1", "args": ["-c", "exit 0"]}},
+    ),
+    "exec without interactiveMode": ({}, {"exec": {**WITH_TOKEN, "interactiveMode": None}}),
+    "exec that needs a terminal": ({}, {"exec": {**WITH_TOKEN, "interactiveMode": "Always"}}),
 }
 """A kubeconfig's cluster and user, added to a sound one; None removes a field."""
 
@@ -125,6 +139,12 @@ NOTHING_SENT: Final = {
     "text for groups",
     "unknown auth-provider",
     "HTTPS in capitals and no authority",
+    "certificate without key",
+    "text for certificate-authority-data",
+    "text for client-certificate-data",
+    "exec of an older version",
+    "exec without interactiveMode",
+    "exec that needs a terminal",
 }
 """The cases that kubectl refuses."""
 
@@ -299,6 +319,32 @@ def test_every_field_of_a_kubeconfig_has_a_case() -> None:
 )
 async def test_context_is_that_of_kubectl(server: Server, contexts: dict[str, Any]) -> None:
     file = server.kubeconfig({}, {"token": "t"}, **contexts)
+
+    expected = await server.by_kubectl("--kubeconfig", str(file))
+
+    assert await server.by_us(str(file)) == expected
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"kind": "Pod"},
+        {"apiVersion": "v2"},
+        {"kind": "", "apiVersion": ""},
+        {"users": [{"name": "u", "user": {"token": token}} for token in ("a", "b")]},
+        {
+            "users": [
+                {"name": "u", "user": {"token": "a"}},
+                *({"name": "other", "user": {}} for _ in range(2)),
+            ]
+        },
+        {"contexts": [{"name": "c", "context": {"cluster": "k", "user": user}} for user in ("u", "v")]},
+        {"clusters": [{"name": "k", "cluster": {"server": f"https://127.0.0.1:{port}"}} for port in (1, 2)]},
+    ],
+    ids=json.dumps,
+)
+async def test_file_that_kubectl_refuses_sends_nothing(server: Server, config: dict[str, Any]) -> None:
+    file = server.kubeconfig({}, {"token": "t"}, **config)
 
     expected = await server.by_kubectl("--kubeconfig", str(file))
 

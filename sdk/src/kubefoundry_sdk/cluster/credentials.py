@@ -261,13 +261,21 @@ def _is_tls(chosen: Kubeconfig) -> bool:
 
 
 def _tls(chosen: Kubeconfig, settings: Any) -> ssl.SSLContext | None:
-    """None for a server without TLS. Raises OSError for files that are not certificates or keys."""
+    """None for a server without TLS. Raises Unusable for files that are not certificates or keys."""
     if not _is_tls(chosen):
         return None
-    tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
+    try:
+        tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
+    except ssl.SSLError as error:
+        raise Unusable(f"the certificate authority of context '{chosen.name}' is no certificate") from error
     if chosen.cluster.get("insecure-skip-tls-verify"):
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
     if settings.cert_file:
-        tls.load_cert_chain(settings.cert_file, settings.key_file)
+        try:
+            tls.load_cert_chain(settings.cert_file, settings.key_file)
+        except ssl.SSLError as error:
+            raise Unusable(
+                f"client certificate and key of user '{chosen.user_name}' are none, or do not belong together"
+            ) from error
     return tls

@@ -25,8 +25,8 @@ class Fixed:
     token: str | None
 
     def get_api_key_with_prefix(self, _: str, __: str | None = None) -> str | None:
-        """Return the bearer token, None without one."""
-        return self.token
+        """Return the value of the header `Authorization`, None without a token."""
+        return f"Bearer {self.token}" if self.token else None
 
 
 def are_fixed(chosen: Kubeconfig) -> bool:
@@ -45,8 +45,6 @@ def read(chosen: Kubeconfig, folder: str) -> Fixed:
         OSError: A file is missing.
         ValueError: A content is not base64.
     """
-    if not chosen.server.startswith("https://"):
-        return Fixed(None, None, None, None)
     return Fixed(
         _file(chosen.cluster, "certificate-authority", chosen.cluster_folder, folder),
         _file(chosen.user, "client-certificate", chosen.folder, folder),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,6 +169,7 @@ def _fields(entry: Mapping[str, Any], known: Mapping[str, type], where: str) -> 
 
 
 def _cluster_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
+    yield from _encoding_problems(cluster)
     if not cluster.get("server"):
         yield "has no server"
     if "certificate-authority" in cluster and "certificate-authority-data" in cluster:
@@ -182,6 +186,9 @@ def _user_problems(user: Mapping[str, Any]) -> Iterator[str]:
     for field in ("client-certificate", "client-key"):
         if field in user and f"{field}-data" in user:
             yield f"has {field} and {field}-data: keep one"
+    yield from _encoding_problems(user)
+    if _has(user, "client-certificate") and not _has(user, "client-key"):
+        yield "has a client certificate and no client-key or client-key-data: add one"
     if user.keys() & {"username", "password"}:
         yield "has username or password, and Kubernetes has no basic authentication any more: use a token"
     if "auth-provider" in user:
@@ -189,7 +196,36 @@ def _user_problems(user: Mapping[str, Any]) -> Iterator[str]:
             yield "has auth-provider and other credentials: keep one"
         if (provider := user["auth-provider"].get("name")) != "oidc":
             yield f"has auth-provider '{provider}', which kubectl does not support any more: use an exec plugin"
+    yield from _plugin_problems(user)
     yield from _impersonation_problems(user)
+
+
+def _encoding_problems(entry: Mapping[str, Any]) -> Iterator[str]:
+    for field, value in entry.items():
+        if field.endswith("-data"):
+            try:
+                base64.b64decode("".join(value.split()), validate=True)
+            except ValueError:
+                file = field.removesuffix("-data")
+                yield f"has a {field} that is not base64: encode it, or name the file in {file}"
+
+
+def _has(user: Mapping[str, Any], field: str) -> bool:
+    return field in user or f"{field}-data" in user
+
+
+def _plugin_problems(user: Mapping[str, Any]) -> Iterator[str]:
+    """Reasons why kubectl would not run the exec plugin."""
+    plugin = user.get("exec", {})
+    mode = plugin.get("interactiveMode")
+    if plugin.get("apiVersion") == "client.authentication.k8s.io/v1" and not mode:
+        yield "has an exec plugin without interactiveMode: add IfAvailable, Never or Always"
+    if mode == "Always" and not user.keys() & {"token", "tokenFile"} and not _has_terminal():
+        yield "has an exec plugin that needs a terminal, and standard input is none"
+
+
+def _has_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def _impersonation_problems(user: Mapping[str, Any]) -> Iterator[str]:
@@ -222,6 +258,9 @@ def _content(file: Path) -> dict[str, Any]:
         raise Unusable(f"{file} is empty")
     if not isinstance(content, dict):
         raise Unusable(f"{file} is not a kubeconfig")
+    if content.get("kind") not in (None, "", "Config") or content.get("apiVersion") not in (None, "", "v1"):
+        stated = f"{content.get('apiVersion')} {content.get('kind')}"
+        raise Unusable(f"{file} is not a kubeconfig: it is {stated[:100]!r}, which has to be 'v1 Config'")
     for field, inner in _LISTS:
         items = content.get(field) or []
         if not isinstance(items, list) or not all(
@@ -231,4 +270,8 @@ def _content(file: Path) -> dict[str, Any]:
             for one in items
         ):
             raise Unusable(f"{file}: {field} is not a list of objects with a name and a {inner}")
+        # kubectl refuses the file, so nobody knows which entry is meant
+        names = Counter(one["name"] for one in items)
+        if twice := next((name for name, count in names.items() if count > 1), None):
+            raise Unusable(f"{file}: {field} has several entries {twice!r}: keep one")
     return content
