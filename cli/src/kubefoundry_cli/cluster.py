@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
-from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.failure import Exit, Failure, Missing, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.suggestion import suggestion
@@ -53,14 +53,14 @@ class Session:
     namespace: str
 
     async def model(self, name: str) -> Object:
-        """The ModelDeployment of that name. Raises Failure."""
+        """The ModelDeployment of that name. Raises Missing if there is none, and Failure."""
         name = name_only(name)
         try:
             return await self.client.get(MODEL_DEPLOYMENTS, name, self.namespace)
         except (ApiError, Unreachable) as error:
             failure = of(error, f"read ModelDeployment '{name}' in namespace {self.namespace}")
             if failure.exit_code == Exit.NO and isinstance(error, ApiError) and error.not_found:
-                raise Failure(
+                raise Missing(
                     f"ModelDeployment '{name}' not found in namespace {self.namespace}; "
                     f"{hint('status -A')} lists all{await self._instead(name)}"
                 ) from error

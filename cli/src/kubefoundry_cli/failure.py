@@ -36,6 +36,10 @@ class Failure(click.ClickException):
         print(f"error: {printable(self.message)}", file=sys.stderr)
 
 
+class Missing(Failure):
+    """The object that the command is about does not exist."""
+
+
 NOT_SERVED = ("could not find the requested resource", "page not found")
 """What the API server says of a kind that it does not serve."""
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 import click
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target, name_only
-from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.failure import Exit, Failure, Missing, of
 from kubefoundry_cli.health import PHRASES, health_of, summary
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import say
 from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
@@ -52,28 +54,47 @@ async def _wait(name: str, state: str, seconds: float, keep_waiting: bool, targe
 async def until(session: Session, name: str, state: str, seconds: float, *, keep_waiting: bool) -> None:
     """Wait for `ready` or `deleted`. Raises Failure if time is up, or if the model cannot become ready by itself.
 
+    seconds: 0 looks once.
     keep_waiting: also wait for somebody else to change the model.
     """
+    obj: Object | None = None
     reported = ""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds or None):
             while True:
                 try:
                     obj = await session.model(name)
-                except Failure as failure:
-                    if state == "deleted" and "not found" in failure.message:
-                        say(f"ModelDeployment '{name}' is deleted")
-                        return
-                    raise
+                except Missing:
+                    if state != "deleted":
+                        raise
+                    say(f"ModelDeployment '{name}' is deleted" if obj else _absent(session, name))
+                    return
                 reported = _report(obj, reported)
                 if state == "ready" and _ready(obj, keep_waiting=keep_waiting):
                     return
+                if not seconds:
+                    raise TimeoutError
                 await _change(session, obj)
     except TimeoutError:
+        why = _late(obj, state) if obj else "the API server has not answered"
         raise Failure(
-            f"ModelDeployment '{name}' is not {state} after {seconds:.0f} s: {reported or 'nothing was reported'}",
-            Exit.TIMEOUT,
+            f"ModelDeployment '{name}' is not {state} after {seconds:.0f} s: {why}", Exit.TIMEOUT
         ) from None
+
+
+def _absent(session: Session, name: str) -> str:
+    return f"there is no ModelDeployment '{name}' in namespace {session.namespace}"
+
+
+def _late(obj: Object, state: str) -> str:
+    """The verdict on a model that is not ready or deleted in time."""
+    health, meta = health_of(obj), obj["metadata"]
+    if state == "deleted" and health.state != "Deleting":
+        return f"nobody has deleted it; {kubectl('delete modeldeployment ' + health.name, meta['namespace'])}"
+    if health.severity == "pending":
+        # its advice is to wait
+        health = replace(health, remedy=hint(f"status {health.name}"))
+    return health.text
 
 
 def _report(obj: Object, before: str) -> str:
