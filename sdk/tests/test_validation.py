@@ -64,12 +64,23 @@ def test_a_bad_example_has_one_problem(path: Path) -> None:
     [
         ({"engine__type": "vlm"}, "engine.type", 'must be one of vllm, sglang, trtllm, llamacpp, not "vlm"'),
         ({"engine": "vllm"}, "engine", 'must be a map of fields, not "vllm"'),
-        ({"engine__contextLength": "8192"}, "engine.contextLength", 'must be a whole number, not "8192"'),
+        (
+            {"engine__contextLength": "8192"},
+            "engine.contextLength",
+            'must be a whole number, not "8192": remove the quotes',
+        ),
         ({"engine__contextLength": 1.5}, "engine.contextLength", "must be a whole number, not 1.5"),
         ({"engine__contextLength": True}, "engine.contextLength", "must be a whole number, not true"),
         ({"engine__contextLength": 0}, "engine.contextLength", "must be at least 1, not 0"),
-        ({"engine__trustRemoteCode": "true"}, "engine.trustRemoteCode", 'must be true or false, not "true"'),
-        ({"engine__args": {"x": 1}}, "engine.args[x]", "must be text, not 1"),
+        (
+            {"engine__trustRemoteCode": "true"},
+            "engine.trustRemoteCode",
+            'must be true or false, not "true": remove the quotes',
+        ),
+        ({"engine__args": {"x": 1}}, "engine.args[x]", "must be text, not 1: put it in quotes"),
+        ({"engine__args": {"x": True}}, "engine.args[x]", "must be text, not true: put it in quotes"),
+        ({"engine__args": {"x": [1]}}, "engine.args[x]", "must be text, not [1]"),
+        ({"engine__contextLength": "many"}, "engine.contextLength", 'must be a whole number, not "many"'),
         ({"scaling__replicas": 2**31}, "scaling.replicas", "must be at most 2147483647, not 2147483648"),
         ({"env": {"name": "A"}}, "env", 'must be a list, not {"name": "A"}'),
         ({"env": [{"value": "x"}]}, "env[0].name", "is required"),
@@ -92,7 +103,11 @@ def test_a_bad_example_has_one_problem(path: Path) -> None:
             "resources.memory",
             'must be a quantity such as "16Gi", "500m" or 4, not "1K"',
         ),
-        ({"resources__cpu": 0.5}, "resources.cpu", 'must be a quantity such as "16Gi", "500m" or 4, not 0.5'),
+        (
+            {"resources__cpu": 0.5},
+            "resources.cpu",
+            'must be a quantity such as "16Gi", "500m" or 4, not 0.5: put it in quotes',
+        ),
         ({"resources__cpu": -1}, "resources.cpu", "must be at least 0, not -1"),
         (
             {"resources__gpu__type": "gpu"},
@@ -133,6 +148,17 @@ def test_a_spec_that_is_none_is_reported(spec: Any) -> None:
             changed(AGGREGATED, scaling__prefill={}),
             ["scaling.prefill and scaling.decode are ignored in aggregated mode"],
         ),
+        (
+            changed(AGGREGATED, resources__memory=8),
+            ["resources.memory is 8, less than 1Mi, in which no engine starts: add a unit, such as 8Gi"],
+        ),
+        (
+            changed(DISAGGREGATED, scaling__decode__memory="16"),
+            [
+                "scaling.decode.memory is 16, less than 1Mi, in which no engine starts: add a unit, such as 8Gi"
+            ],
+        ),
+        (changed(AGGREGATED, resources__memory="1Mi"), []),
     ],
 )
 def test_what_is_said_in_vain_is_warned_about(spec: dict[str, Any], warnings: list[str]) -> None:

@@ -20,6 +20,7 @@ from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_cli.upstream import Change, Planned
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.api.validation import warnings
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
@@ -113,7 +114,7 @@ async def _plan(
         try:
             obj = (await requested(session, name, file, edits)).obj
             check_not_deleted(obj)
-            held = suspensions(obj)
+            held, doubts = suspensions(obj), warnings(obj["spec"])
             chosen, unsure = (
                 (provider_name, list[str]()) if provider_name else await provider_after(session, obj)
             )
@@ -131,7 +132,7 @@ async def _plan(
             trial = await _tried(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
-    for note in (*unsure, *notes, *planned.notes, *started, *_versions(provider, schema)):
+    for note in (*doubts, *unsure, *notes, *planned.notes, *started, *_versions(provider, schema)):
         say(f"note: {clean(note)}")
     if form == "text":
         _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), trial)

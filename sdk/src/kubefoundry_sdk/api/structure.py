@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk.api.formats import MEANINGS
 from kubefoundry_sdk.api.schema import Schema
@@ -24,6 +24,10 @@ class Problem:
 
     path: str
     message: str
+
+
+_UNQUOTED: Final = {"integer": re.compile(r"[0-9]+"), "boolean": re.compile("true|false")}
+"""Texts that have the type in YAML without quotes."""
 
 
 def defaulted(value: Any, schema: Schema) -> Any:
@@ -47,7 +51,7 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     """What the schema refuses in `value`; nothing below a value of the wrong type."""
     wrong = _wrong_type(value, schema)
     if wrong:
-        yield Problem(path, f"must be {wrong}, not {_shown(value)}")
+        yield Problem(path, f"must be {wrong}, not {_shown(value)}{_quoting(value, schema)}")
     elif isinstance(value, dict):
         yield from _object_problems(value, schema, path)
     elif isinstance(value, list):
@@ -79,6 +83,15 @@ def _wrong_type(value: Any, schema: Schema) -> str | None:
         case "integer":
             return None if whole else "a whole number"
     return None
+
+
+def _quoting(value: Any, schema: Schema) -> str:
+    """What to do about a value whose type depends on quotes in YAML; empty if quotes do not matter."""
+    if isinstance(value, bool | int | float):
+        is_quantity = schema.get("x-kubernetes-int-or-string") and not isinstance(value, bool)
+        return ": put it in quotes" if schema.get("type") == "string" or is_quantity else ""
+    unquoted = _UNQUOTED.get(str(schema.get("type")))
+    return ": remove the quotes" if isinstance(value, str) and unquoted and unquoted.fullmatch(value) else ""
 
 
 def _object_problems(value: dict[str, Any], schema: Schema, path: str) -> Iterator[Problem]:

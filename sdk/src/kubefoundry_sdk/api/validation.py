@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any, Final
 
-from kubefoundry_sdk.api import engine_args, extent, structure
+from kubefoundry_sdk.api import engine_args, extent, quantity, structure
 from kubefoundry_sdk.api.formats import MEANINGS, QUALIFIED_NAME
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.rules import RULES, Rule
@@ -20,6 +20,11 @@ from kubefoundry_sdk.api.schema import Schema, structural
 from kubefoundry_sdk.api.structure import Problem as Problem
 
 Spec = dict[str, Any]
+
+SMALLEST: Final = 2**20
+"""Bytes of memory below which no engine starts."""
+
+PHASES: Final = ("prefill", "decode")
 
 NAMED: Final = 20
 """The most problems that are reported: a spec of a megabyte may have a million."""
@@ -65,14 +70,24 @@ def _first(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def warnings(spec: Spec) -> list[str]:
-    """Settings of a valid spec that have no effect (contract §2)."""
+    """Settings of a valid spec that have no effect (contract §2), and memory without a unit."""
     complete = default(spec)
     found = []
     if complete["model"]["source"] == "custom" and complete["model"].get("servedName"):
         found.append("servedName is ignored for custom source")
     if complete["serving"]["mode"] == "aggregated" and {"prefill", "decode"} & complete["scaling"].keys():
         found.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
-    return found
+    return found + list(_without_unit(complete))
+
+
+def _without_unit(spec: Spec) -> Iterator[str]:
+    """Memory in which no server starts: usually a number whose unit is missing."""
+    scaling = spec["scaling"]
+    places = {"resources": spec.get("resources"), **{f"scaling.{name}": scaling.get(name) for name in PHASES}}
+    for path, resources in places.items():
+        memory = (resources or {}).get("memory")
+        if memory is not None and 0 < quantity.parse(memory) < SMALLEST:
+            yield f"{path}.memory is {memory}, less than 1Mi, in which no engine starts: add a unit, such as 8Gi"
 
 
 def _broken(rule: Rule, spec: Spec) -> Iterator[Problem]:
