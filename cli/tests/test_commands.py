@@ -97,7 +97,9 @@ def test_the_help_lists_every_command(call: Call) -> None:
         pytest.param(
             ["scale", "m", "three"], 2, "'three' is not a whole number of 0 or more", id="no number"
         ),
-        pytest.param(["deploy", "o/m", "Bad_Name", "--dry-run"], 2, "name 'Bad_Name': use", id="no name"),
+        pytest.param(
+            ["deploy", "o/m", "Bad_Name", "--dry-run"], 2, "metadata.name: must be lower", id="no name"
+        ),
         pytest.param(["deploy", "o/m", "n" * 254, "--dry-run"], 2, "at most 253", id="a name too long"),
         pytest.param(["chat", "m"], 2, "no question given", id="no question"),
         pytest.param(["curl", "m", "-d", "{"], 2, "-d is not JSON", id="no JSON"),
@@ -333,6 +335,27 @@ def test_render_names_helpers_as_the_controller_does(call: Call, file: Callable[
 
     helper, main = json.loads(done.stdout)
     assert main["inference"]["config"] == helper["metadata"]["name"] == config_map["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("llama-3.1-8b", 'metadata.name: has a dot, which no Service may have: use "llama-3-1-8b"'),
+        ("Bad_Name", "metadata.name: must be lower-case letters, digits and inner dashes, at most 253"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command",
+    [("render", "--provider", "direct"), ("explain", "--offline"), ("deploy", "org/m", "--dry-run")],
+)
+def test_name_that_admission_refuses_is_refused(
+    call: Callable[..., Result], file: Callable[..., str], command: tuple[str, ...], name: str, said: str
+) -> None:
+    named = (name,) if command[0] == "deploy" else ("-f", file(GPU, name))
+
+    done = call(*command, *named)
+
+    assert (done.exit_code, done.stdout, said in done.stderr) == (2, "", True), done.stderr
 
 
 def test_a_release_stands_for_the_file_of_its_crd(

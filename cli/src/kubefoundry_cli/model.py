@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,10 +14,13 @@ from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
 from kubefoundry_sdk.api import foreign_text, names
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import default, schema, validate
+from kubefoundry_sdk.api.validation import Problem, default, name_problem, schema, validate
 
 NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 """The uid of an object that no cluster has."""
+
+NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Of any object: a DNS subdomain (Kubernetes: object names)."""
 
 
 def from_file(name: str, namespace: str = "default") -> Object:
@@ -94,6 +98,19 @@ def valid(obj: Object) -> Object:
         reason = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
         raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: {reason}")
     return {**obj, "spec": default(obj["spec"])}
+
+
+def valid_new(obj: Object) -> Object:
+    """The object with defaults, as `valid`. Raises Failure also for a name that no new ModelDeployment may have."""
+    name = obj["metadata"]["name"]
+    problem = name_problem(name)
+    if not NAME.fullmatch(name):
+        problem = Problem(
+            "metadata.name", "must be lower-case letters, digits and inner dashes, at most 253 characters"
+        )
+    if problem:
+        raise Failure(f"ModelDeployment '{name}' is not valid: {problem.path}: {problem.message}", Exit.USAGE)
+    return valid(obj)
 
 
 def _typed(steps: Sequence[str], text: str, edit: str) -> Any:

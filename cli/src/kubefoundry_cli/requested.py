@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.model import edited, from_file, stored_as, valid
+from kubefoundry_cli.model import edited, from_file, stored_as, valid, valid_new
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
@@ -43,7 +43,7 @@ async def requested(session: Session, name: str | None, file: str | None, edits:
     except (ApiError, Unreachable) as error:
         if not (isinstance(error, ApiError) and error.not_found):
             raise of(error, f"read ModelDeployment '{meta['name']}'") from error
-        return Requested(None, valid(edited(obj, edits)))
+        return Requested(None, valid_new(edited(obj, edits)))
     spec = valid(edited(obj, edits))["spec"]
     return Requested(live, with_spec(stored_as(obj, live), spec))
 

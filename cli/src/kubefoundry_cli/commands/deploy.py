@@ -13,14 +13,11 @@ from kubefoundry_cli.commands.wait import KEEP_WAITING, until
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import completed, edited, valid
+from kubefoundry_cli.model import completed, edited, valid_new
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-
-NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""Of any object: a DNS subdomain (Kubernetes: object names)."""
 
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/]+/)?", re.IGNORECASE)
 """Of a model's page, up to its id: https://huggingface.co/."""
@@ -85,10 +82,8 @@ def command(
         spec["provider"] = {"name": provider}
     if hf_secret:
         spec["secrets"] = {"huggingFaceToken": hf_secret}
-    if name and not NAME.fullmatch(name):
-        raise Failure(f"name '{name}': use at most 253 lower-case letters, digits, '-' and '.'", Exit.USAGE)
     obj = edited(_object(name or name_of(model), spec), edits)
-    valid(completed(obj, "deploy"))
+    valid_new(completed(obj, "deploy"))
     if dry_run:
         output.documents([obj])
         return

@@ -12,7 +12,7 @@ from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import edited, from_file, valid
+from kubefoundry_cli.model import edited, from_file, valid_new
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import as_running_all, in_cluster, installed
 from kubefoundry_cli.requested import Requested, registered_configs, requested
@@ -59,7 +59,7 @@ def command(
     if offline:
         assert file is not None
         packages = installed()
-        asked_for = Requested(None, valid(edited(from_file(file), edits)))
+        asked_for = Requested(None, valid_new(edited(from_file(file), edits)))
         answer = _answer(asked_for, registered_packages(packages), packages)
         refusals = answer.refusals(None)
     else:

@@ -6,7 +6,7 @@ import click
 
 from kubefoundry_cli import output, upstream
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_cli.model import edited, from_file, valid
+from kubefoundry_cli.model import edited, from_file, valid_new
 from kubefoundry_cli.output import say
 from kubefoundry_cli.providers import RELEASE_HELP, crds_in, definitions, installed, named, probed
 from kubefoundry_cli.selection import registered_packages, selected
@@ -46,7 +46,7 @@ def command(
     \b
     kubefoundry render -f llama-8b.yaml --provider kuberay --crd ray.io_rayservices.yaml
     """
-    obj = valid(edited(from_file(file), edits))
+    obj = valid_new(edited(from_file(file), edits))
     if release and name == "all":
         raise Failure("--release is of one upstream system; name its provider", Exit.USAGE)
     found_crds = crds_in(crds)

@@ -134,10 +134,9 @@ def _dotted(request: Request) -> Problem | None:
 
     Objects from before this rule stay as they are.
     """
-    name = str(request.object["metadata"].get("name") or "")
-    if request.old is not None or "." not in name:
+    if request.old is not None:
         return None
-    return Problem("metadata.name", f'has a dot, which no Service may have: use "{name.replace(".", "-")}"')
+    return validation.name_problem(str(request.object["metadata"].get("name") or ""))
 
 
 def provider_warnings(spec: Mapping[str, Any], registered: Mapping[str, Object]) -> list[str]:

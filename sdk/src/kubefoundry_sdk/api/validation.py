@@ -62,6 +62,13 @@ def validate(spec: Spec) -> list[Problem]:
     return _first(chain(broken, _keys(complete))) or _first(engine_args.problems(complete))
 
 
+def name_problem(name: str) -> Problem | None:
+    """Return why a new ModelDeployment may not have the name: a Service is a DNS label, so none can have a dot."""
+    if "." not in name:
+        return None
+    return Problem("metadata.name", f'has a dot, which no Service may have: use "{name.replace(".", "-")}"')
+
+
 def _first(problems: Iterable[Problem]) -> list[Problem]:
     found = list(islice(problems, NAMED + 1))
     if len(found) > NAMED:
