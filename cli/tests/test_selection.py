@@ -159,6 +159,49 @@ def test_explain_fails_when_stored_provider_refuses(call: Callable[..., Result],
     assert (done.exit_code, planned.exit_code) == (1, 1)
 
 
+def test_explain_and_plan_agree_on_provider_that_is_not_registered(
+    call: Callable[..., Result], tmp_path: Path
+) -> None:
+    answers, obj = Answers(), _created({**GPU, "provider": {"name": "nosuch"}})
+    answers.objects = {
+        "modeldeployments": [{**obj, "status": {"provider": {"name": "kaito"}}}],
+        "inferenceproviderconfigs": [registration(PACKAGES["kaito"])],
+        "customresourcedefinitions": [standin("kaito").document],
+        **{plural: [] for plural in ("workspaces", "configmaps", "services", "events")},
+    }
+
+    with serving(answers, tmp_path) as kubeconfig:
+        explained = call("explain", "m", "--kubeconfig", str(kubeconfig))
+        planned = call("plan", "m", "--kubeconfig", str(kubeconfig))
+
+    said = "nosuch is not registered (registered: kaito), so provider kaito keeps the model, and applies its edits"
+    assert said in explained.stdout, explained
+    assert "provider kaito keeps the model, and applies this edit" in planned.stderr
+    assert explained.exit_code == 1
+
+
+def test_silent_provider_is_named_by_plan_and_explain(call: Callable[..., Result], tmp_path: Path) -> None:
+    answers, obj = Answers(), _created({**GPU, "image": "i", "provider": {"name": "kaito"}})
+    status = {"ready": True, "lastHeartbeat": "2026-01-01T00:00:00Z", "version": "kaito-provider:v0.1.0"}
+    answers.objects = {
+        "modeldeployments": [obj],
+        "inferenceproviderconfigs": [{**registration(PACKAGES["kaito"]), "status": status}],
+        "customresourcedefinitions": [standin("kaito").document],
+        **{plural: [] for plural in ("workspaces", "configmaps", "services", "events")},
+    }
+
+    with serving(answers, tmp_path) as kubeconfig:
+        options = ("--kubeconfig", str(kubeconfig))
+        planned, explained, listed = (
+            call(*command, *options) for command in (("plan", "m"), ("explain", "m"), ("provider", "list"))
+        )
+
+    for done in (planned, explained):
+        assert "note: provider kaito has not reported for" in done.stderr, done
+        assert "nothing changes until it does" in done.stderr
+    assert listed.stdout.splitlines()[1].split()[:2] == ["kaito", "Unknown"]
+
+
 def test_explain_fails_without_crd_of_named_provider(call: Callable[..., Result], tmp_path: Path) -> None:
     answers = Answers()
     answers.objects = {

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
+from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 
 if TYPE_CHECKING:
     from kubefoundry_sdk.cluster.client import Client
@@ -56,15 +59,28 @@ def named(name: str) -> Provider:
     return known[name]
 
 
+def silence(config: Mapping[str, Any]) -> float | None:
+    """Return the seconds since the provider's last heartbeat, None if it reports in time or has never reported."""
+    seconds = since(mapping(config.get("status")).get("lastHeartbeat"))
+    return seconds if seconds is not None and seconds > HEARTBEAT_TIMEOUT else None
+
+
 def configured(provider: Provider, config: Mapping[str, Any] | None) -> tuple[Provider, list[str]]:
     """The provider as the one in the cluster was started, and in what the two may differ anyway.
 
     config: its InferenceProviderConfig, None where it is unknown.
     """
     status = (config or {}).get("status") or {}
-    if "version" not in status:
-        return provider, ["what the provider in the cluster was started with is unknown: these are defaults"]
     notes = []
+    if silent := silence(config or {}):
+        notes.append(
+            f"provider {provider.name} has not reported for {duration(silent)}: nothing changes until it does"
+        )
+    if "version" not in status:
+        return provider, [
+            *notes,
+            "what the provider in the cluster was started with is unknown: these are defaults",
+        ]
     if status["version"] != f"{provider.name}-provider:v{provider.version}":
         notes.append(
             f"the cluster runs {status['version']}, this command has {provider.name} {provider.version}: "

@@ -18,13 +18,13 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint, kubectl
-from kubefoundry_cli.output import clean, say, since
+from kubefoundry_cli.output import clean, duration, say, since
+from kubefoundry_cli.providers import silence
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, EVENTS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 
 RENEWED: Final = 60.0
 """Seconds after which a Lease that nobody renews is nobody's, four times its duration."""
@@ -226,15 +226,14 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
         )
     for config in configs:
         name, status = config["metadata"]["name"], config.get("status") or {}
-        silent = since(status.get("lastHeartbeat"))
+        silent = silence(config)
+        process = kubectl(f"describe deployment kubefoundry-provider-{name}", names.SYSTEM_NAMESPACE)
         notes = [one for one in status.get("conditions") or () if one.get("status") == "False"]
         down = find(notes, UPSTREAM_OPERATOR_UP)
-        if silent is None:
-            yield Finding("wrong", f"provider {name} has never reported; is its Deployment running?")
-        elif silent > HEARTBEAT_TIMEOUT:
-            yield Finding(
-                "wrong", f"provider {name} has not reported for {silent:.0f} s; is its Deployment running?"
-            )
+        if since(status.get("lastHeartbeat")) is None:
+            yield Finding("wrong", f"provider {name} has never reported; {process}")
+        elif silent:
+            yield Finding("wrong", f"provider {name} has not reported for {duration(silent)}; {process}")
         elif status.get("ready") is not True:
             why = (find(status.get("conditions"), UPSTREAM_READY) or {}).get(
                 "message"

@@ -11,6 +11,7 @@ import click
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, valid_new
 from kubefoundry_cli.output import clean, say
@@ -176,7 +177,7 @@ async def _in_cluster(
 def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
     decision = answer.explanation.decision
     if answer.named:
-        _show_named(answer.named, answer.is_unregistered, answer.known, decision)
+        _show_named(answer, answer.named, decision)
     else:
         name = answer.requested.obj["metadata"]["name"]
         _show_selected(name, answer.kept, answer.waits, decision, answer.requested.is_edit)
@@ -184,13 +185,19 @@ def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
         print(clean(f"{answer.chosen} refuses it: {refusal}"))
 
 
-def _show_named(named: str, unknown: bool, known: Sequence[Provider], decision: Decision) -> None:
+def _show_named(answer: Answer, named: str, decision: Decision) -> None:
     print(
         clean(f"{named} is named by spec.provider.name; the rules would select {decision.provider or 'none'}")
     )
-    if unknown:
-        there = ", ".join(sorted(one.name for one in known)) or "none"
-        print(clean(f"{named} is not registered (registered: {there}), so nothing runs this model"))
+    if answer.is_unregistered:
+        there = ", ".join(sorted(one.name for one in answer.known)) or "none"
+        current = provider_of(answer.requested.obj)
+        so = (
+            f"provider {current} keeps the model, and applies its edits"
+            if current
+            else "nothing runs this model"
+        )
+        print(clean(f"{named} is not registered (registered: {there}), so {so}"))
 
 
 def _show_selected(

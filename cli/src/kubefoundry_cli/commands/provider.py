@@ -18,6 +18,7 @@ from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_ru
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.new.commands import manifest, new
 from kubefoundry_cli.output import age, say
+from kubefoundry_cli.providers import silence
 from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -64,7 +65,7 @@ def _rows(
     rows = []
     for one in found:
         name, status = one["metadata"]["name"], one.get("status") or {}
-        ready = "True" if status.get("ready") is True else "False"
+        ready = "Unknown" if silence(one) else "True" if status.get("ready") is True else "False"
         upstream = str(status.get("upstreamCRDVersion") or "<none>")
         row = [
             name,
