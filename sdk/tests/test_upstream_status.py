@@ -58,6 +58,17 @@ def test_condition_that_contradicts_itself_is_unknown(order: int) -> None:
     assert found.message == "the status says both that Ready is False (Crash): bad and Ready is True: fine"
 
 
+def test_many_contradictions_take_little_time_and_room() -> None:
+    said = [
+        {"type": "Ready", "status": ("True", "False")[number % 2], "message": f"m{number}"}
+        for number in range(20_000)
+    ]
+
+    found = upstream_conditions({"conditions": said})["Ready"]
+
+    assert found.message == "the status says both that Ready is False: m1 and Ready is True: m0"
+
+
 @pytest.mark.parametrize(
     ("value", "read"), [(3, 3), (0, 0), (-1, None), (True, None), ("3", None), (2**31, None), (1.0, None)]
 )

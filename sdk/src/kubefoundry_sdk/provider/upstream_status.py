@@ -31,11 +31,13 @@ class UpstreamCondition(NamedTuple):
 def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
     """The readable conditions of a status (or of any mapping with `conditions`), by type.
 
-    A condition that is there twice with different statuses is Unknown, and its message quotes both.
+    A condition that is there several times with different statuses is Unknown, and its message quotes the first two.
     """
     found: dict[str, UpstreamCondition] = {}
+    contradicted: set[str] = set()
     for item in mappings(mapping(status).get("conditions")):
-        if not isinstance(item.get("type"), str):
+        # To quote all of them would take quadratic time, and a message without bound.
+        if not isinstance(item.get("type"), str) or item["type"] in contradicted:
             continue
         made = UpstreamCondition(
             item["type"],
@@ -46,7 +48,10 @@ def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
             count(item.get("observedGeneration")) or 0,
         )
         other = found.get(made.type, made)
-        found[made.type] = made if other.status == made.status else _contradiction(other, made)
+        found[made.type] = made
+        if other.status != made.status:
+            found[made.type] = _contradiction(other, made)
+            contradicted.add(made.type)
     return found
 
 
