@@ -33,6 +33,13 @@ def upstream(
         pytest.param(upstream(2, {"observedGeneration": 1}, written=LATE), False, id="generation behind"),
         pytest.param(upstream(2, {"observedGeneration": 2}), True, id="generation reached"),
         pytest.param(upstream(2, {"observedGeneration": 99}), False, id="generation that does not exist"),
+        pytest.param(upstream(2, {"observedGeneration": None}, written=LATE), False, id="generation is null"),
+        pytest.param(
+            upstream(2, {"observedGeneration": "2"}, written=LATE), False, id="generation is a text"
+        ),
+        pytest.param(
+            upstream(1, {"observedGeneration": True}, written=LATE), False, id="generation is a boolean"
+        ),
         pytest.param(upstream(1, {"state": "x"}), True, id="never edited"),
         pytest.param(upstream(2, {"state": "x"}, applied=None), True, id="never applied by us"),
         pytest.param(upstream(2, {"state": "x"}, written=LATE), True, id="status written later"),
@@ -50,6 +57,11 @@ def upstream(
             upstream(2, {"conditions": [{"type": "Ready", "observedGeneration": 1}]}),
             False,
             id="condition old",
+        ),
+        pytest.param(
+            upstream(2, {"conditions": [{"type": "Ready", "observedGeneration": 99}]}),
+            False,
+            id="condition of a generation that does not exist",
         ),
         pytest.param(upstream(2, {"conditions": [None, 3]}), False, id="conditions unreadable"),
     ],

@@ -40,10 +40,10 @@ class Acknowledgement:
         """
         status: dict[str, Any] = live.get("status") or {}
         version = _version(live)
-        observed = status.get("observedGeneration")
-        if not status or isinstance(observed, int):
-            # A higher generation than the object has is about another object of that name, or made up.
-            return isinstance(observed, int) and observed == version[1]
+        if not status or "observedGeneration" in status:
+            # A higher generation than the object has is about another object of that name, or made up. One that is
+            # no number names none, though the kind names one: the time of the status does not stand in for it.
+            return _is_generation(status.get("observedGeneration"), version[1])
         if self._processed == version or self._has_new_status(live, manager):
             self.confirm(live)
             return True
@@ -55,7 +55,7 @@ class Acknowledgement:
         """Check for proof that the operator wrote the status after the last apply."""
         status, (uid, generation) = live["status"], _version(live)
         applied = managed_fields.applied_at(live, manager)
-        if generation <= 1 or applied is None or _condition_generation(status) >= generation:
+        if generation <= 1 or applied is None or _is_named(status, generation):
             # No edit of ours can be newer than the status.
             return True
         written = managed_fields.status_written_at(live)
@@ -76,16 +76,18 @@ def _digest(status: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(status, sort_keys=True).encode()).hexdigest()
 
 
-def _condition_generation(status: dict[str, Any]) -> int:
-    """The newest generation that a condition names, 0 if none does.
+def _is_named(status: dict[str, Any], generation: int) -> bool:
+    """Check whether a condition names the generation.
 
     An operator may leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
     `pkg/utils/workspace`), so an old generation proves nothing.
     """
     conditions = status.get("conditions")
-    named = [
-        item.get("observedGeneration")
+    return any(
+        isinstance(item, dict) and _is_generation(item.get("observedGeneration"), generation)
         for item in (conditions if isinstance(conditions, list) else ())
-        if isinstance(item, dict)
-    ]
-    return max((number for number in named if isinstance(number, int)), default=0)
+    )
+
+
+def _is_generation(value: object, generation: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value == generation
