@@ -89,7 +89,15 @@ class Watched:
             id="one current",
         ),
         pytest.param({"state": "pending"}, False, True, id="an upstream that tells no generation"),
-        pytest.param({"observedGeneration": "odd"}, False, True, id="an odd generation"),
+        pytest.param({"observedGeneration": "odd"}, False, False, id="an odd generation"),
+        pytest.param({"observedGeneration": None}, True, False, id="no generation, and serving"),
+        pytest.param({"observedGeneration": 99}, True, False, id="a generation that does not exist"),
+        pytest.param(
+            {"observedGeneration": "odd", "conditions": [{"observedGeneration": 3}]},
+            False,
+            True,
+            id="an odd generation, with a condition that is current",
+        ),
         pytest.param({"conditions": "odd"}, False, True, id="odd conditions"),
     ],
 )
@@ -159,5 +167,5 @@ def test_started_provider_reports_nothing_stale_at_first() -> None:
 
 def test_the_message_says_what_to_check() -> None:
     assert message(upstream({"observedGeneration": 1}), THRESHOLD) == (
-        "Widget 'm' has a status older than generation 3 for more than 5 minutes; check that its operator runs"
+        "Widget 'm' has had no status of generation 3 for more than 5 minutes; check that its operator runs"
     )

@@ -43,7 +43,7 @@ class Acknowledgement:
         if not status or "observedGeneration" in status:
             # A higher generation than the object has is about another object of that name, or made up. One that is
             # no number names none, though the kind names one: the time of the status does not stand in for it.
-            return _is_generation(status.get("observedGeneration"), version[1])
+            return is_generation(status.get("observedGeneration"), version[1])
         if self._processed == version or self._has_new_status(live, manager):
             self.confirm(live)
             return True
@@ -84,10 +84,11 @@ def _is_named(status: dict[str, Any], generation: int) -> bool:
     """
     conditions = status.get("conditions")
     return any(
-        isinstance(item, dict) and _is_generation(item.get("observedGeneration"), generation)
+        isinstance(item, dict) and is_generation(item.get("observedGeneration"), generation)
         for item in (conditions if isinstance(conditions, list) else ())
     )
 
 
-def _is_generation(value: object, generation: int) -> bool:
+def is_generation(value: object, generation: int) -> bool:
+    """Check whether a value of a status names the generation. An operator may write any type."""
     return isinstance(value, int) and not isinstance(value, bool) and value == generation

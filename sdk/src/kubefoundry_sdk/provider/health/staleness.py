@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.health.acknowledgement import is_generation
 from kubefoundry_sdk.runtime.wait import Wait
 
 THRESHOLD: Final = 300.0
@@ -20,8 +21,9 @@ THRESHOLD: Final = 300.0
 def acknowledged(live: Object, *, serving: bool = False) -> bool:
     """Whether the upstream's status describes the object as it is now, as far as it shows.
 
-    Read from `status.observedGeneration` and the conditions' generations, the newest of them (the 1.5 line of Dynamo
-    moves only the condition's if it fails), else from whether there is a status at all.
+    Read from `status.observedGeneration` and the conditions' generations, any of them (the 1.5 line of Dynamo moves
+    only the condition's if it fails), else from whether there is a status at all. A generation that the object does
+    not have, or that is no number, is none.
 
     serving: if it serves, the generations of conditions prove nothing, because an operator may leave a condition
         alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch, `pkg/utils/workspace`).
@@ -29,8 +31,8 @@ def acknowledged(live: Object, *, serving: bool = False) -> bool:
     status: dict[str, Any] = live.get("status") or {}
     if not status:
         return False
-    seen = status.get("observedGeneration")
-    if seen is None and serving:
+    is_numbered = "observedGeneration" in status
+    if serving and not is_numbered:
         return True
     conditions = status.get("conditions")
     reported = [
@@ -38,8 +40,10 @@ def acknowledged(live: Object, *, serving: bool = False) -> bool:
         for item in (conditions if isinstance(conditions, list) else ())
         if isinstance(item, dict)
     ]
-    known = [number for number in (seen, *reported) if isinstance(number, int)]
-    return not known or max(known) >= live["metadata"]["generation"]
+    named = [number for number in (status.get("observedGeneration"), *reported) if number is not None]
+    if not named and not is_numbered:
+        return True
+    return any(is_generation(number, live["metadata"]["generation"]) for number in named)
 
 
 def message(live: Object, threshold: float, down: str | None = None) -> str:
@@ -51,9 +55,7 @@ def message(live: Object, threshold: float, down: str | None = None) -> str:
             f"{threshold / 60:g} minutes: {down}"
         )
     said = (
-        "has no status"
-        if not live.get("status")
-        else f"has a status older than generation {meta['generation']}"
+        "has no status" if not live.get("status") else f"has had no status of generation {meta['generation']}"
     )
     return (
         f"{live['kind']} '{meta['name']}' {said} for more than {threshold / 60:g} minutes; "
