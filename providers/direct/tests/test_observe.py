@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_direct.provider import provider
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk.provider.contract import Observation
+from kubefoundry_sdk.provider.contract import Observation, Replicas
 from kubefoundry_sdk.testing.generated import deployment
 
 SPEC = {"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}, "scaling": {"replicas": 2}}
@@ -70,6 +70,22 @@ def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: 
             "DeploymentReady",
             "2 of 2 replicas available; rolling out: 1 updated, 2 of the previous spec",
             id="rollout",
+        ),
+        pytest.param(
+            counts(4, 3, 4),
+            2,
+            "Running",
+            "DeploymentReady",
+            "2 of 2 replicas available and 2 more pods; rolling out: 3 updated, 1 of the previous spec",
+            id="more than wanted",
+        ),
+        pytest.param(
+            {"observedGeneration": 3, "availableReplicas": 2},
+            2,
+            "Running",
+            "DeploymentReady",
+            "2 of 2 replicas available; rolling out: 0 updated, 2 of the previous spec",
+            id="pods of no known spec",
         ),
         pytest.param(
             counts(0, 0, 0, REFUSED),
@@ -169,6 +185,15 @@ def test_while_old_pods_are_left_the_status_is_of_before() -> None:
         False,
         False,
     ]
+
+
+def test_pods_beyond_the_requested_number_are_not_replicas() -> None:
+    assert seen(counts(4, 4, 4)).replicas == Replicas(2, 2, 2)
+
+
+@pytest.mark.parametrize(("observed", "expected"), [(3, None), (2, False), (None, False), ("3", False)])
+def test_generation_not_named_is_unseen(observed: Any, expected: bool | None) -> None:
+    assert seen({**counts(2, 2, 2), "observedGeneration": observed}).acknowledged is expected
 
 
 def test_failed_rollout_is_reported_while_old_pods_serve() -> None:

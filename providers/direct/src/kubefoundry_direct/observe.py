@@ -55,7 +55,8 @@ class Status:
 
     @property
     def old(self) -> int:
-        return max(0, self.replicas - self.updated)
+        """Pods that are not known to have the newest template, whichever count shows them."""
+        return max(0, max(self.replicas, self.ready, self.available) - self.updated)
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
@@ -68,12 +69,19 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         phase=phase,
         reason=reason,
         message="; ".join(filter(None, (message, paused if status.paused else "", trouble))),
-        replicas=Replicas(status.desired, status.ready, status.available),
+        replicas=Replicas(status.desired, *_within(status.desired, status.ready, status.available)),
         endpoint=Endpoint(service(deployment.name), PORT),
         update_failed=phase == "Running" and bool(status.late),
         updating=status.old > 0,
         selector=f"{SELECTED_BY}={deployment.name}",
+        # The Deployment's controller always names the generation.
+        acknowledged=False if status.unseen else None,
     )
+
+
+def _within(desired: int, *counts: int) -> list[int]:
+    """Leave out the pods beyond the requested number, which the message names: a rollout has some for a while."""
+    return [min(count, desired) if desired else count for count in counts]
 
 
 def read(live: Object, asked: int) -> Status:
@@ -97,7 +105,7 @@ def read(live: Object, asked: int) -> Status:
         if failure.status == "True" and not (updated and _of_before(failure, live))
         else "",
         late=_said(progress) if progress.reason == LATE else "",
-        unseen=not isinstance(seen, int) or seen < (count(meta.get("generation")) or 0),
+        unseen=count(seen) is None or seen < (count(meta.get("generation")) or 0),
         paused=spec.get("paused") is True,
     )
 
@@ -134,7 +142,10 @@ def _verdict(status: Status) -> tuple[ObservedPhase, ReadyReason, str]:
 
 
 def _serving(status: Status) -> str:
-    return f"{status.available} of {_replicas(status.desired)} available"
+    (available,) = _within(status.desired, status.available)
+    extra = status.available - available
+    surplus = f" and {extra} more pod{'' if extra == 1 else 's'}" if extra else ""
+    return f"{available} of {_replicas(status.desired)} available{surplus}"
 
 
 def _rollout(status: Status) -> str:
