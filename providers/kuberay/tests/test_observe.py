@@ -53,6 +53,13 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
     assert seen.endpoint == Endpoint("m-serve-svc", 8000)
 
 
+@pytest.mark.parametrize(("observed", "expected"), [(2, None), (1, False), (99, False), (None, False)])
+def test_generation_that_kuberay_does_not_name_is_unseen(observed: Any, expected: bool | None) -> None:
+    live = {"metadata": {"generation": 2}, "status": {"observedGeneration": observed}}
+
+    assert observe(asked_for({"replicas": 2}), live).acknowledged is expected
+
+
 @pytest.mark.parametrize("name", ["x" * 64, "a,b=c", "x\n", "-x", 7])
 def test_scale_selects_nothing_by_an_invalid_cluster_name(name: Any) -> None:
     live = {"metadata": {}, "status": {"activeServiceStatus": {"rayClusterName": name}}}

@@ -34,6 +34,15 @@ PORT: Final = 8000
 CLUSTER_LABEL: Final = "ray.io/cluster"
 NODE_LABEL: Final = "ray.io/node-type"
 
+USUAL: Final = {
+    "Ready": "True",
+    "UpgradeInProgress": "False",
+    "RollbackInProgress": "False",
+    "Suspending": "False",
+    "Suspended": "False",
+}
+"""Statuses of the conditions that are there while the newest spec serves."""
+
 Verdict = tuple[ObservedPhase, ReadyReason, str]
 
 
@@ -58,6 +67,8 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         update_failed=serving and failure is not None,
         updating=serving and failure is None and _updating(status),
         selector=_selector(deployment, live),
+        # Every KubeRay from 1.1 on names the generation.
+        acknowledged=False if status.unseen else None,
     )
 
 
@@ -129,7 +140,7 @@ def _rolls_out(status: Status) -> bool:
     Serve replaces the engines of an application one by one, and KubeRay a cluster after the new one serves. Both
     leave Ready True. `upgrading` is for KubeRay up to 1.2, which has no condition.
     """
-    if status.upgrading or status.condition("UpgradeInProgress").status == "True":
+    if status.upgrading or status.pending or status.condition("UpgradeInProgress").status == "True":
         return True
     return any(
         application.status != "RUNNING" or "UPDATING" in application.deployments.values()
@@ -139,9 +150,18 @@ def _rolls_out(status: Status) -> bool:
 
 def _doubt(status: Status) -> str:
     """What keeps the status from showing that the newest spec serves; empty if nothing does."""
-    upgrade = status.condition("UpgradeInProgress")
-    if upgrade.status not in ("", "True", "False"):
-        return upgrade.words()
+    contradicting = [
+        condition.words() if condition.status else f"{type_} has no status"
+        for type_, usual in USUAL.items()
+        if (condition := status.conditions.get(type_))
+        and condition.status != usual
+        # outlives the fix of an edit while the old spec serves, see _failure
+        and not (type_ == "Ready" and condition.reason == "ValidationFailed")
+    ]
+    if contradicting:
+        return "; ".join(contradicting)
+    if status.service not in ("", "Running"):
+        return f"serviceStatus is {status.service}"
     if not status.active:
         return "Serve reports no application"
     unsettled = [

@@ -103,14 +103,14 @@ def read(live: Object) -> Status:
     active = mapping(status.get("activeServiceStatus"))
     pending = mapping(status.get("pendingServiceStatus"))
     cluster = mapping(active.get("rayClusterStatus"))
-    workers = count(cluster.get("readyWorkerReplicas"))
+    workers = _stated(cluster, "readyWorkerReplicas")
     return Status(
         deleting="deletionTimestamp" in meta,
         empty=not status,
         unseen=status.get("observedGeneration") != meta.get("generation"),
         service=text(status.get("serviceStatus")),
         endpoints=count(status.get("numServeEndpoints")) or 0,
-        workers=count(cluster.get("availableWorkerReplicas")) if workers is None else workers,
+        workers=_stated(cluster, "availableWorkerReplicas") if workers is None else workers,
         active=_applications(active),
         pending=_applications(pending),
         upgrading=bool(text(pending.get("rayClusterName"))),
@@ -118,6 +118,11 @@ def read(live: Object) -> Status:
         written=_written(meta.get("managedFields")),
         conditions=upstream_conditions(status),
     )
+
+
+def _stated(counts: Mapping[str, Any], name: str) -> int | None:
+    """The count of that name, None if it is absent. A value that is no count shows no pod."""
+    return (count(counts[name]) or 0) if name in counts else None
 
 
 def must_recreate(live: Object) -> bool:
