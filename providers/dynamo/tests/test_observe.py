@@ -30,6 +30,7 @@ def test_sequences(sequence: dict[str, Any]) -> None:
     asked = asked_for(sequence["spec"])
     for number, step in enumerate(sequence["steps"], 1):
         live: dict[str, Any] = {"metadata": {"generation": step.get("generation", 1)}}
+        live["apiVersion"] = step.get("version", "nvidia.com/v1alpha1")
         if "status" in step:
             live["status"] = step["status"]
         if step.get("deleting"):

@@ -82,8 +82,8 @@ def test_replicas(
     field: str, spec: dict[str, Any], state: str, counts: dict[str, Any], expected: tuple[int, int, int]
 ) -> None:
     # operators that count pods came before those that name the generation
-    named = {"observedGeneration": 1} if counts else {}
-    status = {"state": state, field: counts, **named}
+    counted = {field: counts, "observedGeneration": 1} if counts else {}
+    status = {"state": state, **counted}
 
     seen = observe(deployment(spec), {"metadata": {"generation": 1}, "status": status})
 

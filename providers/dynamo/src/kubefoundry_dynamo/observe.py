@@ -14,17 +14,22 @@ from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.api.fields import MAX_INT32
 from kubefoundry_sdk.api.parts import mapping
-from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, text, upstream_conditions
 
 PORT: Final = 8000
 GRAPH_LABEL: Final = "nvidia.com/dynamo-graph-deployment-name"
 COMPONENT_LABEL: Final = "nvidia.com/dynamo-component-type"
 STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"})
 """Values of `status.state`; up to 0.9 it is empty before the first reconcile."""
+COUNTED: Final = ("observedGeneration", "services", "components")
+"""Fields of a status whose CRD has counts of pods."""
+UNREPORTED: Final = frozenset({"", "initializing"})
+"""Those of an object that the operator has not looked at."""
 ROLLOUT_FAILED: Final = "rolling_update_failed"
 IN_PROGRESS: Final = "rolling_update_in_progress"
-ROLLING: Final = frozenset({"Pending", "InProgress"})
-"""Values of `status.rollingUpdate.phase` while old and new workers exist (from 1.0 on, without Grove)."""
+ROLLED: Final = frozenset({"", "None", "Completed", "Failed"})
+"""Values of `status.rollingUpdate.phase` unless old and new workers exist (from 1.0 on, without Grove). Besides
+Pending and InProgress, a value that nobody has seen counts as an update in progress."""
 FAILED_ROLLING: Final = "Failed"
 """Value of `status.rollingUpdate.phase` after an update that ended without new workers."""
 PASSING: Final = (
@@ -47,7 +52,7 @@ the operator took it back after 0.2 s at most, under load."""
 class Count(NamedTuple):
     """Pods of one component. A PodCliqueScalingGroup reports only available pods, not ready ones.
 
-    old: those of an earlier spec.
+    old: those that are not known to have the newest spec, whichever count shows them.
     """
 
     replicas: int
@@ -60,11 +65,14 @@ class Status(NamedTuple):
     """The parts of `status` that are used, whatever was there.
 
     words: the operator's own.
-    contradicted: whether condition Ready says that the graph is not ready, whatever the state is.
+    contradicted: whether condition Ready says that the graph is not ready, or is about another generation, whatever
+        the state is.
     counting: whether the CRD has counts of pods, so that a component without one is not known to have any. Every CRD
-        with `observedGeneration` (1.0) has them. The operator's version does not tell: Helm leaves old CRDs.
+        with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does not tell: Helm
+        leaves old CRDs.
     fresh: whether it is about the newest generation, as far as it shows.
     failed: whether that generation failed, and not only one write.
+    repeats: whether one write failed, so that the newest spec may not have reached the pods.
     rolling: whether a rolling update is in progress.
     edited: whether the spec was changed since the object was created.
     """
@@ -76,6 +84,7 @@ class Status(NamedTuple):
     counting: bool
     fresh: bool
     failed: bool
+    repeats: bool
     rolling: bool
     edited: bool
 
@@ -94,6 +103,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         updating=phase == "Running" and not status.failed and _updating(status),
         unclear=status.rolling and _uncounted(status, workers),
         selector=_selector(deployment),
+        acknowledged=None if status.fresh else False,
     )
 
 
@@ -163,8 +173,15 @@ def _rolls_out(status: Status) -> bool:
 
 
 def _disagrees(status: Status) -> bool:
-    """Check whether the state is successful and condition Ready is not True."""
-    return status.state == "successful" and status.contradicted
+    """Check whether the state leaves open which spec serves.
+
+    It contradicts condition Ready, the operator has reported none yet, or it could not write all of an edit.
+    """
+    if status.state == "successful":
+        return status.contradicted
+    if status.repeats:
+        return status.edited
+    return status.state in UNREPORTED or (status.state == "pending" and not status.contradicted)
 
 
 def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
@@ -248,7 +265,8 @@ def _earlier_words(status: Status) -> str:
 def _read(live: Object) -> Status:
     """Never raises, whatever a newer operator writes."""
     status = mapping(live.get("status"))
-    ready = upstream_conditions(status).get("Ready", UpstreamCondition())
+    conditions = upstream_conditions(status)
+    ready = conditions.get("Ready", UpstreamCondition())
     state = status.get("state", "")
     # no operator writes this: since it is shown, only its type
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
@@ -266,11 +284,13 @@ def _read(live: Object) -> Status:
         state,
         f"the Dynamo operator repeats a request that failed: {words}" if passing else words,
         counts,
-        contradicted=ready.status not in ("", "True"),
-        counting=bool(counts) or isinstance(status.get("observedGeneration"), int),
+        contradicted="Ready" in conditions
+        and (ready.status != "True" or (not stale and ready.generation not in (0, generation))),
+        counting=any(name in status for name in COUNTED) or text(live.get("apiVersion")).endswith("/v1beta1"),
         fresh=not stale,
         failed=erred and not passing and not stale,
-        rolling=ready.reason == IN_PROGRESS or (isinstance(rolling, str) and rolling in ROLLING),
+        repeats=passing and not stale,
+        rolling=ready.reason == IN_PROGRESS or (isinstance(rolling, str) and rolling not in ROLLED),
         edited=isinstance(generation, int) and generation > 1,
     )
 
@@ -281,9 +301,9 @@ def _is_stale(status: Mapping[str, Any], ready: UpstreamCondition, generation: A
     On the 1.5 line a failure moves the generation of `Ready` only.
     """
     seen = status.get("observedGeneration")
-    if not isinstance(seen, int) or not isinstance(generation, int):
+    if not isinstance(generation, int) or ("observedGeneration" not in status and not ready.generation):
         return False
-    return max(seen, ready.generation) != generation
+    return max(count(seen) or 0, ready.generation) != generation
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
@@ -293,12 +313,16 @@ def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
 
 
 def _count(value: Mapping[str, Any]) -> Count:
-    available = count(value.get("availableReplicas"))
-    ready = count(value.get("readyReplicas"))
-    replicas, updated = count(value.get("replicas")) or 0, count(value.get("updatedReplicas"))
+    replicas, updated, ready, available = (
+        # A value that is no count shows no pod.
+        (count(value[name]) or 0) if name in value else None
+        for name in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    )
+    pods = max(replicas or 0, ready or 0, available or 0)
+    ready = (available if ready is None else ready) or 0
     return Count(
-        replicas=replicas,
-        old=0 if updated is None else max(0, replicas - updated),
-        ready=(available if ready is None else ready) or 0,
-        available=(ready if available is None else available) or 0,
+        replicas=replicas or 0,
+        old=0 if updated is None else max(0, pods - updated),
+        ready=ready,
+        available=ready if available is None else min(available, ready),
     )
