@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_sdk.api.conditions import MAX_MESSAGE, clip, condition
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import ApiError, Repeated
 from kubefoundry_sdk.provider.reconcile import dry_run
-from kubefoundry_sdk.provider.reconcile.failures import Failures, mark
+from kubefoundry_sdk.provider.reconcile.failures import Failures, mark, stop
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.runtime.backoff import FAULT_DELAY, OBJECT
 from kubefoundry_sdk.runtime.logs import described
+from support.plans import provider
 
 STOP = Stop("ResourceCreated", "ApplyFailed", "no", failed=False)
 PASSING = ApiError(500, "InternalError", "a webhook is down")
@@ -188,3 +189,12 @@ def test_a_result_fits_its_annotation(size: int, fits: bool) -> None:
 
     assert len(text.encode()) <= dry_run.LARGEST
     assert ("omitted" not in text) is fits
+
+
+def test_held_back_write_is_no_answer_of_the_server() -> None:
+    message = stop(provider(), Repeated("PATCH /x", 10, 20.0)).message
+
+    assert message.startswith(
+        "A write is held back: this write was sent 10 times in a row and does not last: "
+    )
+    assert "429" not in message and "deletes the object" in message

@@ -94,8 +94,9 @@ class Repeated(ApiError):
 
     def __init__(self, request: str, times: int, every: float) -> None:
         message = (
-            f"this write was sent {times} times in a row and does not last: an admission webhook or another "
-            f"controller changes the object back. Until that ends it is sent every {every:.0f} s at most"
+            f"this write was sent {times} times in a row and does not last: somebody deletes the object or changes "
+            f"it back (a user, an admission webhook, another controller). Until that ends it is sent every "
+            f"{every:.0f} s at most"
         )
         super().__init__(429, "TooManyRequests", message, request=request)
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import ApiError, Repeated
 from kubefoundry_sdk.provider.answers import Fault
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
@@ -115,6 +115,9 @@ def stop(provider: Provider, error: Exception) -> Stop:
         message = f"The API server refused a write of provider {provider.name}: {error.message}"
         return Stop(reasons.RESOURCE_CREATED, "ApplyRejected", message, failed=True)
     message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"
+    if isinstance(error, Repeated):
+        # No server has answered that.
+        message = f"A write is held back: {error.message}"
     return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
 
 
