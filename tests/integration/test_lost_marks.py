@@ -11,6 +11,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import CPU, GPU, model_deployment
 from support.events import notes, until_event
 from support.kinds import UPSTREAM
+from support.mutating_policies import Mutation, mutating, patch
 from support.restarts import stopped
 from support.waiting import message, phase, reason, until, until_deployment
 
@@ -109,6 +110,33 @@ async def test_unknown_object_is_named_before_it_is_left(
     )
     left = await api.get(kind, "m", namespace)
     await api.delete(kind, "m", namespace, uid=left["metadata"]["uid"])
+
+
+OWNERLESS = Mutation(
+    "nvidia.com",
+    "dynamographdeployments",
+    patch("remove", "/metadata/ownerReferences", when="has(object.metadata.ownerReferences)"),
+)
+
+
+async def test_ownerless_object_is_named_before_it_is_left(suite: Suite, api: Client, namespace: str) -> None:
+    async with mutating(api, namespace, [OWNERLESS]):
+        body = model_deployment("m", namespace, GPU, provider="dynamo")
+        made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+        await until_deployment(
+            api, "m", namespace, lambda obj: "the owner reference was not stored" in obj["status"]["message"]
+        )
+
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+        await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+        note = await until_event(api, namespace, "ObjectLeft")
+        assert note.startswith(
+            f"DynamoGraphDeployment {namespace}/m stays, though it was created for this ModelDeployment: it has no "
+            "owner reference to it"
+        )
+    left = await api.get(KINDS["dynamo"], "m", namespace)
+    await api.delete(KINDS["dynamo"], "m", namespace, uid=left["metadata"]["uid"])
 
 
 @EVERY

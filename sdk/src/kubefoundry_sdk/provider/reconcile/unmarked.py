@@ -1,4 +1,5 @@
-"""An upstream object that has lost every mark of ours: named before its ModelDeployment is gone (contract §4.3)."""
+"""An upstream object that has lost its owner, or every mark of ours: named before its ModelDeployment is gone
+(contract §4.3)."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ def remember(context: Context, live: Object) -> None:
 async def describe_leftover(context: Context, live: Object) -> str | None:
     """Return a note about an object that stays although our field manager applied it, None if there is none.
 
-    It has the ModelDeployment's name, and no owner, label or annotation of ours. Anybody may use our field manager's
-    name, so it is not deleted. An object of `--cascade=orphan` has the annotation, and an ejected one has no entry of
-    our field manager: both are left on purpose.
+    It has the ModelDeployment's name, and no owner reference of ours. Anybody may use our field manager's name, and
+    `--cascade=orphan` removes the owner on purpose, so it is not deleted. An ejected one has no entry of our field
+    manager.
     """
     kind = context.upstream.kind
     if kind is None:
@@ -38,11 +39,19 @@ async def describe_leftover(context: Context, live: Object) -> str | None:
     if (
         obj is None
         or obj["metadata"].get("deletionTimestamp")
-        or manifest.owner_uid(obj) is not None
         or context.manager not in managed_fields.managers(obj)
     ):
         return None
     namespace, name = key_of(live)
+    marked, uid = manifest.owner_uid(obj), live["metadata"]["uid"]
+    if marked == uid and not manifest.owned_by(obj, uid):
+        return (
+            f"{kind.kind} {namespace}/{name} stays, though it was created for this ModelDeployment: it has no owner "
+            "reference to it (--cascade=orphan, an admission webhook or somebody else removed it); delete it unless "
+            "it is to stay"
+        )
+    if marked is not None:
+        return None
     return (
         f"{kind.kind} {namespace}/{name} stays: nothing on it shows that it was created for this ModelDeployment; "
         "delete it unless somebody else uses it"
