@@ -9,6 +9,7 @@ from kubefoundry_sdk.provider.reconcile import (
     foreign_status,
     handover,
     observation,
+    pace,
     unlisted,
 )
 from kubefoundry_sdk.provider.reconcile.report import transitions
@@ -23,7 +24,9 @@ async def observe(turn: Turn) -> End | None:
 
 
 async def write_status(turn: Turn) -> End | None:
-    """21. Write the status if it differs, and an Event for each transition"""
+    """21. Write the status if it differs, and an Event for each transition. While the upstream's status does not
+    settle, 20 writes are sent at once, then one every 6 s; a model that stops serving, a newer generation of the spec
+    and an obstacle to the writing are reported at once"""
     context, report = turn.context, turn.report
     exists = turn.refresh()
     if exists and report.stop is not None and report.stop.reason != "DryRun":
@@ -39,7 +42,12 @@ async def write_status(turn: Turn) -> End | None:
         # The provider that serves reports on the model; two would overwrite each other.
         status = {"conditions": report.conditions()}
     before = LiveModelDeployment(turn.live).status
+    wait = turn.memory.pace.wait(turn.now)
+    if wait and report.stop is None and pace.can_wait(before, status):
+        turn.retry_in(wait)
+        return None
     if await foreign_status.write(context, turn.live, status):
+        turn.memory.pace.note(turn.now)
         for kind, reason, note in transitions(before, status):
             context.recorder.event(turn.live, kind, reason, note)
         if not turn.refresh():

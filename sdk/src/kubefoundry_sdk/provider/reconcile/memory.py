@@ -8,6 +8,7 @@ from kubefoundry_sdk.provider.health.pod_causes import Creations
 from kubefoundry_sdk.provider.health.secret import AskedFor
 from kubefoundry_sdk.provider.health.steadiness import Steadiness
 from kubefoundry_sdk.provider.reconcile.failures import Failures
+from kubefoundry_sdk.provider.reconcile.pace import Pace
 from kubefoundry_sdk.provider.reconcile.reported_generation import Generations
 from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.manifest import Record
@@ -50,6 +51,8 @@ class Memory:
     silence: Wait = field(default_factory=Wait)
     """For an operator to look after the upstream object of that uid and generation."""
     generations: Generations = field(default_factory=Generations)
+    pace: Pace = field(default_factory=Pace)
+    """Of the writes of its status."""
     additions: str = ""
     """The fields of others that an Event has named."""
     pod_creations: Creations = field(default_factory=Creations)

@@ -1,0 +1,66 @@
+"""How often a status is written while its upstream does not settle, and which writes do not wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubefoundry_sdk.provider.reconcile.pace import BURST, EVERY, Pace, can_wait
+
+
+def status(ready: bool, generation: int = 3, **fields: Any) -> dict[str, Any]:
+    condition = {"type": "Ready", "status": str(ready), "observedGeneration": generation}
+    return {"phase": "Running", "conditions": [condition], **fields}
+
+
+@given(st.lists(st.floats(0.0, 2.0), min_size=200, max_size=400))
+def test_unsettled_status_has_a_rate(pauses: list[float]) -> None:
+    pace, now, sent = Pace(), 0.0, 0
+    for pause in pauses:
+        now += pause
+        if not pace.wait(now):
+            pace.note(now)
+            sent += 1
+
+    assert sent <= BURST + now / EVERY + 1
+
+
+def test_write_is_due_after_its_wait() -> None:
+    pace = Pace()
+    for _ in range(BURST):
+        assert pace.wait(100.0) == 0
+        pace.note(100.0)
+
+    assert pace.wait(100.0) == EVERY
+    assert pace.wait(100.0 + EVERY) == 0
+
+
+def test_quiet_status_is_written_at_once_again() -> None:
+    pace = Pace()
+    for _ in range(2 * BURST):
+        pace.note(100.0)
+
+    later = 100.0 + BURST * EVERY
+    for _ in range(BURST):
+        assert pace.wait(later) == 0
+        pace.note(later)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(status(True), status(True, message="x"), True, id="another message"),
+        pytest.param(status(False), status(True), True, id="it serves"),
+        pytest.param(status(True), status(False), False, id="it stops serving"),
+        pytest.param(status(True, 3), status(True, 4), False, id="a newer generation"),
+        pytest.param({}, status(False), False, id="the first report"),
+        pytest.param(status(True), {"conditions": []}, False, id="another provider reports"),
+    ],
+)
+def test_status_that_misleads_does_not_wait(
+    before: dict[str, Any], after: dict[str, Any], expected: bool
+) -> None:
+    assert can_wait(before, after) is expected
