@@ -1,4 +1,4 @@
-"""The form, its YAML and the spec that they stand for."""
+"""The form, its YAML, and the spec of both."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_each_field_of_the_schema_is_asked_for_once() -> None:
 def test_what_is_wrong_is_said_in_the_schemas_words(field: str, given: str, problem: str) -> None:
     spec = spec_of({PREFIX + "model.id": "org/m", PREFIX + "engine.type": "vllm", PREFIX + field: given})
 
-    assert problem in {found.path for found in validate(spec)}
+    assert problem in {violation.path for violation in validate(spec)}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What an open page learns of its watch."""
+"""The events that an open page gets from its watch."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ ADDED = {"metadata": {"name": "m", "resourceVersion": "6"}}
 
 
 @pytest.mark.parametrize(
-    ("lasts", "asked", "told"),
+    ("lasts", "versions", "expected"),
     [
-        pytest.param(0, ["5", "6"], ["ADDED", "stale"], id="one whose time is over is resumed"),
-        pytest.param(300, ["5"], ["ADDED", "stale"], id="one that ended early may have lost its history"),
+        pytest.param(0, ["5", "6"], ["ADDED", "stale"], id="watch is resumed after its time"),
+        pytest.param(300, ["5"], ["ADDED", "stale"], id="watch that ended early is stale"),
     ],
 )
 async def test_a_watch_that_ends(
-    lasts: int, asked: list[str], told: list[str], monkeypatch: pytest.MonkeyPatch
+    lasts: int, versions: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "LASTS", lasts)
     monkeypatch.setattr(live, "AGAIN", 0.001)
-    left = [events(("ADDED", ADDED)), refusal(410, "Expired")]
+    responses = [events(("ADDED", ADDED)), refusal(410, "Expired")]
 
     def answer(request: Asked) -> web.Response:
-        return left.pop(0)
+        return responses.pop(0)
 
-    async with wire(answer) as made:
-        found = [event async for event, _ in live.watched(made.client, None, "5", None)]
+    async with wire(answer) as server:
+        received = [event async for event, _ in live.watch_models(server.client, None, "5", None)]
 
-    assert found == told
-    assert [request.query["resourceVersion"] for request in made.asked] == asked
+    assert received == expected
+    assert [request.query["resourceVersion"] for request in server.asked] == versions

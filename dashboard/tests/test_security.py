@@ -1,4 +1,4 @@
-"""Who comes in, and what every request and response has to keep to; no API server is needed for that."""
+"""Sign-in, the checks of every request, and the headers of every response. No API server is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOBODY = Credentials("http://127.0.0.1:9", None, lambda: None)
 
 @asynccontextmanager
 async def page(access: Access, **how: Any) -> AsyncIterator[tuple[ClientSession, str]]:
-    """A client that keeps cookies, and the page's address."""
+    """Serve the page, and yield a client that keeps cookies and the page's address."""
     async with (
         TestServer(make(access, **how)) as server,
         ClientSession(cookie_jar=CookieJar(unsafe=True)) as client,
@@ -36,9 +36,9 @@ def local() -> Local:
 
 async def csrf(client: ClientSession, base: str) -> str:
     async with client.get(f"{base}/") as answer:
-        found = re.search(r'name="csrf" content="([^"]+)"', await answer.text())
-    assert found
-    return found[1]
+        match = re.search(r'name="csrf" content="([^"]+)"', await answer.text())
+    assert match
+    return match[1]
 
 
 async def test_the_link_lets_one_browser_in_once() -> None:

@@ -1,1 +1,1 @@
-"""The page: what `kubefoundry` tells in a terminal, live in a browser, with the viewer's rights and no others."""
+"""The page: the output of `kubefoundry`, live in a browser. It uses the viewer's rights and no others."""

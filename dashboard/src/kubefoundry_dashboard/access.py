@@ -1,4 +1,4 @@
-"""Who looks at the page, and with whose rights it asks the API server: never with rights of its own."""
+"""Sessions of viewers, and the credentials of each. The page has no rights of its own at the API server."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from aiohttp import web
 from kubefoundry_sdk.cluster.credentials import Credentials
 
 LIFETIME: Final = 8 * 3600.0
-"""Seconds after which somebody who pasted a token signs in again."""
+"""Seconds until the session of a pasted token expires."""
 
 MOST: Final = 1000
-"""Tokens that are remembered at once; the oldest goes for a new one."""
+"""Sessions at once in a cluster. A new session evicts the oldest."""
 
 LONGEST: Final = 16384
-"""Characters of a token."""
+"""Characters of a token, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """credentials: whose rights hold. namespace: the one that is shown where all of them may not be listed.
+    """A signed-in person.
 
-    csrf: what a form has to carry, so that no other site can send it.
+    Attributes:
+        credentials: The viewer's credentials for the API server.
+        namespace: The namespace to show if the viewer may not list all namespaces.
+        csrf: The token that each form of this viewer carries, so that no other site can send one.
     """
 
     credentials: Credentials
@@ -40,39 +43,42 @@ class Viewer:
 
 
 class Access(Protocol):
-    """How viewers come in."""
+    """A way to sign in, and its sessions."""
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie that holds a session."""
+        """Return the name of the session cookie."""
 
     @property
     def secure(self) -> bool:
-        """Whether browsers may send it over TLS only (and to localhost)."""
+        """Check whether browsers may send the cookie over TLS only (and to localhost)."""
 
     @property
     def asks_for(self) -> str:
-        """What whoever is not signed in has to give: `link` or `token`."""
+        """Return the proof that the sign-in page asks for: `link` or `token`."""
 
     def viewer(self, request: web.Request) -> Viewer | None:
-        """Whose request it is, None for somebody who is not signed in."""
+        """Return the viewer who sent the request, or None if nobody is signed in."""
 
     def of_session(self, session: str) -> Viewer | None:
-        """Whose session it is, None for one that has ended."""
+        """Return the viewer of a session, or None if the session has ended."""
 
     def candidate(self, given: str) -> Viewer | None:
-        """Whoever has that token, if it is one; nothing is remembered before the API server has taken it."""
+        """Return the viewer that a token would give, without a session: the API server has to accept it first.
+
+        Returns None if the text cannot be a token.
+        """
 
     def enter(self, given: str) -> str | None:
-        """A new session for a code or a token that is good, else None."""
+        """Start a session for a valid code or token, and return its id. Return None otherwise."""
 
     def leave(self, session: str) -> None:
-        """Ends a session."""
+        """End a session."""
 
 
 @dataclass(slots=True)
 class Local:
-    """On one's own machine: the kubeconfig's rights, for whoever opens the link. Its code is good for one browser."""
+    """Access on the user's machine: the first browser that opens the link gets the kubeconfig's rights."""
 
     credentials: Credentials
     namespace: str
@@ -84,7 +90,7 @@ class Local:
 
     @property
     def cookie(self) -> str:
-        # cookies do not tell ports apart
+        # Browsers send a cookie to every port of a host, so two pages need two names.
         return f"kubefoundry-{self.port}"
 
     def viewer(self, request: web.Request) -> Viewer | None:
@@ -111,10 +117,10 @@ class Local:
 
 @dataclass(slots=True)
 class InCluster:
-    """In a cluster: the viewer's own bearer token, from a proxy with each request or pasted once; in memory only."""
+    """Access in a cluster with the viewer's bearer token, from a proxy's header or pasted once. In memory only."""
 
     credentials: Credentials
-    """Of nobody: where the API server is."""
+    """Address and CA of the API server, without a token."""
 
     clock: Callable[[], float] = time.monotonic
     cookie: str = "__Host-kubefoundry"
@@ -153,23 +159,26 @@ class InCluster:
     def leave(self, session: str) -> None:
         self._sessions.pop(_hashed(session), None)
 
-    def _viewer(self, token: str, mark: str) -> Viewer:
-        csrf = hmac.new(self._secret, mark.encode(), hashlib.sha256).hexdigest()
+    def _viewer(self, token: str, csrf_subject: str) -> Viewer:
+        csrf = hmac.new(self._secret, csrf_subject.encode(), hashlib.sha256).hexdigest()
         return Viewer(replace(self.credentials, token=lambda: token), namespace_of(token), csrf)
 
 
 def _hashed(session: str) -> str:
-    """What is looked up, so that no comparison of secrets takes longer the more of them is right."""
+    """Hash a session id for the lookup, so that the time of a comparison reveals nothing about the secret."""
     return hashlib.sha256(session.encode(errors="replace")).hexdigest()
 
 
 def _usable(token: str) -> bool:
-    """Whether it can be sent as a header at all."""
+    """Check whether an HTTP header can carry the token."""
     return 0 < len(token) <= LONGEST and token.isascii() and token.isprintable() and " " not in token
 
 
 def namespace_of(token: str) -> str:
-    """The namespace of a ServiceAccount's token, `default` for any other. Only a hint: the API server judges."""
+    """Return the namespace of a ServiceAccount's token, or `default` for any other text.
+
+    The signature is not verified. The namespace is a default for the page, and the API server decides on access.
+    """
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

@@ -1,4 +1,4 @@
-"""What a viewer may do to a model: the small writes of the command line, and its deletion."""
+"""Actions of a viewer on a model: the small writes of the command line, and deletion."""
 
 from __future__ import annotations
 
@@ -26,15 +26,21 @@ routes = web.RouteTableDef()
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """change: None deletes. asks: what is at stake, empty where nothing is."""
+    """A button of the model's page.
+
+    Attributes:
+        title: The button's label.
+        change: Returns the patch for the object and the form's replicas. None deletes the object.
+        warning: The consequence that the viewer has to confirm first. Empty if there is none.
+    """
 
     title: str
     change: Callable[[Object, str], Operations] | None
-    asks: str = ""
+    warning: str = ""
 
     @property
     def verb(self) -> str:
-        """The right that it needs."""
+        """Return the RBAC verb that the action needs."""
         return "patch" if self.change else "delete"
 
 
@@ -64,14 +70,14 @@ ACTIONS: Final[dict[str, Action]] = {
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """The actions as they are shown for a model: name, action, and whether the viewer may."""
+    """The actions on the page of one model: name, action, and whether the viewer has the right."""
 
     actions: tuple[tuple[str, Action, bool], ...]
     paused: bool
 
 
-async def offered(request: web.Request, session: Session, obj: Object) -> Offered | None:
-    """What the viewer may do, as the API server says; None where the page is read-only."""
+async def offer_actions(request: web.Request, session: Session, obj: Object) -> Offered | None:
+    """Return the actions with the viewer's rights to them. Return None if the page is read-only."""
     if not request.app[WRITES]:
         return None
     meta, verbs = obj["metadata"], ("patch", "delete")
@@ -83,40 +89,43 @@ async def offered(request: web.Request, session: Session, obj: Object) -> Offere
             )
         )
     except (ApiError, Unreachable):
+        # The page shows the model anyway. Buttons that cannot be checked are disabled.
         answers = [False, False]
     allowed = dict(zip(verbs, answers, strict=True))
     paused = (meta.get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
-    left_out = "pause" if paused else "resume"
+    hidden = "pause" if paused else "resume"
     return Offered(
-        tuple((name, one, allowed[one.verb]) for name, one in ACTIONS.items() if name != left_out), paused
+        tuple((name, action, allowed[action.verb]) for name, action in ACTIONS.items() if name != hidden),
+        paused,
     )
 
 
 @routes.post(f"/models/{{namespace:{NAME}}}/{{name:{NAME}}}/{{action:[a-z]+}}")
 async def act(request: web.Request) -> web.Response:
-    """Acts on that very object, while its spec is what the viewer saw; asks first where something is at stake."""
+    """Run an action on the object and generation that the viewer saw. Ask for confirmation if it has a warning."""
     name, action = request.match_info["name"], ACTIONS.get(request.match_info["action"])
     if action is None:
         raise web.HTTPNotFound
     if not request.app[WRITES]:
         raise Failure("this page is read-only: start it with --allow-writes", Exit.FORBIDDEN)
-    given = await request.post()
+    form = await request.post()
     base = f"/models/{request.match_info['namespace']}/{name}"
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await session.model(name)
         meta = obj["metadata"]
-        if (given.get("uid"), given.get("generation")) != (meta["uid"], str(meta["generation"])):
+        # The name may belong to a new object by now, or the spec may have changed since the viewer decided.
+        if (form.get("uid"), form.get("generation")) != (meta["uid"], str(meta["generation"])):
             raise Failure(
                 f"ModelDeployment '{name}' has changed since the page was read: look at it and try again",
                 Exit.CHANGED,
             )
         if action.change is not None:
             check_not_deleted(obj)
-        if action.asks and given.get("sure") != "yes":
+        if action.warning and form.get("sure") != "yes":
             values: dict[str, Any] = {"obj": obj, "action": action, "at": request.path, "base": base}
             return page(request, "sure.html", **values)
         if action.change is not None:
-            if operations := action.change(obj, str(given.get("replicas", "")).strip()):
+            if operations := action.change(obj, str(form.get("replicas", "")).strip()):
                 await write(session, obj, operations, f"change ModelDeployment '{name}'")
         else:
             try:

@@ -1,4 +1,4 @@
-"""The web application: its routes, and the way each request takes to a page."""
+"""The web application: routes, access checks before each request, and error pages."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from kubefoundry_dashboard import (
     talk,
 )
 from kubefoundry_dashboard.access import Access
-from kubefoundry_dashboard.page import ACCESS, VIEWER, WRITES, failed, page
-from kubefoundry_dashboard.security import Handler, add_headers, asked_by_name, carries_token, same_origin
+from kubefoundry_dashboard.page import ACCESS, VIEWER, WRITES, failure_page, page
+from kubefoundry_dashboard.security import Handler, add_headers, carries_token, is_known_host, same_origin
 
 log = logging.getLogger(__name__)
 
 NAMES: Final = web.AppKey[Collection[str]]("names")
 
 OPEN: Final = ("/static/", "/healthz", "/sign-in")
-"""Paths that need no viewer: they tell nothing."""
+"""Paths that need no viewer, because they reveal nothing about the cluster."""
 
 BODY: Final = 512 * 1024
-"""Bytes of a form: a spec has 128 KiB at most, and each of its characters may be escaped."""
+"""Bytes of a form, at most. A spec has up to 128 KiB, and URL encoding may triple each character."""
 
 STATUS: Final = {
     Exit.NO: 404,
@@ -43,16 +43,22 @@ STATUS: Final = {
     Exit.FORBIDDEN: 403,
     Exit.TIMEOUT: 504,
 }
-"""HTTP status of a failure."""
+"""HTTP status by exit code of a failure."""
 
 
 def make(access: Access, *, names: Collection[str] = (), writes: bool = False) -> web.Application:
-    """names: hosts under which the page is reached, besides this machine's own. writes: whether it may act."""
+    """Return the application.
+
+    Args:
+        access: The way to sign in.
+        names: Host names of the page, besides the loopback names.
+        writes: Whether viewers may change models.
+    """
     app = web.Application(middlewares=[_explain, _guard], client_max_size=BODY)
     app[ACCESS], app[NAMES], app[WRITES] = access, names, writes
     app.on_response_prepare.append(add_headers)
-    for part in (models, one_model, providers, create, doctor, live, talk, actions, sign_in):
-        app.add_routes(part.routes)
+    for module in (models, one_model, providers, create, doctor, live, talk, actions, sign_in):
+        app.add_routes(module.routes)
     app.router.add_static("/static", Path(__file__).with_name("static"))
     app.router.add_get("/healthz", _alive)
     return app
@@ -64,18 +70,19 @@ async def _alive(_: web.Request) -> web.Response:
 
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Who may come in at all."""
+    """Reject unknown host names, other sites, viewers without a session, and forms without the viewer's token."""
+    # The kubelet probes by the pod's address, which is no known host name.
     if request.path == "/healthz":
         return await handler(request)
-    if not asked_by_name(request, request.app[NAMES]):
-        return failed(
+    if not is_known_host(request, request.app[NAMES]):
+        return failure_page(
             request,
             421,
             f"this page does not answer to the host name '{request.headers.get('Host', '')}'",
             next_step="kubefoundry-dashboard --host-name NAME allows one",
         )
     if not same_origin(request):
-        return failed(request, 403, "the request comes from another site, so nothing was done")
+        return failure_page(request, 403, "the request comes from another site, so nothing was done")
     access = request.app[ACCESS]
     viewer = access.viewer(request)
     if viewer is not None:
@@ -87,7 +94,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         and viewer is not None
         and not await carries_token(request, viewer)
     ):
-        return failed(
+        return failure_page(
             request, 403, "the form is out of date, so nothing was done", next_step="Go back and reload."
         )
     return await handler(request)
@@ -95,22 +102,26 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 @web.middleware
 async def _explain(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """What a failure looks like."""
+    """Turn exceptions into error pages."""
     try:
         return await handler(request)
     except Failure as failure:
         status = STATUS.get(Exit(failure.exit_code), 500)
-        return failed(request, status, failure.message)
+        return failure_page(request, status, failure.message)
     except web.HTTPNotFound:
-        return failed(request, 404, f"there is no page {request.path}", next_step="The models are at /.")
-    except web.HTTPException as answer:
-        if answer.status < 400:
+        return failure_page(
+            request, 404, f"there is no page {request.path}", next_step="The models are at /."
+        )
+    except web.HTTPException as response:
+        # Handlers raise redirects too, and those are no errors.
+        if response.status < 400:
             raise
-        return failed(request, answer.status, answer.reason)
+        return failure_page(request, response.status, response.reason)
     except (ConnectionResetError, BrokenPipeError):
+        # The browser has closed the connection: nobody reads an error page.
         raise
     except Exception as error:
         log.exception("internal error for %s", request.path)
-        return failed(
+        return failure_page(
             request, 500, f"internal error: {type(error).__name__}", next_step="The log has the details."
         )

@@ -1,4 +1,4 @@
-"""A new model: a form and its YAML that say the same, and what each provider says to it."""
+"""The page for a new model: a form, the same spec as YAML, and the verdict of each provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
 from kubefoundry_dashboard.form import missing, plain_yaml, sections, spec_of
 from kubefoundry_dashboard.page import WRITES, opened, page
-from kubefoundry_dashboard.verdict import Judgement, judged
+from kubefoundry_dashboard.verdict import Judgement, judge_in_cluster
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -29,7 +29,7 @@ WHERE: Final = "the YAML"
 
 @dataclass(slots=True)
 class Draft:
-    """A ModelDeployment that does not exist yet. problem: why it could not be read, or is not valid."""
+    """A ModelDeployment that does not exist yet. `problem` is the reason why it is unreadable or invalid."""
 
     name: str
     namespace: str
@@ -37,10 +37,11 @@ class Draft:
     text: str = ""
     problem: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Besides name and namespace, as the YAML has it."""
+    """The YAML's metadata without name and namespace."""
 
     @property
     def obj(self) -> Object:
+        """Return the ModelDeployment as an object."""
         return {
             "apiVersion": names.API_VERSION,
             "kind": names.MODEL_DEPLOYMENT,
@@ -50,12 +51,12 @@ class Draft:
 
     @property
     def command(self) -> str:
-        """What creates it in a terminal."""
+        """Return the terminal command that creates the model."""
         return f"kubectl apply -f - <<'EOF'\n{self.text.rstrip()}\nEOF"
 
 
 def from_form(filled: Mapping[str, str], namespace: str) -> Draft:
-    """A form's; its name comes from the model's where none is given."""
+    """Read a draft from form fields. An empty name is derived from the model's id."""
     draft = Draft(filled.get("name", "").strip(), filled.get("namespace", "").strip() or namespace)
     try:
         draft.spec = spec_of(filled)
@@ -68,19 +69,19 @@ def from_form(filled: Mapping[str, str], namespace: str) -> Draft:
 
 
 def from_yaml(text: str, namespace: str) -> Draft:
-    """The YAML's, as it is written."""
+    """Read a draft from YAML, and keep the text as written."""
     draft = Draft("", namespace, text=text)
     try:
-        read = plain_yaml(text, WHERE)
-        if not isinstance(read, dict) or read.get("kind") != names.MODEL_DEPLOYMENT:
+        document = plain_yaml(text, WHERE)
+        if not isinstance(document, dict) or document.get("kind") != names.MODEL_DEPLOYMENT:
             raise Failure(f"{WHERE} is not one ModelDeployment", Exit.USAGE)
-        obj = completed(read, WHERE, namespace)
+        obj = completed(document, WHERE, namespace)
     except Failure as failure:
         draft.problem = failure.message
         return draft
     draft.name, draft.namespace = obj["metadata"]["name"], str(obj["metadata"]["namespace"])
     draft.metadata = {
-        key: read["metadata"][key] for key in read["metadata"] if key not in ("name", "namespace")
+        key: value for key, value in document["metadata"].items() if key not in ("name", "namespace")
     }
     if isinstance(obj["spec"], dict):
         draft.spec = obj["spec"]
@@ -93,43 +94,47 @@ def from_yaml(text: str, namespace: str) -> Draft:
 async def show(request: web.Request) -> web.Response:
     async with opened(request) as session:
         draft = await asyncio.to_thread(from_form, request.query, session.namespace)
-        return await _shown(request, session, draft)
+        return await _show_draft(request, session, draft)
 
 
 @routes.post("/create")
 async def check(request: web.Request) -> web.Response:
-    """Looks at what is written, and with `do=create` creates it."""
+    """Check the submitted draft, and create the model if the form has `do=create`."""
     filled = {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
     async with opened(request) as session:
         text = filled.get("yaml", "").replace("\r\n", "\n")
         creates = filled.get("do") == "create"
         wants_form = filled.get("from", "form") == "form" and not creates
-        # In a thread: others are served while a long text is parsed.
+        # Parsing a long text takes seconds. In a thread it does not delay other requests.
         draft = await (
             asyncio.to_thread(from_form, filled, session.namespace)
             if wants_form
             else asyncio.to_thread(from_yaml, text, session.namespace)
         )
         if not creates:
-            return await _shown(request, session, draft)
+            return await _show_draft(request, session, draft)
         if not request.app[WRITES]:
             raise Failure("this page is read-only: start it with --allow-writes", Exit.FORBIDDEN)
         if draft.problem:
-            return await _shown(request, session, draft, status=400)
+            return await _show_draft(request, session, draft, status=400)
         try:
             valid(draft.obj)
             await deploy.create(Session(session.client, draft.namespace), draft.obj)
         except Failure as failure:
             draft.problem = failure.message
-            return await _shown(request, session, draft, status=409 if failure.exit_code == Exit.NO else 403)
+            return await _show_draft(
+                request, session, draft, status=409 if failure.exit_code == Exit.NO else 403
+            )
     raise web.HTTPSeeOther(f"/models/{draft.namespace}/{draft.name}")
 
 
-async def _shown(request: web.Request, session: Session, draft: Draft, *, status: int = 200) -> web.Response:
+async def _show_draft(
+    request: web.Request, session: Session, draft: Draft, *, status: int = 200
+) -> web.Response:
     verdict: Judgement | None = None
     if not draft.problem and not missing(draft.spec):
         try:
-            verdict = await judged(session, completed(draft.obj, WHERE))
+            verdict = await judge_in_cluster(session, completed(draft.obj, WHERE))
         except Failure as failure:
             draft.problem = failure.message
     values: dict[str, Any] = {"draft": draft, "sections": sections(draft.spec), "verdict": verdict}
@@ -139,7 +144,7 @@ async def _shown(request: web.Request, session: Session, draft: Draft, *, status
 
 
 async def _may(request: web.Request, session: Session, draft: Draft) -> bool:
-    """Whether the viewer may create it there, where the page may act at all."""
+    """Check whether the page allows writes and the viewer may create models in the draft's namespace."""
     if not request.app[WRITES]:
         return False
     try:

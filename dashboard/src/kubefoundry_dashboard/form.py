@@ -1,4 +1,4 @@
-"""A form from the CRD's own schema, and the spec that a filled-in one stands for. No I/O."""
+"""Build a form from the CRD's schema, and a spec from a filled-in form. No I/O."""
 
 from __future__ import annotations
 
@@ -22,20 +22,30 @@ FIRST: Final = (
     "image",
     "provider.name",
 )
-"""Fields that nearly everybody fills in; the others are folded."""
+"""Fields that most models need. The page folds the others."""
 
 PREFIX: Final = "spec."
-"""Of the names of fields, so that no other part of a form is taken for one."""
+"""Prefix of the spec's fields in the form, so that no other input is taken for one of them."""
 
 DEEPEST: Final = 32
-"""Levels of a YAML value that are read."""
+"""Levels of a YAML value, at most."""
 LONGEST: Final = 2 * extent.SIZE
-"""Characters of YAML that are read: a spec, as large as one may be, and what stands around it."""
+"""Characters of submitted YAML, at most: the largest spec, and metadata around it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """kind: how it is asked for; `yaml` where the schema allows any number of parts. hint: the schema's own words."""
+    """An input of the form.
+
+    Attributes:
+        path: Path of the field in the spec, with dots.
+        kind: Type of the input. `yaml` is for maps and lists, whose number of entries is free.
+        value: The present value, empty if the spec does not set it.
+        hint: The schema's description.
+        default: The schema's default, empty if there is none.
+        choices: The permitted values of a `choice`.
+        least: The minimum of a `number`.
+    """
 
     path: str
     kind: Literal["text", "number", "choice", "yaml"]
@@ -47,13 +57,13 @@ class Field:
 
     @property
     def name(self) -> str:
-        """In the form."""
+        """Return the input's name in the form."""
         return PREFIX + self.path
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Fields below one property of the spec; used: whether one of them is filled in."""
+    """The fields below one property of the spec."""
 
     title: str
     hint: str
@@ -61,24 +71,25 @@ class Section:
 
     @property
     def used(self) -> bool:
+        """Check whether a field of the section is filled in."""
         return any(field.value for field in self.fields)
 
 
 def sections(spec: Object) -> list[Section]:
-    """First those of FIRST, then the properties of the spec in their order."""
-    made = {field.path: field for field in _fields(schema(), spec, ())}
-    first = Section("The model", "", tuple(made[path] for path in FIRST))
+    """Return the form's sections: the fields of FIRST, then one section per property of the spec."""
+    fields = {field.path: field for field in _fields(schema(), spec, ())}
+    first = Section("The model", "", tuple(fields[path] for path in FIRST))
     rest = [
         Section(
             name,
-            str(part.get("description", "")),
+            str(property_schema.get("description", "")),
             tuple(
                 field
-                for path, field in made.items()
+                for path, field in fields.items()
                 if path not in FIRST and (path == name or path.startswith(f"{name}."))
             ),
         )
-        for name, part in schema()["properties"].items()
+        for name, property_schema in schema()["properties"].items()
     ]
     return [first, *(section for section in rest if section.fields)]
 
@@ -86,8 +97,10 @@ def sections(spec: Object) -> list[Section]:
 def _fields(shape: Schema, value: Any, path: tuple[str, ...]) -> Iterator[Field]:
     properties = shape.get("properties")
     if properties:
-        for name, part in properties.items():
-            yield from _fields(part, value.get(name) if isinstance(value, Mapping) else None, (*path, name))
+        for name, property_schema in properties.items():
+            yield from _fields(
+                property_schema, value.get(name) if isinstance(value, Mapping) else None, (*path, name)
+            )
         return
     kind = _kind(shape)
     choices = tuple(map(str, shape.get("enum", ()))) or (
@@ -121,26 +134,34 @@ def _shown(value: Any, kind: str) -> str:
 
 
 def spec_of(filled: Mapping[str, str]) -> Object:
-    """The spec of a filled-in form: what is left empty is left out. Raises Failure."""
+    """Return the spec of a filled-in form, without the empty fields.
+
+    Raises:
+        Failure: A field has unreadable YAML.
+    """
     spec: Object = {}
     for field in _fields(schema(), {}, ()):
-        given = filled.get(field.name, "").strip()
-        if given:
-            spec = with_value(spec, field.path.split("."), _value(field, given))
+        text = filled.get(field.name, "").strip()
+        if text:
+            spec = with_value(spec, field.path.split("."), _value(field, text))
     return spec
 
 
-def _value(field: Field, given: str) -> Any:
+def _value(field: Field, text: str) -> Any:
     if field.kind == "number":
-        # what is no number is refused with the schema's own words
-        return int(given) if given.lstrip("-").isdecimal() and len(given) < 20 else given
+        # Other text stays text, and the schema's validation rejects it with its own message.
+        return int(text) if text.lstrip("-").isdecimal() and len(text) < 20 else text
     if field.kind == "choice" and field.choices == ("true", "false"):
-        return {"true": True, "false": False}.get(given, given)
-    return plain_yaml(given, field.path) if field.kind == "yaml" else given
+        return {"true": True, "false": False}.get(text, text)
+    return plain_yaml(text, field.path) if field.kind == "yaml" else text
 
 
 def plain_yaml(text: str, where: str) -> Any:
-    """A YAML value without references, of which a few lines can be gigabytes. Raises Failure."""
+    """Decode a YAML value. References are rejected, because a few lines of them can expand to gigabytes.
+
+    Raises:
+        Failure: The text is not YAML, too large or too deep, or has references.
+    """
     try:
         return foreign_yaml.decode(text, depth=DEEPEST * 4, limit=LONGEST)
     except foreign_yaml.Unreadable as error:
@@ -148,5 +169,5 @@ def plain_yaml(text: str, where: str) -> Any:
 
 
 def missing(spec: Object, names: Sequence[str] = ("model.id", "engine.type")) -> bool:
-    """Whether nothing has been filled in yet that a verdict could be about."""
+    """Check whether all the named fields are empty, so that there is nothing to judge yet."""
     return not any((spec.get(name.split(".")[0]) or {}).get(name.split(".")[1]) for name in names)

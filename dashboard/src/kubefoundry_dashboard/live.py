@@ -1,7 +1,7 @@
-"""What changes while a page is open: one watch for each page that is looked at, sent as server-sent events.
+"""Server-sent events for open pages. Each open page has a watch of its own.
 
-Events: `row` and `gone` of the list, `changed` of one model, `trouble` while the API server does not answer, `stale`
-when the page has to be read again. The id is the resource version to go on from.
+The list gets `row` and `gone`, the page of one model gets `changed`. Both get `trouble` while the API server does not
+answer, and `stale` when the browser has to reload the page. An event's id is the resource version to resume from.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from kubefoundry_sdk.cluster.reflector import ON_TIME
 routes = web.RouteTableDef()
 
 BEAT: Final = 10.0
-"""Seconds without an event after which a line is sent, so that both ends see a connection that is dead."""
+"""Seconds without an event after which a line is sent, so that both ends notice a dead connection."""
 
 LASTS: Final = 300
-"""Seconds for which the server is asked to keep a watch."""
+"""Seconds that a watch lasts, as requested from the API server."""
 
 AGAIN: Final = 1.0
-"""Seconds between two looks at an API server that does not answer."""
+"""Seconds between two requests to an API server that does not answer."""
 
 REFUSED: Final = 30.0
-"""Seconds before another try where watching is forbidden."""
+"""Seconds until the next attempt if watching is forbidden."""
 
 NAME: Final = "[a-z0-9][-a-z0-9.]{0,252}"
-"""Of namespaces and models, as a pattern of paths: nothing else can be stored."""
+"""Pattern of a path segment with a namespace's or a model's name. The API server stores no other names."""
 
 Message = tuple[str, str, str]
 """Event, data and id."""
 
 
 async def stream(request: web.Request, messages: AsyncIterator[Message]) -> web.StreamResponse:
-    """Sends the messages until they end or nobody reads them any more."""
+    """Send the messages until they end or the browser closes the connection."""
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
     await response.prepare(request)
+    # A task fills the queue, because wait_for would cancel a generator in the middle of its watch.
     queue: asyncio.Queue[Message | None] = asyncio.Queue(100)
 
     async def read() -> None:
@@ -76,15 +77,15 @@ async def stream(request: web.Request, messages: AsyncIterator[Message]) -> web.
     return response
 
 
-def _encoded(event: str, data: str, mark: str) -> bytes:
+def _encoded(event: str, data: str, event_id: str) -> bytes:
     lines = "".join(f"data: {line}\n" for line in data.splitlines() or [""])
-    return f"event: {event}\n{f'id: {mark}' if mark else ':'}\n{lines}\n".encode()
+    return f"event: {event}\n{f'id: {event_id}' if event_id else ':'}\n{lines}\n".encode()
 
 
-async def watched(
+async def watch_models(
     client: Client, namespace: str | None, since: str, selector: Mapping[str, str] | None
 ) -> AsyncIterator[tuple[str, Any]]:
-    """Events of the watch, and `trouble` and `stale`; ends with `stale`."""
+    """Yield the watch's events as (type, object), and `trouble` with a message. The last pair is `stale`."""
     try:
         clock, on_time = asyncio.get_running_loop().time, True
         while on_time:
@@ -101,12 +102,12 @@ async def watched(
                     raise ApiError.from_status(500, event["object"], request="WATCH")
                 since = event["object"]["metadata"]["resourceVersion"]
                 yield event["type"], event["object"]
-            # What has ended it early may have come back with other data.
+            # An early end may be a server that was restored with other data. Only a watch that lasted is resumed.
             on_time = abs(clock() - started - LASTS) <= ON_TIME
         await asyncio.sleep(AGAIN)
     except Unreachable as error:
         yield "trouble", of(error, "watch ModelDeployments").message
-        await _answer(client)
+        await _until_answered(client)
     except ApiError as error:
         if not error.gone:
             yield "trouble", of(error, "watch ModelDeployments").message
@@ -114,14 +115,15 @@ async def watched(
     yield "stale", ""
 
 
-async def _answer(client: Client) -> None:
-    """Returns once the API server answers again."""
+async def _until_answered(client: Client) -> None:
+    """Return once the API server answers again."""
     while True:
         try:
             await client.read("/version")
         except Unreachable:
             await asyncio.sleep(AGAIN)
         except ApiError as error:
+            # A refusal is an answer, too. A server that starts returns 500 and 503.
             if error.code < 500:
                 return
             await asyncio.sleep(AGAIN)
@@ -131,23 +133,24 @@ async def _answer(client: Client) -> None:
 
 @routes.get("/live/models")
 async def models(request: web.Request) -> web.StreamResponse:
-    wanted = Filter.of(request.query)
+    filter_ = Filter.of(request.query)
     since = request.headers.get("Last-Event-ID") or request.query.get("since", "")
     line = environment().get_template("parts.html").module.line  # type: ignore[attr-defined]
 
     async def messages(client: Client) -> AsyncIterator[Message]:
-        async for kind, found in watched(client, wanted.namespace or None, since, None):
-            if isinstance(found, str):
-                yield kind, found, ""
+        async for kind, payload in watch_models(client, filter_.namespace or None, since, None):
+            if isinstance(payload, str):
+                yield kind, payload, ""
                 continue
-            mark = found["metadata"]["resourceVersion"]
+            version = payload["metadata"]["resourceVersion"]
             if kind in ("ADDED", "MODIFIED", "DELETED"):
-                row = cells(found)
+                row = cells(payload)
                 key = f"{row['NAMESPACE']}/{row['NAME']}"
-                if kind == "DELETED" or not wanted.takes(row):
-                    yield "gone", key, mark
+                # A changed model may leave the filter, for example by its phase.
+                if kind == "DELETED" or not filter_.matches(row):
+                    yield "gone", key, version
                 else:
-                    yield "row", json.dumps({"key": key, "html": line(row)}), mark
+                    yield "row", json.dumps({"key": key, "html": line(row)}), version
 
     async with opened(request) as session:
         return await stream(request, messages(session.client))
@@ -160,11 +163,11 @@ async def model(request: web.Request) -> web.StreamResponse:
 
     async def messages(client: Client) -> AsyncIterator[Message]:
         selector = {"fieldSelector": f"metadata.name={name}"}
-        async for kind, found in watched(client, request.match_info["namespace"], since, selector):
-            if isinstance(found, str):
-                yield kind, found, ""
+        async for kind, payload in watch_models(client, request.match_info["namespace"], since, selector):
+            if isinstance(payload, str):
+                yield kind, payload, ""
             elif kind in ("ADDED", "MODIFIED", "DELETED"):
-                yield "changed", "", found["metadata"]["resourceVersion"]
+                yield "changed", "", payload["metadata"]["resourceVersion"]
 
     async with opened(request) as session:
         return await stream(request, messages(session.client))

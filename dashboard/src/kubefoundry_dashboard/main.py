@@ -1,4 +1,4 @@
-"""Entry point in a cluster: the page for everybody who has a token, with no rights of its own."""
+"""Entry point in a cluster: the page for everybody who has a token. The process has no rights of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ def command(address: str | None, port: int, names: tuple[str, ...], allow_writes
 
 
 def _anonymous() -> Credentials:
-    """Where the API server is, and how it is known; nobody's token. Raises Failure."""
+    """Return the address and the CA of the pod's API server, without a token.
+
+    Raises:
+        Failure: The process is not in a pod, or the CA is unreadable.
+    """
     host, port = (
         os.environ.get("KUBERNETES_SERVICE_HOST", ""),
         os.environ.get("KUBERNETES_SERVICE_PORT", "443"),
@@ -50,5 +54,5 @@ def _anonymous() -> Credentials:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     command()

@@ -1,4 +1,4 @@
-"""The list of models."""
+"""The page with the list of models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.commands.status import rows
+from kubefoundry_cli.commands.status import rows as status_rows
 from kubefoundry_cli.failure import Exit, of
 from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.sign_in import by_link
@@ -22,12 +22,12 @@ routes = web.RouteTableDef()
 PHASES: Final = ("Running", "Deploying", "Pending", "Failed", "Terminating")
 
 MOST: Final = 2000
-"""Rows of one page: more are found by a filter."""
+"""Rows of the page, at most. A filter finds the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What is looked for. namespace: empty for all. text: in any cell."""
+    """The viewer's search. Empty fields match all rows. `text` has words that may be in any cell."""
 
     namespace: str = ""
     phase: str = ""
@@ -35,22 +35,30 @@ class Filter:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Filter:
+        """Read the filter from a URL's query."""
         return cls(query.get("namespace", "").strip(), query.get("phase", ""), query.get("q", "").strip())
 
-    def takes(self, row: Mapping[str, str]) -> bool:
-        """Whether the row is looked for."""
+    def matches(self, row: Mapping[str, str]) -> bool:
+        """Check whether the filter shows the row."""
         words = " ".join(row.values()).lower()
         return self.phase in ("", row["PHASE"]) and all(word in words for word in self.text.lower().split())
 
     def query(self, **more: str) -> str:
-        """As part of a URL."""
-        given = {"namespace": self.namespace, "phase": self.phase, "q": self.text, **more}
-        return urlencode({key: value for key, value in given.items() if value})
+        """Return the filter and `more` as a URL's query, without empty values."""
+        parameters = {"namespace": self.namespace, "phase": self.phase, "q": self.text, **more}
+        return urlencode({key: value for key, value in parameters.items() if value})
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """namespace: that was listed, empty for all. refused: why not all of them, empty where nothing was refused."""
+    """The models that the viewer may list.
+
+    Attributes:
+        objects: The models.
+        version: Resource version of the list, empty if nothing could be listed.
+        namespace: The listed namespace, empty for all.
+        refused: Why only one namespace is listed, empty if nothing was refused.
+    """
 
     objects: Sequence[Object]
     version: str
@@ -59,13 +67,19 @@ class Listing:
 
 
 def cells(obj: Object) -> dict[str, str]:
-    """The row of `kubefoundry status -A -o wide`, by column."""
-    head, [row] = rows([obj], everywhere=True, wide=True)
+    """Return the model's row of `kubefoundry status -A -o wide`, by column."""
+    head, [row] = status_rows([obj], everywhere=True, wide=True)
     return dict(zip(head, row, strict=True))
 
 
-async def listed(session: Session, namespace: str) -> Listing:
-    """Models of a namespace; of all that may be listed where none is given. Raises Failure."""
+async def list_models(session: Session, namespace: str) -> Listing:
+    """List the models of a namespace, or of all namespaces if it is empty.
+
+    A viewer who may not list all namespaces gets the namespace of the session.
+
+    Raises:
+        Failure: The list failed, for another reason than a missing right to all namespaces.
+    """
     try:
         objects, version = await session.client.list(MODEL_DEPLOYMENTS, namespace or None)
         return Listing(objects, version, namespace, "")
@@ -76,10 +90,10 @@ async def listed(session: Session, namespace: str) -> Listing:
     try:
         objects, version = await session.client.list(MODEL_DEPLOYMENTS, session.namespace)
     except (ApiError, Unreachable) as error:
-        second = of(error, f"list ModelDeployments in namespace {session.namespace}")
-        if second.exit_code != Exit.FORBIDDEN:
-            raise second from error
-        return Listing((), "", session.namespace, second.message)
+        own_failure = of(error, f"list ModelDeployments in namespace {session.namespace}")
+        if own_failure.exit_code != Exit.FORBIDDEN:
+            raise own_failure from error
+        return Listing((), "", session.namespace, own_failure.message)
     return Listing(objects, version, session.namespace, failure.message)
 
 
@@ -87,26 +101,24 @@ async def listed(session: Session, namespace: str) -> Listing:
 async def show(request: web.Request) -> web.Response:
     if "code" in request.query:
         return by_link(request)
-    wanted = Filter.of(request.query)
+    filter_ = Filter.of(request.query)
     async with opened(request) as session:
-        found = await listed(session, wanted.namespace)
-    known = [cells(obj) for obj in found.objects]
-    shown = sorted(
-        (row for row in known if wanted.takes(row)), key=lambda row: (row["NAMESPACE"], row["NAME"])
+        listing = await list_models(session, filter_.namespace)
+    rows = [cells(obj) for obj in listing.objects]
+    matching = sorted(
+        (row for row in rows if filter_.matches(row)), key=lambda row: (row["NAMESPACE"], row["NAME"])
     )
-    counts = {phase: sum(row["PHASE"] == phase for row in shown) for phase in PHASES}
+    # The stream watches the listed namespace, from the version of the list on.
+    watched = Filter(listing.namespace, filter_.phase, filter_.text)
     values: dict[str, Any] = {
-        "wanted": wanted,
-        "rows": shown[:MOST],
-        "total": len(known),
-        "matching": len(shown),
-        "counts": counts,
-        "namespaces": sorted({row["NAMESPACE"] for row in known}),
+        "filter": filter_,
+        "rows": matching[:MOST],
+        "total": len(rows),
+        "matching": len(matching),
+        "counts": {phase: sum(row["PHASE"] == phase for row in matching) for phase in PHASES},
+        "namespaces": sorted({row["NAMESPACE"] for row in rows}),
         "phases": PHASES,
-        "listing": found,
-        "stream": "/live/models?"
-        + Filter(found.namespace, wanted.phase, wanted.text).query(since=found.version)
-        if found.version
-        else "",
+        "listing": listing,
+        "stream": f"/live/models?{watched.query(since=listing.version)}" if listing.version else "",
     }
     return page(request, "models.html", **values)

@@ -1,4 +1,4 @@
-"""One model: where it is, why there, what was written for it, and what happened."""
+"""The pages of one model: status, provider selection, upstream object, Events and YAML."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kubefoundry_cli.model import valid
 from kubefoundry_cli.output import since
 from kubefoundry_cli.pods import NotToBeFound, of_model
 from kubefoundry_cli.providers import as_running, in_cluster, named
-from kubefoundry_dashboard.actions import offered
+from kubefoundry_dashboard.actions import offer_actions
 from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.models import cells
 from kubefoundry_dashboard.page import opened, page
-from kubefoundry_dashboard.verdict import judged
+from kubefoundry_dashboard.verdict import judge_in_cluster
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -34,33 +34,37 @@ routes = web.RouteTableDef()
 PATH: Final = f"/models/{{namespace:{NAME}}}/{{name:{NAME}}}"
 
 PODS_ASKED: Final = 20
-"""Pods whose Events are read."""
+"""Pods whose Events are read, at most."""
 
 EVENTS_SHOWN: Final = 100
 
 SEQUENCE: Final = ("Validated", "ProviderSelected", "ProviderCompatible", "ResourceCreated", "Ready")
-"""Conditions in the order in which they come: stamps have seconds, and much happens in one."""
+"""Conditions in the order of a turn. Timestamps have seconds, and several conditions change in the same one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that happened; after: seconds since the model was created."""
+    """An entry of the model's history. `after` is in seconds since the model was created."""
 
     stamp: str
     after: float
-    what: str
+    text: str
     detail: str
 
 
 async def read(session: Session, request: web.Request) -> Object:
-    """The model of the path. Raises Failure."""
+    """Read the model that the request's path names.
+
+    Raises:
+        Failure: The model is missing, or the API server refuses the request.
+    """
     return await session.model(request.match_info["name"])
 
 
-def shown(
+def render_tab(
     request: web.Request, template: str, obj: Object, *, live: bool = True, **values: Any
 ) -> web.Response:
-    """A tab of the model's page."""
+    """Render a tab of the model's page. `live` reloads it whenever the model changes."""
     meta = obj["metadata"]
     return page(
         request,
@@ -81,8 +85,8 @@ async def status(request: web.Request) -> web.Response:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         pods, no_pods = await _pods(session, obj)
-        allowed = await offered(request, session, obj)
-    return shown(
+        allowed = await offer_actions(request, session, obj)
+    return render_tab(
         request,
         "status.html",
         obj,
@@ -97,8 +101,8 @@ async def status(request: web.Request) -> web.Response:
 async def why(request: web.Request) -> web.Response:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
-        verdict = await judged(session, obj)
-    return shown(request, "why.html", obj, verdict=verdict, values_read=values_read, result_of=result_of)
+        verdict = await judge_in_cluster(session, obj)
+    return render_tab(request, "why.html", obj, verdict=verdict, values_read=values_read, result_of=result_of)
 
 
 @routes.get(f"{PATH}/objects")
@@ -110,7 +114,7 @@ async def objects(request: web.Request) -> web.Response:
             kind, values = await _values(session, obj)
         except Failure as failure:
             problem = failure.message
-    return shown(request, "objects.html", obj, kind=kind, values=values, problem=problem)
+    return render_tab(request, "objects.html", obj, kind=kind, values=values, problem=problem)
 
 
 @routes.get(f"{PATH}/events")
@@ -118,12 +122,12 @@ async def events(request: web.Request) -> web.Response:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         pods, no_pods = await _pods(session, obj)
-        problem, found = "", list[Object]()
+        problem, entries = "", list[Object]()
         try:
-            found = await _events(session, obj, pods)
+            entries = await _events(session, obj, pods)
         except (ApiError, Unreachable) as error:
             problem = of(error, "list Events").message
-    return shown(request, "events.html", obj, events=found, problem=problem, no_pods=no_pods)
+    return render_tab(request, "events.html", obj, events=entries, problem=problem, no_pods=no_pods)
 
 
 @routes.get(f"{PATH}/yaml")
@@ -131,11 +135,11 @@ async def yaml(request: web.Request) -> web.Response:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
     meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
-    return shown(request, "yaml.html", obj, plain={**obj, "metadata": meta})
+    return render_tab(request, "yaml.html", obj, plain={**obj, "metadata": meta})
 
 
 async def _pods(session: Session, obj: Object) -> tuple[list[Object], str]:
-    """The pods, or why they cannot be shown."""
+    """Return the model's pods, and an error message if they are unknown."""
     try:
         return await of_model(session, obj), ""
     except NotToBeFound as error:
@@ -143,7 +147,7 @@ async def _pods(session: Session, obj: Object) -> tuple[list[Object], str]:
 
 
 async def _values(session: Session, obj: Object) -> tuple[str, list[upstream.Value]]:
-    """Kind and values of the upstream object. Raises Failure."""
+    """Return the title of the upstream object and its values. Raise Failure if there is none yet."""
     name = next(iter(holders(obj)), provider_of(obj))
     if name is None:
         raise Failure("no provider is selected for this model yet")
@@ -162,49 +166,55 @@ async def _values(session: Session, obj: Object) -> tuple[str, list[upstream.Val
 
 
 async def _events(session: Session, obj: Object, pods: Iterable[Object]) -> list[Object]:
-    """Of the model, of the upstream object, which has its name, and of its pods; the newest first."""
+    """Return the Events of the model, the upstream object and the pods, the newest first."""
     meta = obj["metadata"]
-    called = [meta["name"], *(pod["metadata"]["name"] for pod in pods)][: PODS_ASKED + 1]
-    found = await asyncio.gather(
+    # The upstream object has the model's name, so one request finds the Events of both.
+    involved = [meta["name"], *(pod["metadata"]["name"] for pod in pods)][: PODS_ASKED + 1]
+    lists = await asyncio.gather(
         *(
             session.client.list(
                 CORE_EVENTS, meta["namespace"], selector={"fieldSelector": f"involvedObject.name={name}"}
             )
-            for name in called
+            for name in involved
         )
     )
-    events = [event for part, _ in found for event in part]
-    return sorted(events, key=_when, reverse=True)[:EVENTS_SHOWN]
+    events = [event for items, _ in lists for event in items]
+    return sorted(events, key=_last_seen, reverse=True)[:EVENTS_SHOWN]
 
 
-def _when(event: Object) -> str:
-    """Writers of either API fill in other fields."""
+def _last_seen(event: Object) -> str:
+    """Return the newest timestamp of an Event. Writers of the two Event APIs fill in different fields."""
     series = event.get("series") or {}
     stamps = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return str(next((stamp for stamp in stamps if stamp), event["metadata"]["creationTimestamp"]))
 
 
 def steps(obj: Object, pods: Iterable[Object]) -> list[Step]:
-    """Creation, each condition's last transition, and what the pods went through, in the order of time."""
+    """Return the creation, the last transition of each condition, and the pods' conditions, by time."""
     entries = [(obj["metadata"]["creationTimestamp"], "created", "")]
-    conditions = [one for one in (obj.get("status") or {}).get("conditions") or () if one.get("type")]
-    order = {name: place for place, name in enumerate(SEQUENCE)}
-    for condition in sorted(conditions, key=lambda one: order.get(one["type"], 0)):
+    conditions = [
+        condition for condition in (obj.get("status") or {}).get("conditions") or () if condition.get("type")
+    ]
+    order = {type_: position for position, type_ in enumerate(SEQUENCE)}
+    for condition in sorted(conditions, key=lambda condition: order.get(condition["type"], 0)):
+        # The model becomes ready after its pods, often in the same second.
         if condition["type"] == "Ready":
             for pod in pods:
-                entries += _of_pod(pod)
-        what = f"{condition['type']} is {condition.get('status')}"
-        entries.append((condition.get("lastTransitionTime"), what, condition.get("reason") or ""))
-    first = since(obj["metadata"]["creationTimestamp"]) or 0.0
-    known = [
-        Step(str(stamp), float(max(0, round(first - ago))), what, detail)
-        for stamp, what, detail in entries
+                entries += _pod_entries(pod)
+        text = f"{condition['type']} is {condition.get('status')}"
+        entries.append((condition.get("lastTransitionTime"), text, condition.get("reason") or ""))
+    age = since(obj["metadata"]["creationTimestamp"]) or 0.0
+    history = [
+        Step(str(stamp), float(max(0, round(age - ago))), text, detail)
+        for stamp, text, detail in entries
         if (ago := since(stamp)) is not None
     ]
-    return sorted(known, key=lambda step: step.after)
+    # A stable sort: entries of the same second keep the order above.
+    return sorted(history, key=lambda step: step.after)
 
 
-def _of_pod(pod: Object) -> list[tuple[str | None, str, str]]:
+def _pod_entries(pod: Object) -> list[tuple[str | None, str, str]]:
+    """Return the pod's conditions that are true, as (timestamp, text, detail)."""
     name = f"pod {pod['metadata']['name']}"
     return [
         (condition.get("lastTransitionTime"), f"{name}: {condition.get('type')}", "")

@@ -1,4 +1,4 @@
-"""What every page is made with: its viewer, a session with the API server in their name, and the template."""
+"""The parts of every page: the viewer, a session with the API server in the viewer's name, and the template."""
 
 from __future__ import annotations
 
@@ -18,21 +18,16 @@ WRITES: Final = web.AppKey[bool]("writes")
 VIEWER: Final = web.RequestKey[Viewer]("viewer")
 
 
-def viewer_of(request: web.Request) -> Viewer:
-    """Whose request it is; of a path that needs a viewer."""
-    return request[VIEWER]
-
-
 @asynccontextmanager
 async def opened(request: web.Request, namespace: str | None = None) -> AsyncIterator[Session]:
-    """A session with the API server, with the viewer's rights, for the time of the request."""
-    viewer = viewer_of(request)
+    """Open a session with the API server for one request, with the viewer's rights."""
+    viewer = request[VIEWER]
     async with Client(viewer.credentials, user_agent=MANAGER) as client:
         yield Session(client, namespace or viewer.namespace)
 
 
 def page(request: web.Request, template: str, *, status: int = 200, **values: Any) -> web.Response:
-    """A template with what every page shows."""
+    """Render a template with the values that every page shows."""
     viewer = request.get(VIEWER)
     text = (
         environment()
@@ -48,6 +43,6 @@ def page(request: web.Request, template: str, *, status: int = 200, **values: An
     return web.Response(text=text, content_type="text/html", status=status)
 
 
-def failed(request: web.Request, status: int, message: str, *, next_step: str = "") -> web.Response:
-    """A page that says what did not work and, where something helps, what."""
+def failure_page(request: web.Request, status: int, message: str, *, next_step: str = "") -> web.Response:
+    """Render an error page. `next_step` tells the viewer how to go on, if there is a way."""
     return page(request, "failure.html", status=status, code=status, message=message, next_step=next_step)

@@ -1,4 +1,4 @@
-"""The providers: whether they report, what they found upstream, and how many models they run."""
+"""The page with the providers: their health, their findings, and the number of their models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubefoundry_cli.commands.doctor import providers as findings
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.requested import registered_configs
-from kubefoundry_dashboard.models import listed
+from kubefoundry_dashboard.models import list_models
 from kubefoundry_dashboard.page import opened, page
 
 routes = web.RouteTableDef()
@@ -23,8 +23,9 @@ async def show(request: web.Request) -> web.Response:
             await registered_configs(session), key=lambda config: str(config["metadata"]["name"])
         )
         try:
-            models = (await listed(session, "")).objects
+            models = (await list_models(session, "")).objects
         except Failure:
+            # A viewer without rights to models still sees the providers.
             models = ()
     counts = Counter(provider_of(obj) for obj in models)
     return page(

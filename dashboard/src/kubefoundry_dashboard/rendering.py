@@ -1,4 +1,4 @@
-"""Templates: every value is one line of escaped text unless the template asks for more."""
+"""Templates. Every value is one line of escaped text, unless the template uses a filter."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from kubefoundry_cli.output import age, as_yaml, clean
 from kubefoundry_cli.spec_path import ABSENT
 
 LONGEST: Final = 4000
-"""Characters of one value that are shown."""
+"""Characters of one value on the page, at most."""
 
 
 def _line(value: Any) -> Any:
-    """Without what moves a cursor or turns the reading direction: tenants write most of what is shown."""
+    """Remove control characters and changes of the reading direction, because tenants write most values."""
     if value is None:
         return ""
     return value if isinstance(value, Markup) else shortened(clean(value))
 
 
 def block(text: object) -> Markup:
-    """Several lines of text, each as `_line` has it but for their length."""
+    """Return text with its line breaks, escaped and without control characters, at full length."""
     return Markup.escape("\n".join(clean(line.replace("\t", "    ")) for line in str(text).splitlines()))
 
 
 def shortened(text: str) -> str:
-    """With its middle left out where it is long."""
+    """Leave out the middle of a text longer than LONGEST."""
     half = LONGEST // 2
     return text if len(text) <= LONGEST else f"{text[:half]} … {text[-half:]}"
 
 
 def _json(value: Any) -> str:
-    """A value upstream as people write it."""
+    """Return an upstream value as JSON, and text without quotes."""
     if value is ABSENT:
         return "(nothing)"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -43,8 +43,8 @@ def _json(value: Any) -> str:
 
 @cache
 def environment() -> Environment:
-    """The page's templates."""
-    made = Environment(
+    """Return the environment of the page's templates."""
+    templates = Environment(
         loader=PackageLoader("kubefoundry_dashboard"),
         autoescape=True,
         finalize=_line,
@@ -52,5 +52,5 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(age=age, block=block, json=_json, yaml=lambda value: block(as_yaml([value])))
-    return made
+    templates.filters.update(age=age, block=block, json=_json, yaml=lambda value: block(as_yaml([value])))
+    return templates

@@ -1,4 +1,4 @@
-"""What every request and response has to keep to, whatever the page does."""
+"""Headers of every response, and checks of every request."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ HEADERS: Final = {
 }
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-"""Names that no other machine's DNS can give to a page of its own."""
+"""Host names that no foreign DNS server can point here."""
 
 CSRF: Final = "csrf"
-"""The form field, and with `X-` the header, that carries the viewer's token."""
+"""The form field that carries the viewer's token, and, with `X-`, the header."""
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """A signal, so that streams and errors have them too."""
+    """Set the security headers. As a signal of the application, it reaches streams and errors, too."""
     response.headers.update(HEADERS)
     response.headers.popall("Server", None)
 
 
-def asked_by_name(request: web.Request, names: Collection[str]) -> bool:
-    """Whether the Host is one of ours: another one is a foreign page whose name points here (DNS rebinding)."""
+def is_known_host(request: web.Request, names: Collection[str]) -> bool:
+    """Check whether the Host header has a name of this page. An unknown name is DNS rebinding by another site."""
     try:
         host = urlsplit(f"//{request.headers.get('Host', '')}").hostname
     except ValueError:
@@ -49,7 +49,7 @@ def asked_by_name(request: web.Request, names: Collection[str]) -> bool:
 
 
 def same_origin(request: web.Request) -> bool:
-    """Whether a page of ours sends it. A request that changes something has to say where it comes from."""
+    """Check whether the request comes from this page. A request that changes something must have an Origin."""
     origin = request.headers.get("Origin")
     if origin is None:
         return request.method in ("GET", "HEAD")
@@ -57,9 +57,9 @@ def same_origin(request: web.Request) -> bool:
 
 
 async def carries_token(request: web.Request, viewer: Viewer) -> bool:
-    """Whether the form, or a script of ours, has the viewer's token."""
-    given = request.headers.get(f"X-{CSRF}")
-    if given is None:
-        found = (await request.post()).get(CSRF)
-        given = found if isinstance(found, str) else ""
-    return hmac.compare_digest(given.encode(errors="replace"), viewer.csrf.encode())
+    """Check whether the header (from the page's script) or the form carries the viewer's token."""
+    token = request.headers.get(f"X-{CSRF}")
+    if token is None:
+        field = (await request.post()).get(CSRF)
+        token = field if isinstance(field, str) else ""
+    return hmac.compare_digest(token.encode(errors="replace"), viewer.csrf.encode())

@@ -1,4 +1,4 @@
-"""The page on one's own machine: for one browser, with the kubeconfig's rights, on the loopback address only."""
+"""The page on the user's machine: for one browser, with the kubeconfig's rights, on the loopback address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ HOST = "127.0.0.1"
 
 
 async def serve(credentials: Credentials, namespace: str, port: int, *, writes: bool) -> None:
-    """Until it is ended by a signal. Prints the link that lets a browser in. Raises Failure for a port in use."""
+    """Serve the page until SIGINT or SIGTERM, and print the link that signs a browser in.
+
+    Raises:
+        Failure: The port is in use.
+    """
     access = Local(credentials, namespace, port)
     runner = web.AppRunner(make(access, writes=writes), access_log=None, shutdown_timeout=1.0)
     await runner.setup()

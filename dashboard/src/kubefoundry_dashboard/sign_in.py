@@ -1,4 +1,4 @@
-"""Coming in: by the link that was printed, or with a token."""
+"""Sign in by the printed link or with a token, and sign out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ routes = web.RouteTableDef()
 
 
 def by_link(request: web.Request) -> web.Response:
-    """Takes the code of `/?code=…`."""
+    """Start a session with the code of `/?code=…`."""
     access = request.app[ACCESS]
     session = access.enter(request.query["code"]) if access.asks_for == "link" else None
     if session is None:
@@ -28,10 +28,10 @@ def by_link(request: web.Request) -> web.Response:
 @routes.post("/sign-in")
 async def with_token(request: web.Request) -> web.Response:
     access = request.app[ACCESS]
-    given = str((await request.post()).get("token", ""))
-    viewer = access.candidate(given)
+    token = str((await request.post()).get("token", ""))
+    viewer = access.candidate(token)
     wrong = "That is not a token." if viewer is None else await _refusal(viewer)
-    session = None if wrong else access.enter(given)
+    session = None if wrong else access.enter(token)
     if session is None:
         return page(request, "sign_in.html", status=401, asks_for=access.asks_for, wrong=wrong)
     return _welcome(request, access, session)
@@ -41,13 +41,13 @@ async def with_token(request: web.Request) -> web.Response:
 async def sign_out(request: web.Request) -> web.Response:
     access = request.app[ACCESS]
     access.leave(request.cookies.get(access.cookie, ""))
-    answer = page(request, "sign_in.html", asks_for=access.asks_for, wrong="You are signed out.")
-    answer.del_cookie(access.cookie, secure=access.secure, httponly=True, samesite="Strict")
-    return answer
+    response = page(request, "sign_in.html", asks_for=access.asks_for, wrong="You are signed out.")
+    response.del_cookie(access.cookie, secure=access.secure, httponly=True, samesite="Strict")
+    return response
 
 
 async def _refusal(viewer: Viewer) -> str:
-    """Why the API server does not take the token; empty where it does."""
+    """Return why the API server does not accept the token, or empty text if it does."""
     async with Client(viewer.credentials, user_agent="kubefoundry-dashboard") as client:
         try:
             await may(client, "list", MODEL_DEPLOYMENTS)
@@ -59,10 +59,13 @@ async def _refusal(viewer: Viewer) -> str:
 
 
 def _welcome(request: web.Request, access: Access, session: str) -> web.Response:
-    """Not a redirect: of one that another site's link began, the browser would not send a strict cookie."""
-    answer = page(request, "welcome.html")
-    answer.headers["Refresh"] = "0; url=/"
-    answer.set_cookie(
+    """Return a page that sets the cookie and then opens the list of models.
+
+    After a redirect that began with a link on another site, the browser would not send a strict cookie.
+    """
+    response = page(request, "welcome.html")
+    response.headers["Refresh"] = "0; url=/"
+    response.set_cookie(
         access.cookie, session, httponly=True, samesite="Strict", secure=access.secure, path="/"
     )
-    return answer
+    return response

@@ -1,4 +1,4 @@
-"""What a model's pods write, and what the model answers."""
+"""The pages with the logs of a model's pods, and the chat with the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_dashboard.live import Message, stream
-from kubefoundry_dashboard.one_model import PATH, read, shown
+from kubefoundry_dashboard.one_model import PATH, read, render_tab
 from kubefoundry_dashboard.page import opened
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -22,13 +22,13 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 routes = web.RouteTableDef()
 
 LINES: Final = 200
-"""Lines of each container that are shown at first."""
+"""Lines of each container's log that the page shows at first."""
 
 CONTAINERS: Final = 20
-"""Containers of which the logs are shown: of a browser's page."""
+"""Containers whose logs a page shows, at most."""
 
 QUESTION: Final = 20_000
-"""Characters of a question."""
+"""Characters of a question, at most."""
 
 
 @routes.get(f"{PATH}/logs")
@@ -38,16 +38,17 @@ async def logs(request: web.Request) -> web.Response:
         obj = await read(session, request)
         problem, lines = "", list[str]()
         try:
-            found = containers_of(await of_model(session, obj))
-            parts = await asyncio.gather(
-                *(_tail(session, pod, name, previous, len(found) > 1) for pod, name in found[:CONTAINERS])
+            containers = containers_of(await of_model(session, obj))
+            several = len(containers) > 1
+            tails = await asyncio.gather(
+                *(_tail(session, pod, name, previous, several) for pod, name in containers[:CONTAINERS])
             )
-            lines = [line for part in parts for line in part]
-            if not found:
+            lines = [line for tail in tails for line in tail]
+            if not containers:
                 problem = "No pods yet, so there is nothing to read."
         except NotToBeFound as error:
             problem = f"The pods cannot be found: {error}"
-    return shown(request, "logs.html", obj, live=False, problem=problem, lines=lines, previous=previous)
+    return render_tab(request, "logs.html", obj, live=False, problem=problem, lines=lines, previous=previous)
 
 
 async def _tail(session: Session, pod: Object, container: str, previous: bool, several: bool) -> list[str]:
@@ -58,15 +59,15 @@ async def _tail(session: Session, pod: Object, container: str, previous: bool, s
 async def _lines(
     session: Session, pod: Object, container: str, path: str, several: bool
 ) -> AsyncIterator[str]:
-    """Lines of a log, after the container's name where there are several; a refusal is a line, too."""
-    who = f"{pod['metadata']['name']}/{container}"
+    """Yield the lines of a log. `several` puts the container's name first. An error is yielded as a line."""
+    source = f"{pod['metadata']['name']}/{container}"
     try:
         async for line in session.client.lines(path):
-            yield f"{f'{who}  ' if several else ''}{clean(line.decode(errors='replace').rstrip())}"
+            yield f"{f'{source}  ' if several else ''}{clean(line.decode(errors='replace').rstrip())}"
     except ApiError as error:
-        yield f"{who}: {clean(error.message)}"
+        yield f"{source}: {clean(error.message)}"
     except Unreachable as error:
-        yield f"{who}: {clean(error)}"
+        yield f"{source}: {clean(error)}"
 
 
 @routes.get(f"{PATH}/logs/follow")
@@ -74,18 +75,18 @@ async def follow(request: web.Request) -> web.StreamResponse:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         try:
-            found = containers_of(await of_model(session, obj))[:CONTAINERS]
+            containers = containers_of(await of_model(session, obj))[:CONTAINERS]
         except NotToBeFound:
-            found = []
+            containers = []
         queue: asyncio.Queue[str] = asyncio.Queue(1000)
 
         async def pump(pod: Object, container: str) -> None:
             path = log_path(pod, container, f"tailLines={LINES}&follow=true")
-            async for line in _lines(session, pod, container, path, len(found) > 1):
+            async for line in _lines(session, pod, container, path, len(containers) > 1):
                 await queue.put(line)
 
         async def messages() -> AsyncIterator[Message]:
-            tasks = [asyncio.create_task(pump(pod, name)) for pod, name in found]
+            tasks = [asyncio.create_task(pump(pod, name)) for pod, name in containers]
             try:
                 while not all(task.done() for task in tasks) or not queue.empty():
                     try:
@@ -105,12 +106,12 @@ async def follow(request: web.Request) -> web.StreamResponse:
 async def chat(request: web.Request) -> web.Response:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
-    return shown(request, "chat.html", obj, live=False, question="", written="", problem="")
+    return render_tab(request, "chat.html", obj, live=False, question="", written="", problem="")
 
 
 @routes.post(f"{PATH}/chat")
 async def ask(request: web.Request) -> web.StreamResponse:
-    """The answer as it is made, with `stream=1`; else a page that has it."""
+    """Send the question to the model. Stream the answer with `stream=1`, else return a page with it."""
     question = str((await request.post()).get("question", "")).strip()
     if not question or len(question) > QUESTION:
         raise Failure(f"a question has 1 to {QUESTION} characters", Exit.USAGE)
@@ -118,13 +119,13 @@ async def ask(request: web.Request) -> web.StreamResponse:
         obj = await read(session, request)
         pieces = answer(session, obj["metadata"]["name"], [{"role": "user", "content": question}], None)
         if "stream" not in request.query:
-            written, problem = "", ""
+            answer_text, problem = "", ""
             try:
-                written = "".join([piece async for piece in pieces])
+                answer_text = "".join([piece async for piece in pieces])
             except Failure as failure:
                 problem = failure.message
-            return shown(
-                request, "chat.html", obj, live=False, question=question, written=written, problem=problem
+            return render_tab(
+                request, "chat.html", obj, live=False, question=question, written=answer_text, problem=problem
             )
         response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
         await response.prepare(request)

@@ -1,4 +1,4 @@
-"""Which provider a ModelDeployment gets, and what each of the others says: `kubefoundry explain`."""
+"""The provider of a ModelDeployment, and the verdicts of the others, as in `kubefoundry explain`."""
 
 from __future__ import annotations
 
@@ -20,41 +20,61 @@ from kubefoundry_selector.explain import Explanation, explain
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """named: by the spec. kept: what the cluster has selected for this spec. pending: why it has selected none.
-    refusals: of the provider that runs it. others: every other one."""
+    """The provider of a spec, with reasons.
+
+    Attributes:
+        explanation: The selection among the providers of the cluster, as of now.
+        named: The provider that the spec names.
+        recorded: The selection that the cluster has recorded for this spec.
+        pending: Why the cluster has not selected a provider yet.
+        refusals: Problems that the chosen provider reports for this spec.
+        others: The verdict of each other provider.
+    """
 
     explanation: Explanation
     named: str | None
-    kept: Stored | None
+    recorded: Stored | None
     pending: str | None
     refusals: Sequence[str]
     others: Sequence[Verdict]
 
     @property
     def provider(self) -> str | None:
-        return self.named or (self.kept.provider if self.kept else self.explanation.decision.provider)
+        """Return the provider that runs the spec, or would."""
+        return self.named or (self.recorded or self.explanation.decision).provider
 
 
-async def judged(session: Session, obj: Object) -> Judgement:
-    """With the providers of this cluster. Raises Failure, also for a spec that is not valid."""
-    # trying edits of a large spec takes a second or two, in which others are answered
+async def judge_in_cluster(session: Session, obj: Object) -> Judgement:
+    """Judge a ModelDeployment with the providers of the session's cluster.
+
+    Raises:
+        Failure: The spec is invalid, or the providers cannot be listed.
+    """
+    # A large spec takes seconds. In a thread it does not delay other requests.
     return await asyncio.to_thread(judge, obj, await registered_configs(session))
 
 
 def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
-    """With these providers. Raises Failure for a spec that is not valid."""
+    """Judge a ModelDeployment with the given InferenceProviderConfigs.
+
+    Raises:
+        Failure: The spec is invalid.
+    """
     obj = valid(obj)
-    known, (packages, _) = [provider(config) for config in configs], as_running_all(installed(), configs)
-    kept = stored(obj) if "generation" in obj["metadata"] else None
-    explanation = explain(asked(obj, known, packages, kept.left_out if kept else ()), known)
+    candidates = [provider(config) for config in configs]
+    packages, _ = as_running_all(installed(), configs)
+    # A draft has no generation, and so nothing is recorded for it.
+    recorded = stored(obj) if "generation" in obj["metadata"] else None
+    request = asked(obj, candidates, packages, recorded.left_out if recorded else ())
+    explanation = explain(request, candidates)
     named = (obj["spec"].get("provider") or {}).get("name")
-    chosen = named or (kept.provider if kept else explanation.decision.provider)
+    chosen = named or (recorded or explanation.decision).provider
     package = packages.get(chosen or "")
     return Judgement(
         explanation,
         named,
-        kept,
+        recorded,
         None if named else pending(obj),
         problems(package, obj, None) if package else (),
-        verdicts(obj, known, packages, chosen=chosen),
+        verdicts(obj, candidates, packages, chosen=chosen),
     )

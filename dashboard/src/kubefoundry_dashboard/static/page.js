@@ -1,5 +1,5 @@
-// Keeps the page up to date, and asks while a form is filled in. Whatever it puts into the page as HTML was written and
-// escaped by our own server; everything else is put in as text. Without it every page works after a reload.
+// Keeps the page up to date, and checks a form while it is filled in. HTML comes from our own server only, which has
+// escaped it. Everything else is inserted as text. Without this script every page works after a reload.
 "use strict";
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
@@ -29,7 +29,7 @@
     timer = setTimeout(refresh, AGAIN[Math.min(failures++, AGAIN.length - 1)]);
   }
 
-  // Reads the page again and puts its changing part in place of the old one.
+  // Reads the page again and replaces its changing part.
   async function refresh() {
     if (reading) { again = true; return; }
     reading = true;
@@ -55,16 +55,16 @@
     }
   }
 
-  // Keeps the focus where the same link is still there, and what was opened open.
+  // Replaces a part of the page. Keeps the focus if its link still exists, the scroll positions and the opened details.
   function put(old, part) {
     const focused = document.activeElement;
     const at = old.contains(focused) ? focused.getAttribute("href") : null;
-    const scrolled = [...old.querySelectorAll("pre")].map((one) => one.scrollTop);
+    const scrolled = [...old.querySelectorAll("pre")].map((block) => block.scrollTop);
     const fresh = document.importNode(part, true);
-    old.querySelectorAll("details[open][id]").forEach((one) => fresh.querySelector(`#${one.id}`)?.setAttribute("open", ""));
+    old.querySelectorAll("details[open][id]").forEach((details) => fresh.querySelector(`#${details.id}`)?.setAttribute("open", ""));
     old.replaceWith(fresh);
-    if (at) [...fresh.querySelectorAll("a")].find((one) => one.getAttribute("href") === at)?.focus();
-    fresh.querySelectorAll("pre").forEach((one, index) => { one.scrollTop = scrolled[index] || 0; });
+    if (at) [...fresh.querySelectorAll("a")].find((link) => link.getAttribute("href") === at)?.focus();
+    fresh.querySelectorAll("pre").forEach((block, index) => { block.scrollTop = scrolled[index] || 0; });
   }
 
   function connect() {
@@ -88,17 +88,17 @@
   function refreshNow() { close(); refresh(); }
 
   const rows = () => $("#rows");
-  const find = (key) => [...(rows()?.children || [])].find((one) => one.dataset.key === key);
+  const find = (key) => [...(rows()?.children || [])].find((row) => row.dataset.key === key);
 
   function row({ key, html }) {
     if (!rows()) { refreshNow(); return; }
-    const made = document.createElement("template");
-    made.innerHTML = html;
-    const fresh = made.content.firstElementChild;
+    const template = document.createElement("template");
+    template.innerHTML = html;
+    const fresh = template.content.firstElementChild;
     const old = find(key);
     const focused = old?.contains(document.activeElement);
     if (old) old.replaceWith(fresh);
-    else rows().insertBefore(fresh, [...rows().children].find((one) => before(key, one.dataset.key)) || null);
+    else rows().insertBefore(fresh, [...rows().children].find((row) => before(key, row.dataset.key)) || null);
     if (focused) $("a", fresh)?.focus();
     fresh.classList.add("fresh");
     setTimeout(() => fresh.classList.remove("fresh"), 1200);
@@ -106,16 +106,16 @@
   }
 
   // By namespace, then by name, as the server sorts them.
-  function before(one, other) {
-    const [a, b] = [one.split("/"), other.split("/")];
+  function before(key, otherKey) {
+    const [a, b] = [key.split("/"), otherKey.split("/")];
     return a[0] === b[0] ? a[1] < b[1] : a[0] < b[0];
   }
 
   function count() {
-    const phases = [...(rows()?.children || [])].map((one) => one.dataset.phase);
-    document.querySelectorAll("[data-count]").forEach((one) => {
-      const wanted = one.dataset.count;
-      one.textContent = String(wanted ? phases.filter((phase) => phase === wanted).length : phases.length);
+    const phases = [...(rows()?.children || [])].map((row) => row.dataset.phase);
+    document.querySelectorAll("[data-count]").forEach((counter) => {
+      const counted = counter.dataset.count;
+      counter.textContent = String(counted ? phases.filter((phase) => phase === counted).length : phases.length);
     });
   }
 
@@ -135,16 +135,17 @@
     form.addEventListener("submit", (event) => { event.preventDefault(); look(); });
   }
 
-  // The form and its YAML say the same: whichever is written in, the server makes the other, and the verdicts.
+  // Keeps the form and its YAML equal: after an edit of one, the server renders the other and the verdicts.
   function create(form) {
-    let asked = 0;
+    let newest = 0;
     const ask = later(async (from) => {
-      const mine = ++asked;
+      const mine = ++newest;
       const body = new URLSearchParams(new FormData(form));
       body.set("from", from);
       try {
         const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
-        if (mine !== asked) return;
+        // A later edit has asked again: its response counts.
+        if (mine !== newest) return;
         const read = new DOMParser().parseFromString(await answer.text(), "text/html");
         for (const id of ["verdict", "command", "problem", ...(from === "form" ? ["yaml"] : ["fields"])]) {
           const [old, fresh] = [document.getElementById(id), read.getElementById(id)];
@@ -188,12 +189,12 @@
       const question = field.value.trim();
       if (!question) return;
       const conversation = $("#conversation");
-      const asked = document.createElement("p");
-      asked.className = "question";
-      asked.textContent = question;
+      const paragraph = document.createElement("p");
+      paragraph.className = "question";
+      paragraph.textContent = question;
       const answer = document.createElement("div");
       answer.className = "answer";
-      conversation.append(asked, answer);
+      conversation.append(paragraph, answer);
       field.value = "";
       const button = $("button", form);
       button.disabled = true;
@@ -214,7 +215,7 @@
 
   if ($("#live")) {
     connect();
-    // A browser keeps six connections to a server: a page that nobody looks at needs none.
+    // A browser has six connections to a server, so a hidden page releases its own.
     document.addEventListener("visibilitychange", () => (document.hidden ? close() : refreshNow()));
     addEventListener("pageshow", (event) => { if (event.persisted) refreshNow(); });
   }
