@@ -1,4 +1,4 @@
-"""What the webhooks refuse, by the upstream operators' own rules."""
+"""The webhooks refuse objects by the upstream operators' own rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def workspace(inference: Any, name: str = "m", count: int = 1) -> dict[str, Any]
         (workspace(TEMPLATE, name="a.b"), None, "metadata.name"),
         (workspace({}), None, "Either Inference or Tuning"),
         (workspace({**TEMPLATE, **PRESET}), None, "Exactly one of preset or template"),
-        (workspace({**PRESET, "config": "there"}), None, None),
+        (workspace({**PRESET, "config": "short"}), None, None),
         (workspace({**PRESET, "config": "missing"}), None, "'missing'"),
         (workspace({**PRESET, "config": "long"}), None, "max-model-len 9999999 exceeds"),
         (workspace({**PRESET, "config": "long"}), workspace(PRESET), None),
@@ -37,13 +37,13 @@ def workspace(inference: Any, name: str = "m", count: int = 1) -> dict[str, Any]
 def test_kaito(new: Any, old: Any, says: str | None) -> None:
     config_maps = {
         name: {"data": {"inference_config.yaml": f"vllm: {{max-model-len: {length}}}"}}
-        for name, length in (("there", 4096), ("long", 9_999_999))
+        for name, length in (("short", 4096), ("long", 9_999_999))
     }
 
-    found = kaito_refusal(new, old, config_maps)
+    refusal = kaito_refusal(new, old, config_maps)
 
-    assert found is None if says is None else found is not None and says in found
-    assert found is None or found.startswith("validation failed: ")
+    assert refusal is None if says is None else refusal is not None and says in refusal
+    assert refusal is None or refusal.startswith("validation failed: ")
 
 
 def graph(images: Mapping[str, str | None], **spec: Any) -> dict[str, Any]:
@@ -86,6 +86,6 @@ TWO = {"Frontend": "x:1.4.0", "Worker": "x:1.4.0"}
     ],
 )
 def test_dynamo(new: Any, old: Any, needs_images: bool, says: str | None) -> None:
-    found = dynamo_refusal(new, old, needs_images=needs_images)
+    refusal = dynamo_refusal(new, old, needs_images=needs_images)
 
-    assert found is None if says is None else found is not None and says in found
+    assert refusal is None if says is None else refusal is not None and says in refusal

@@ -1,4 +1,4 @@
-"""A connection that is given up leaves no key of the client behind."""
+"""A cancelled connection leaves no client key on the disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubefoundry_simulators.cluster import connect
 
 
 def kubeconfig(folder: Path) -> Path:
-    """One with a client's certificate and key within it."""
+    """Write a kubeconfig with an embedded client certificate and key."""
     certificate, key = (base64.b64encode(part).decode() for part in self_signed("127.0.0.1"))
     user = {"client-certificate-data": certificate, "client-key-data": key}
     path = folder / "kubeconfig"
@@ -33,8 +33,8 @@ def kubeconfig(folder: Path) -> Path:
     return path
 
 
-def until_there(folder: Path) -> None:
-    """Until something is in the folder."""
+def until_filled(folder: Path) -> None:
+    """Wait for the first file in the folder."""
     while not any(folder.iterdir()):
         pass
 
@@ -47,14 +47,14 @@ def test_one_that_is_cancelled_while_it_reads_leaves_nothing(
     files.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(files))
 
-    async def given_up() -> None:
+    async def connect_and_cancel() -> None:
         connecting = asyncio.ensure_future(connect(path))
-        await asyncio.to_thread(until_there, files)
+        await asyncio.to_thread(until_filled, files)
         connecting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await connecting
 
     for _ in range(20):
-        asyncio.run(given_up())
+        asyncio.run(connect_and_cancel())
 
     assert list(files.iterdir()) == []

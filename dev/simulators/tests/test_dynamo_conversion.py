@@ -1,4 +1,4 @@
-"""Conversion between the two shapes of a graph loses nothing that can be said in both."""
+"""Conversion between the two shapes of a graph loses no field."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def graph(version: str, spec: Any, **rest: Any) -> dict[str, Any]:
 def test_what_only_one_shape_can_say_comes_back(version: str, other: str) -> None:
     spec = copy.deepcopy(ALPHA if version == "v1alpha1" else BETA)
     spec["topologyConstraint"] = {"packDomain": "rack"}
-    part = spec["services"]["Frontend"] if version == "v1alpha1" else spec["components"][0]
-    part["experimental"] = {"only": "here"}
-    sent = graph(version, spec)
+    component = spec["services"]["Frontend"] if version == "v1alpha1" else spec["components"][0]
+    component["experimental"] = {"only": "here"}
+    original = graph(version, spec)
 
-    stored = converted(sent, f"nvidia.com/{other}")
+    stored = converted(original, f"nvidia.com/{other}")
 
     assert ORIGINAL in stored["metadata"]["annotations"]
-    assert converted(stored, sent["apiVersion"]) == sent
+    assert converted(stored, original["apiVersion"]) == original
 
 
 def test_an_edit_in_the_other_shape_wins_over_what_was_kept() -> None:

@@ -1,4 +1,4 @@
-"""A simulated operator whose API server is gone ends when it is asked to."""
+"""A simulated operator stops on SIGTERM even if its API server is gone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.wire import Asked, events, ok, wire
 
 LISTING = {"apiVersion": "v1", "metadata": {"resourceVersion": "1"}}
 LONGEST = 10.0
-"""Seconds: what waits for it gives it 30."""
+"""Seconds until it ends, at most. The suite waits 30."""
 
 
 @pytest.mark.slow
@@ -31,23 +31,25 @@ async def test_it_ends_without_its_server(tmp_path: Path, webhooks: bool) -> Non
     }
     at_work = asyncio.Event()
 
-    def answer(asked: Asked) -> web.Response:
-        if "watch" in asked.query:
+    def answer(request: Asked) -> web.Response:
+        if "watch" in request.query:
             return events()
-        if "customresourcedefinitions" in asked.path:
+        if "customresourcedefinitions" in request.path:
             return ok({**LISTING, "kind": "CustomResourceDefinitionList", "items": [stored]})
-        if "workspaces" in asked.path:
-            # It has registered what it has before it looks at its objects.
+        if "workspaces" in request.path:
+            # The simulator registers its webhooks before it lists its objects.
             at_work.set()
         return ok({**LISTING, "kind": "WorkspaceList", "items": []})
 
-    async with asyncio.timeout(SECONDS), wire(answer) as made:
+    async with asyncio.timeout(SECONDS), wire(answer) as server:
         kubeconfig = tmp_path / "kubeconfig"
-        named = {"name": "x", "cluster": {"server": made.client.server}}
+        cluster = {"name": "x", "cluster": {"server": server.client.server}}
         context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
         user = {"name": "x", "user": {}}
         kubeconfig.write_text(
-            json.dumps({"clusters": [named], "contexts": [context], "users": [user], "current-context": "x"})
+            json.dumps(
+                {"clusters": [cluster], "contexts": [context], "users": [user], "current-context": "x"}
+            )
         )
         flags = ["--webhooks"] if webhooks else []
         process = await asyncio.create_subprocess_exec(

@@ -1,11 +1,13 @@
-"""The simulated operators report what the real ones were recorded to report, in that order.
+"""The simulated operators report the statuses of the recordings, in the same order.
 
-The recordings lie in ../shared; a status is compared by what a provider can read off it, without times and numbers.
+The recordings are in ../shared. Statuses are compared by a digest of the fields that providers read, without times
+and numbers.
 """
 
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -33,8 +35,8 @@ pytestmark = requires_shared
 Edit = Callable[[Object], None]
 
 
-def played(operator: Operator, object_: Object, edits: Iterable[Edit]) -> Iterator[Object]:
-    """The statuses that the operator reports for a new object and then for each edit."""
+def simulated(operator: Operator, object_: Object, edits: Iterable[Edit]) -> Iterator[Object]:
+    """Yield the statuses that the operator reports for a new object and then for each edit."""
     object_ = copy.deepcopy(object_)
     object_["metadata"] |= {"uid": "u", "namespace": "n", "generation": 1}
     before = None
@@ -59,32 +61,30 @@ def played(operator: Operator, object_: Object, edits: Iterable[Edit]) -> Iterat
 
 
 def _no_edit(object_: Object) -> None:
-    """The object as it was created."""
+    """Leave the object as created."""
 
 
 def _stored(old: Object, new: Object) -> Object:
-    """With a higher generation where something else than metadata and status has changed."""
+    """Return the new object, with a higher generation if its spec has changed."""
     same = all(old.get(name) == new.get(name) for name in {*old, *new} - {"metadata", "status"})
     generation = old["metadata"]["generation"] + (not same)
     return {**new, "metadata": {**new["metadata"], "generation": generation}}
 
 
 def failing(case: str | None) -> Edit:
+    """Return an edit that requests a failure; None requests no failure."""
+
     def edit(object_: Object) -> None:
-        kept = dict(object_["metadata"].get("annotations") or {})
-        kept.pop(FAIL_ANNOTATION, None)
-        object_["metadata"]["annotations"] = {**kept, FAIL_ANNOTATION: case} if case else kept
+        annotations = dict(object_["metadata"].get("annotations") or {})
+        annotations.pop(FAIL_ANNOTATION, None)
+        object_["metadata"]["annotations"] = {**annotations, FAIL_ANNOTATION: case} if case else annotations
 
     return edit
 
 
 def distinct(items: Iterable[Any]) -> list[Any]:
-    """Without direct repetitions: the real operators also write when only a time has moved."""
-    found: list[Any] = []
-    for item in items:
-        if not found or found[-1] != item:
-            found.append(item)
-    return found
+    """Return the items without direct repetitions. The real operators also write if only a time has changed."""
+    return [item for item, _ in itertools.groupby(items)]
 
 
 def conditions(status: Any) -> dict[str, tuple[str, str]]:
@@ -92,7 +92,7 @@ def conditions(status: Any) -> dict[str, tuple[str, str]]:
 
 
 def ray_digest(status: Any) -> Any:
-    """Conditions, Serve application statuses on both sides, what serves, which generation is acknowledged."""
+    """Return conditions, application statuses and cluster of both sides, service status and generation."""
     sides = [status.get(f"{side}ServiceStatus", {}) for side in ("active", "pending")]
     return (
         conditions(status),
@@ -109,7 +109,7 @@ def workspace_digest(status: Any) -> Any:
 
 
 def graph_digest(status: Any) -> Any:
-    """State, condition, update, counts (replicas, updated, ready), which generation is acknowledged."""
+    """Return state, conditions, update phase, counts (replicas, updated, ready) and generation."""
     counts = status.get("services") or status.get("components") or {}
     return (
         status.get("state"),
@@ -124,8 +124,9 @@ def graph_digest(status: Any) -> Any:
 
 
 def recorded(recording: str, kind: str, name: str, digest: Callable[[Any], Any]) -> list[Any]:
-    found = [state for state in states(recording, kind) if state.name == name and not state.deleting]
-    return distinct(digest(state.status) for state in found if state.status)
+    """Return the digests of an object's statuses in a recording."""
+    history = [state for state in states(recording, kind) if state.name == name and not state.deleting]
+    return distinct(digest(state.status) for state in history if state.status)
 
 
 RAY: Object = {
@@ -155,7 +156,7 @@ def group(ray: Object) -> Any:
 
 
 def serve(suffix: str, case: str | None = None) -> Edit:
-    """An edit of serveConfigV2 that ends as `case` says."""
+    """Return an edit of serveConfigV2 that ends in the failure `case`."""
 
     def edit(ray: Object) -> None:
         ray["spec"]["serveConfigV2"] = RAY["spec"]["serveConfigV2"].replace("qwen", suffix)
@@ -184,9 +185,10 @@ def with_bounds(least: int, most: int) -> Object:
 
 
 def asking(object_: Object, case: str) -> Object:
-    asked = copy.deepcopy(object_)
-    failing(case)(asked)
-    return asked
+    """Return a copy of the object that requests a failure."""
+    copied = copy.deepcopy(object_)
+    failing(case)(copied)
+    return copied
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def asking(object_: Object, case: str) -> Object:
     ],
 )
 def test_ray_services(recording: str, name: str, ray: Object, edits: list[Edit]) -> None:
-    reported = distinct(ray_digest(status) for status in played(kuberay.OPERATOR, ray, edits))
+    reported = distinct(ray_digest(status) for status in simulated(kuberay.OPERATOR, ray, edits))
 
     assert reported == recorded(recording, "rayservices", name, ray_digest)
 
@@ -228,7 +230,7 @@ PRESET: Object = {**TEMPLATE, "inference": {"preset": {"name": "phi-4-mini-instr
     ],
 )
 def test_workspaces(recording: str, name: str, workspace: Object, edits: list[Edit]) -> None:
-    reported = distinct(workspace_digest(status) for status in played(kaito.OPERATOR, workspace, edits))
+    reported = distinct(workspace_digest(status) for status in simulated(kaito.OPERATOR, workspace, edits))
 
     assert reported == recorded(recording, "workspaces", name, workspace_digest)
 
@@ -271,26 +273,28 @@ def undone(graph: Object) -> None:
 
 @pytest.mark.parametrize("recording", ["dynamo-1.4-edit1", "dynamo-main-edit1"])
 def test_simulated_update_is_that_of_the_recording(recording: str) -> None:
-    reported = graph_digests(played(dynamo.OPERATOR, graph_of(1), [worker(args=["--a"])]))
+    reported = graph_digests(simulated(dynamo.OPERATOR, graph_of(1), [worker(args=["--a"])]))
 
-    found = recorded(recording, "dynamographdeployments", "m", graph_digest)
-    assert [digest for digest in reported if digest not in found] == []
-    edited = [digest for digest in found if digest[4] == 2]
+    expected = recorded(recording, "dynamographdeployments", "m", graph_digest)
+    assert [digest for digest in reported if digest not in expected] == []
+    edited = [digest for digest in expected if digest[4] == 2]
     assert [digest for digest in reported if digest[4] == 2] == edited
 
 
 def test_simulated_update_equals_the_recorded_one() -> None:
-    reported = graph_digests(played(dynamo.OPERATOR, graph_of(3), [worker(args=["--a"])]))
+    reported = graph_digests(simulated(dynamo.OPERATOR, graph_of(3), [worker(args=["--a"])]))
 
-    found = recorded("dynamo-1.4-edit3", "dynamographdeployments", "m", graph_digest)
-    assert [digest for digest in reported if digest[4] == 2] == [digest for digest in found if digest[4] == 2]
+    expected = recorded("dynamo-1.4-edit3", "dynamographdeployments", "m", graph_digest)
+    assert [digest for digest in reported if digest[4] == 2] == [
+        digest for digest in expected if digest[4] == 2
+    ]
 
 
 def test_simulated_stuck_update_is_undone_without_a_restart() -> None:
-    reported = graph_digests(played(dynamo.OPERATOR, graph_of(1), [stuck, undone]))
+    reported = graph_digests(simulated(dynamo.OPERATOR, graph_of(1), [stuck, undone]))
 
-    found = recorded("dynamo-1.4-badimage1", "dynamographdeployments", "m", graph_digest)
-    last = [digest for digest in found if digest[4] == 3]
+    expected = recorded("dynamo-1.4-badimage1", "dynamographdeployments", "m", graph_digest)
+    last = [digest for digest in expected if digest[4] == 3]
     assert [digest for digest in reported if digest[4] == 3] == last
     assert {digest[1]["Ready"][1] for digest in reported if digest[4] == 2} == {"rolling_update_in_progress"}
 
@@ -312,18 +316,18 @@ SUSPENDED: Object = {**RAY, "spec": {**RAY["spec"], "suspend": True}}
 def test_every_release_stores_what_is_reported(
     operator: Operator, object_: Object, edits: list[Edit]
 ) -> None:
-    wrong = set()
+    violated = set()
     for crd in crds(operator.name):
-        of_object = schema(crd, crd.storage_version)
+        object_schema = schema(crd, crd.storage_version)
         if operator.name == "dynamo" and crd.storage_version == "v1beta1":
             object_ = converted(object_, "nvidia.com/v1beta1")
-        for status in played(operator, object_, edits):
+        for status in simulated(operator, object_, edits):
             timed = [{**item, "lastTransitionTime": "t"} for item in status.get("conditions", [])]
-            found = violations(of_object, {**object_, "status": {**status, "conditions": timed}})
-            # the API server drops what an older release does not know
-            wrong |= {
-                f"{crd}: {text}"
-                for text in found
-                if text.startswith("status") and not text.endswith("unknown field")
+            messages = violations(object_schema, {**object_, "status": {**status, "conditions": timed}})
+            # The API server prunes fields that an older release does not have.
+            violated |= {
+                f"{crd}: {message}"
+                for message in messages
+                if message.startswith("status") and not message.endswith("unknown field")
             }
-    assert wrong == set()
+    assert violated == set()

@@ -1,4 +1,4 @@
-"""The API server accepts a custom resource without a spec; a simulated operator does not end with it."""
+"""A simulated operator survives a custom resource without a spec, which the API server accepts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = [
 @pytest.mark.parametrize("rest", [{}, {"spec": None}, {"spec": {}}], ids=["none", "null", "empty"])
 @pytest.mark.parametrize(("operator", "api_version", "kind"), KINDS)
 def test_it_is_planned_for(operator: Operator, api_version: str, kind: str, rest: dict[str, Any]) -> None:
-    made: Object = {
+    object_: Object = {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": {"name": "m", "namespace": "n", "uid": "u", "generation": 1},
@@ -30,16 +30,16 @@ def test_it_is_planned_for(operator: Operator, api_version: str, kind: str, rest
     }
     before = None
     for _ in range(3):
-        after = made
-        for step in (*operator.adopt(made), *operator.plan(made, before)):
+        after = object_
+        for step in (*operator.adopt(object_), *operator.plan(object_, before)):
             if isinstance(step, Rewrite):
                 after = step.change(after)
             elif isinstance(step, Report):
                 after = {**after, "status": step.status}
-        before, made = made, after
+        before, object_ = object_, after
 
-    assert made["status"]
-    assert operator.leave(made)
+    assert object_["status"]
+    assert operator.leave(object_)
 
 
 @pytest.mark.parametrize("api_version", ["nvidia.com/v1alpha1", "nvidia.com/v1beta1"])

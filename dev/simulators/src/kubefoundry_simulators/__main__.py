@@ -21,13 +21,15 @@ DEFAULT_SPEED: Final = 100.0
 
 
 def main() -> None:
-    """Read the arguments and run; ends cleanly on SIGTERM and SIGINT."""
+    """Read the arguments, and simulate until SIGTERM or SIGINT."""
     parser = argparse.ArgumentParser(
         prog="kubefoundry-simulators",
         description="Simulated KAITO, Dynamo and KubeRay operators: they behave as recorded and serve nothing.",
     )
     parser.add_argument("--kubeconfig", type=Path, required=True)
-    parser.add_argument("--only", default=",".join(OPERATORS), help="which ones, with commas")
+    parser.add_argument(
+        "--only", default=",".join(OPERATORS), help="names of the operators, separated by commas"
+    )
     parser.add_argument(
         "--speed", type=float, default=DEFAULT_SPEED, help="recorded seconds that pass in one (default 100)"
     )
@@ -39,7 +41,7 @@ def main() -> None:
     parser.add_argument(
         "--no-services",
         action="store_true",
-        help="make no Services and tell nothing of what runs (for benchmarks)",
+        help="create no Services, and record no workloads in annotations (for benchmarks)",
     )
     arguments = parser.parse_args()
     names = arguments.only.split(",")
@@ -54,33 +56,30 @@ def main() -> None:
 
 
 async def _run(kubeconfig: Path, names: list[str], settings: Settings, webhooks: bool) -> None:
+    """Simulate until a signal. A signal cancels the simulation, so that it removes its webhooks."""
     loop = asyncio.get_running_loop()
-    playing = asyncio.ensure_future(_play(kubeconfig, names, settings, webhooks))
+    simulation = asyncio.ensure_future(_simulate_all(kubeconfig, names, settings, webhooks))
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, playing.cancel)
+        loop.add_signal_handler(number, simulation.cancel)
     try:
-        await playing
+        await simulation
     except asyncio.CancelledError:
         logging.getLogger(__name__).info("simulated operators stopped")
 
 
-async def _play(kubeconfig: Path, names: list[str], settings: Settings, webhooks: bool) -> None:
+async def _simulate_all(kubeconfig: Path, names: list[str], settings: Settings, webhooks: bool) -> None:
     cluster = await connect(kubeconfig)
-    served: Webhooks | None = None
+    server: Webhooks | None = None
     try:
-        served = await serve(cluster) if webhooks else None
+        server = await serve(cluster) if webhooks else None
+        on_crd = server.register if server else None
         async with asyncio.TaskGroup() as tasks:
             for name in names:
-                installed = served.register if served else _nothing
-                tasks.create_task(simulate(cluster, OPERATORS[name], settings, installed))
+                tasks.create_task(simulate(cluster, OPERATORS[name], settings, on_crd))
     finally:
-        if served:
-            await served.close()
+        if server:
+            await server.close()
         await cluster.close()
-
-
-async def _nothing(crd: object) -> None:
-    """Without webhooks there is nothing to register."""
 
 
 if __name__ == "__main__":

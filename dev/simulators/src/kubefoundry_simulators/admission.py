@@ -1,4 +1,4 @@
-"""What the upstream operators' validating webhooks refuse (KAITO 0.12 as recorded, Dynamo as documented)."""
+"""The rules of the upstream operators' validating webhooks: KAITO 0.12 as recorded, Dynamo as documented."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ IMMUTABLE: Final = (("resource", "count"), ("resource", "instanceType"), ("resou
 
 CONFIG_KEY: Final = "inference_config.yaml"
 LONGEST_CONTEXT: Final = 131_072
-"""For every preset here; a real one has the model's own limit."""
+"""The context limit of every simulated preset. A real preset has the model's own limit."""
 
 
 def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, Object]) -> str | None:
-    """Why KAITO refuses a create (`old` None) or an update, or None.
+    """Return why KAITO refuses a create or an update, or None if it accepts it.
 
-    `config_maps` has the ConfigMap that `inference.config` names, if it exists.
+    Args:
+        new: The Workspace of the request.
+        old: The stored Workspace; None for a create.
+        config_maps: The ConfigMap that `inference.config` names, by name, if it exists.
     """
     inference = new.get("inference") or {}
     if "." in new["metadata"]["name"]:
@@ -48,7 +51,7 @@ def kaito_refusal(new: Object, old: Object | None, config_maps: Mapping[str, Obj
 
 
 def _config_problem(config_map: Object) -> str | None:
-    """KAITO judges by the ConfigMap's current content."""
+    """Return why KAITO refuses the ConfigMap's current content, or None."""
     text = (config_map.get("data") or {}).get(CONFIG_KEY)
     if text is None:
         return _invalid(f"ConfigMap has no key {CONFIG_KEY}: inference.config")
@@ -61,27 +64,31 @@ def _config_problem(config_map: Object) -> str | None:
 
 
 def dynamo_refusal(new: Object, old: Object | None, *, needs_images: bool) -> str | None:
-    """Why Dynamo refuses a create or an update, or None; objects of either version.
+    """Return why Dynamo refuses a create or an update, or None if it accepts it.
 
-    needs_images: from 1.4 on each component needs an image whose tag is a version, or `runtimeVersionOverride`.
+    Args:
+        new: The graph of the request, in either version.
+        old: The stored graph; None for a create.
+        needs_images: Whether each component needs an image with a version as its tag, or `runtimeVersionOverride`.
+            Dynamo requires this from 1.4 on.
     """
-    wanted = spec(converted(new, "nvidia.com/v1beta1"))
-    components = {part["name"]: part for part in wanted.get("components") or []}
+    new_spec = spec(converted(new, "nvidia.com/v1beta1"))
+    components = {component["name"]: component for component in new_spec.get("components") or []}
     if not components:
         return "spec.services: must have at least one service"
     if needs_images:
-        for name, part in components.items():
-            problem = _image_problem(part)
+        for name, component in components.items():
+            problem = _image_problem(component)
             if problem:
                 return f"spec.components[{name}]: {problem}"
     if old is None:
         return None
-    before = spec(converted(old, "nvidia.com/v1beta1"))
-    names = {part["name"] for part in before.get("components") or []}
+    old_spec = spec(converted(old, "nvidia.com/v1beta1"))
+    names = {component["name"] for component in old_spec.get("components") or []}
     if names != set(components):
         changed = ", ".join(sorted(names ^ set(components)))
         return f"service topology is immutable and cannot be modified after creation: {changed}"
-    if wanted.get("backendFramework") != before.get("backendFramework"):
+    if new_spec.get("backendFramework") != old_spec.get("backendFramework"):
         return "spec.backendFramework is immutable and cannot be changed after creation"
     return None
 
@@ -91,14 +98,14 @@ def _image_problem(component: Mapping[str, Any]) -> str | None:
     image = next((item.get("image") for item in containers if item["name"] == CONTAINER), None)
     if not image:
         return "the main container needs an image"
-    tagged = re.search(r":v?\d+\.\d+\.\d+[^/@]*(@|$)", image)
-    if not tagged and "runtimeVersionOverride" not in component:
+    has_version = re.search(r":v?\d+\.\d+\.\d+[^/@]*(@|$)", image)
+    if not has_version and "runtimeVersionOverride" not in component:
         return f"the tag of {image} is no version: runtimeVersionOverride is required"
     return None
 
 
 def _preset(inference: Mapping[str, Any]) -> Any:
-    """The preset without what the operator itself writes into it."""
+    """Return the preset without the empty objects that the operator itself writes into it."""
     return {name: value for name, value in (inference.get("preset") or {}).items() if value != {}}
 
 

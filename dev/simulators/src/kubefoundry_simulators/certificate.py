@@ -1,4 +1,4 @@
-"""The webhook server's certificate: its own authority, good for a day."""
+"""The self-signed certificate of the webhook server, valid for a day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALID_FOR: Final = datetime.timedelta(days=1)
 
 
 def self_signed(host: str) -> tuple[bytes, bytes]:
-    """A certificate for that IP address, and its key, both PEM."""
+    """Return a certificate for an IP address, and its key, both as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "simulated upstream operators")])
     now = datetime.datetime.now(datetime.UTC)
@@ -43,7 +43,7 @@ def self_signed(host: str) -> tuple[bytes, bytes]:
 
 
 def tls(certificate: bytes, key: bytes) -> ssl.SSLContext:
-    """The context of a server that shows that certificate."""
+    """Return the TLS context of a server with this certificate and key, both PEM."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "tls.pem")

@@ -1,4 +1,4 @@
-"""The API server, as a simulated operator needs it: list and watch, and single writes."""
+"""A small client of the API server for simulated operators: list, watch, and single requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class Refused(Exception):
-    """The API server's response to a write that it refused."""
+    """The API server refused a request."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -41,23 +41,38 @@ class Refused(Exception):
 
 
 class Cluster:
-    """A connection by kubeconfig."""
+    """A connection to an API server."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the HTTP connections."""
         await self._session.close()
 
     async def get(self, path: str) -> Object:
-        """Raises Refused (404 if it does not exist)."""
+        """Read an object.
+
+        Raises:
+            Refused: The API server refused the request; 404 if the object does not exist.
+        """
         return await self.send("GET", path)
 
     async def send(
         self, method: str, path: str, body: Any = None, *, content: str = JSON, manager: str = ""
     ) -> Object:
-        """One request, retried while the server is down or busy. Raises Refused with its message."""
+        """Send a request, and retry it while the server is down or busy.
+
+        Args:
+            method: HTTP method.
+            path: Path of the URL.
+            body: Request body, sent as JSON.
+            content: Content type. APPLY forces conflicts.
+            manager: Field manager of a write.
+
+        Raises:
+            Refused: The API server refused the request.
+        """
         params = {"fieldManager": manager} if manager else {}
         if content == APPLY:
             params["force"] = "true"
@@ -66,8 +81,8 @@ class Cluster:
             try:
                 async with self._session.request(
                     method, path, params=params, data=data, headers={"Content-Type": content}
-                ) as answer:
-                    return _object(answer.status, await answer.text())
+                ) as response:
+                    return _object(response.status, await response.text())
             except Refused as refusal:
                 if refusal.status not in BUSY:
                     raise
@@ -77,29 +92,36 @@ class Cluster:
             await asyncio.sleep(RETRY_AFTER)
 
     async def watch(self, path: str, selector: str = "") -> AsyncIterator[tuple[EventType, Object]]:
-        """Every object of a collection, followed by every change, across lost connections. Raises Refused 404."""
-        known: dict[str, Object] = {}
+        """Yield every object of a collection, then every change, across lost connections.
+
+        A list after a lost connection yields ADDED for each object again, and DELETED for objects that are gone.
+
+        Raises:
+            Refused: The collection does not exist (404).
+        """
+        objects: dict[str, Object] = {}
         fields = {"fieldSelector": selector} if selector else {}
         while True:
             try:
-                listed = await self._list(path, fields)
-                items = {item["metadata"]["uid"]: item for item in listed["items"]}
-                for uid in known.keys() - items.keys():
-                    yield "DELETED", known[uid]
+                listing = await self._list(path, fields)
+                items = {item["metadata"]["uid"]: item for item in listing["items"]}
+                for uid in objects.keys() - items.keys():
+                    yield "DELETED", objects[uid]
                 for item in items.values():
                     yield "ADDED", item
-                known = items
-                version = listed["metadata"]["resourceVersion"]
+                objects = items
+                version = listing["metadata"]["resourceVersion"]
                 async for type_, object_ in self._stream(path, {**fields, "resourceVersion": version}):
                     if type_ == "DELETED":
-                        known.pop(object_["metadata"]["uid"], None)
+                        objects.pop(object_["metadata"]["uid"], None)
                     else:
-                        known[object_["metadata"]["uid"]] = object_
+                        objects[object_["metadata"]["uid"]] = object_
                     yield type_, object_
             except Refused as refusal:
                 if refusal.status == 404:
-                    for gone in known.values():
-                        yield "DELETED", gone
+                    # The CRD is gone, and its objects with it.
+                    for object_ in objects.values():
+                        yield "DELETED", object_
                     raise
                 log.info("listing %s again: %s", path, refusal)
                 await asyncio.sleep(RETRY_AFTER)
@@ -108,21 +130,21 @@ class Cluster:
                 await asyncio.sleep(RETRY_AFTER)
 
     async def _list(self, path: str, fields: Mapping[str, str]) -> Object:
-        async with self._session.get(path, params=fields) as answer:
-            found = _object(answer.status, await answer.text())
-        for item in found["items"]:
-            # items of a list have neither
-            item.setdefault("apiVersion", found["apiVersion"])
-            item.setdefault("kind", found["kind"].removesuffix("List"))
-        return found
+        async with self._session.get(path, params=fields) as response:
+            listing = _object(response.status, await response.text())
+        for item in listing["items"]:
+            # The API server leaves both out of the items of a list.
+            item.setdefault("apiVersion", listing["apiVersion"])
+            item.setdefault("kind", listing["kind"].removesuffix("List"))
+        return listing
 
     async def _stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[tuple[EventType, Object]]:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
-        async with self._session.get(path, params={**params, "watch": "1"}, timeout=timeout) as answer:
-            if answer.status >= 400:
-                raise Refused(answer.status, _message(await answer.text()))
+        async with self._session.get(path, params={**params, "watch": "1"}, timeout=timeout) as response:
+            if response.status >= 400:
+                raise Refused(response.status, _message(await response.text()))
             pending = b""
-            async for chunk in answer.content.iter_any():
+            async for chunk in response.content.iter_any():
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
                     event = json.loads(line)
@@ -132,13 +154,17 @@ class Cluster:
 
 
 async def connect(kubeconfig: Path) -> Cluster:
-    """Raises what the `kubernetes` package raises for a file that it cannot use."""
-    # In one piece in its thread, which ends its work even if we are cancelled: the client's key may not stay behind.
-    loaded, context = await asyncio.to_thread(_loaded, kubeconfig)
-    token = loaded.get_api_key_with_prefix("BearerToken", "authorization")
+    """Connect with the current context of a kubeconfig.
+
+    Raises:
+        Exception: Any error of the `kubernetes` package about a file that it cannot use.
+    """
+    # A thread finishes even if this coroutine is cancelled, so the client's key is always removed from the disk.
+    configuration, context = await asyncio.to_thread(_load, kubeconfig)
+    token = configuration.get_api_key_with_prefix("BearerToken", "authorization")
     return Cluster(
         aiohttp.ClientSession(
-            base_url=loaded.host,
+            base_url=configuration.host,
             headers={"Authorization": token} if token else {},
             connector=aiohttp.TCPConnector(ssl=context, limit=CONNECTIONS),
             timeout=aiohttp.ClientTimeout(total=30),
@@ -146,27 +172,28 @@ async def connect(kubeconfig: Path) -> Cluster:
     )
 
 
-def _loaded(kubeconfig: Path) -> tuple[Any, ssl.SSLContext]:
-    # imported here: it takes most of a second, which --help need not wait for
+def _load(kubeconfig: Path) -> tuple[Any, ssl.SSLContext]:
+    """Return the `kubernetes` package's configuration, and a TLS context with the client's certificate."""
+    # This import takes most of a second, and --help does not need it.
     from kubernetes import client, config
 
-    loaded = client.Configuration()
-    # The package writes the client's key to a file, which would stay behind when this process is killed.
+    configuration = client.Configuration()
+    # The package writes the client's key to a file, and would leave it there if this process is killed.
     with TemporaryDirectory(prefix="kubeconfig-") as files:
         config.load_kube_config(  # type: ignore[no-untyped-call]
-            str(kubeconfig), client_configuration=loaded, temp_file_path=files
+            str(kubeconfig), client_configuration=configuration, temp_file_path=files
         )
-        context = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
-        if loaded.cert_file:
-            context.load_cert_chain(loaded.cert_file, loaded.key_file)
-    return loaded, context
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        if configuration.cert_file:
+            context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    return configuration, context
 
 
 def _object(status: int, text: str) -> Object:
     if status >= 400:
         raise Refused(status, _message(text))
-    found: Object = json.loads(text)
-    return found
+    object_: Object = json.loads(text)
+    return object_
 
 
 def _message(text: str) -> str:

@@ -1,7 +1,7 @@
 """NVIDIA's Dynamo operator without Grove, as 1.0.1, 1.4 and the 1.5 line were recorded.
 
-Seconds, reasons and messages are those of 1.4. An edit of a worker is a rolling update with one worker more than
-requested; one of the frontend only is the rollout of its Deployment; replicas change in place.
+Seconds, reasons and messages are those of 1.4. An edit of a worker starts a rolling update with one worker more than
+requested. An edit of the frontend only rolls out its Deployment. Replicas change in place.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ BROKEN: Final = (
 COMPLETED: Final[Object] = {"rollingUpdate": {"phase": "Completed"}}
 
 Counts = tuple[int, int, int]
-"""Replicas, updated ones, ready ones."""
+"""Numbers of all replicas, updated replicas and ready replicas."""
 
 
 def adopt(graph: Object) -> list[Step]:
-    """Adds the finalizer and the operator's annotations; the spec, and so the generation, stays."""
+    """Add the finalizer and the operator's annotations. The spec, and so the generation, stays the same."""
     if FINALIZER in (graph["metadata"].get("finalizers") or []):
         return []
     return [
@@ -75,17 +75,18 @@ def adopt(graph: Object) -> list[Step]:
 
 
 def plan(graph: Object, before: Object | None) -> list[Step]:
-    """Deploys, or rolls out an edit. Crash-looping pods stay `pending` forever, like the real ones."""
-    asked = failure(graph)
-    first = find_condition(graph, "Ready") is None
-    steps: list[Step] = [Report(0.05, {"state": "initializing"})] if first else []
-    if asked == "failed":
+    """Deploy, or roll out an edit. Crash-looping pods stay `pending` forever, as recorded."""
+    requested_failure = failure(graph)
+    is_new = find_condition(graph, "Ready") is None
+    steps: list[Step] = [Report(0.05, {"state": "initializing"})] if is_new else []
+    if requested_failure == "failed":
         return [*steps, Report(0.2, _status(graph, BROKEN, _counts(graph, 0)))]
-    if first:
+    if is_new:
         return [*steps, *_start(graph)]
-    if asked == "not-ready":
+    if requested_failure == "not-ready":
         return [Report(0.2, _waiting(graph, components(graph), _counts(graph, 0)))]
     if before is not None and has_served(graph):
+        # The order matters: an edit that restores the running workers needs no rolling update.
         if runs(graph) and running_hash(graph) == worker_hash(graph) != worker_hash(before):
             return list(_roll_back(graph))
         if worker_hash(before) != worker_hash(graph):
@@ -98,12 +99,12 @@ def plan(graph: Object, before: Object | None) -> list[Step]:
 
 
 def leave(graph: Object) -> list[Step]:
-    """Removes the finalizer; the garbage collector deletes the children."""
+    """Remove the finalizer. The garbage collector deletes the children."""
     return [Rewrite(0.1, lambda live: without_finalizer(live, FINALIZER))]
 
 
 def _start(graph: Object) -> Iterator[Step]:
-    """The real operator reports more steps on the way, by chance: its components come one by one."""
+    """Deploy a new graph. The real operator reports more steps, which depend on the order of its components."""
     yield Report(0.6, _waiting(graph, components(graph), _counts(graph, 0)))
     for name in frontends(graph):
         yield Create(0.1, _frontend_service(graph, name))
@@ -114,9 +115,9 @@ def _start(graph: Object) -> Iterator[Step]:
 
 
 def _roll(graph: Object, before: Object) -> Iterator[Step]:
-    """Replace the workers one at a time, each new one beside the old ones; the last old one goes at the end.
+    """Replace the workers one at a time. Each new worker starts before an old worker ends.
 
-    A new worker that does not start (`stuck`: no GPU, a bad image) leaves the update in progress.
+    The update stays in progress if a new worker does not start (`stuck`: no GPU, a bad image).
     """
     yield Rewrite(0.1, lambda live: annotated(live, {WORKER_HASH: worker_hash(live)}))
     old = _replicas(before)
@@ -137,7 +138,7 @@ def _roll(graph: Object, before: Object) -> Iterator[Step]:
 
 
 def _roll_back(graph: Object) -> Iterator[Step]:
-    """Back to the spec of the workers that still run: they stay, whatever became of the update."""
+    """Return to the spec of the running workers. They are not restarted."""
     yield Rewrite(0.1, lambda live: annotated(live, {WORKER_HASH: worker_hash(live)}))
     names = frontends(graph)
     two = {**_counts(graph), **dict.fromkeys(names, (2, 1, 1))}
@@ -196,11 +197,11 @@ def _status(graph: Object, outcome: tuple[str, str, str, str], counts: Mapping[s
 def _count(graph: Object, name: str, counts: Counts) -> Object:
     replicas, updated, ready = counts
     workload = workload_name(graph, name)
-    # the older shape names one workload, the newer ones several
-    named = {} if is_list(graph) else {"componentName": workload}
+    # Only v1alpha1 has the singular field.
+    singular = {} if is_list(graph) else {"componentName": workload}
     return {
         "componentKind": "Deployment",
-        **named,
+        **singular,
         "componentNames": [workload],
         "replicas": replicas,
         "updatedReplicas": updated,
@@ -210,7 +211,7 @@ def _count(graph: Object, name: str, counts: Counts) -> Object:
 
 
 def _counts(graph: Object, ready: int | None = None) -> dict[str, Counts]:
-    """Of all components as requested; `ready` limits the ready replicas of each, None means all."""
+    """Return the requested replicas of all components. `ready` limits the ready replicas of each; None means all."""
     requested = {name: int(part.get("replicas", 1)) for name, part in components(graph).items()}
     return {
         name: (count, count, count if ready is None else min(ready, count))
@@ -219,9 +220,8 @@ def _counts(graph: Object, ready: int | None = None) -> dict[str, Counts]:
 
 
 def _replicas(graph: Object) -> dict[str, int]:
-    """Of the workers."""
-    ours = frontends(graph)
-    return {name: count for name, (count, _, _) in _counts(graph).items() if name not in ours}
+    """Return the requested replicas of the workers."""
+    return {name: count for name, (count, _, _) in _counts(graph).items() if name not in frontends(graph)}
 
 
 def _workload(graph: Object) -> Object:

@@ -1,7 +1,7 @@
-"""Converts DynamoGraphDeployments between v1alpha1 (a map of services) and v1beta1 (a list of components).
+"""Convert DynamoGraphDeployments between v1alpha1 (a map of services) and v1beta1 (a list of components).
 
-Field for field where both shapes have a field. What only one shape has survives, because an annotation keeps the
-original, as in the real operator's conversion.
+Fields that both shapes have are converted. Other fields survive a round trip, because an annotation keeps the
+original spec, as in the real operator's conversion.
 """
 
 from __future__ import annotations
@@ -29,40 +29,45 @@ SHARED_FIELDS: Final = (
 
 
 def converted(object_: Object, api_version: str) -> Object:
-    """The object in that version. Raises ValueError for an unknown version."""
+    """Return the object in another API version.
+
+    Raises:
+        ValueError: The version is unknown.
+    """
     if object_["apiVersion"] == api_version:
         return object_
     version = api_version.removeprefix(f"{GROUP}/")
     if version not in ("v1alpha1", "v1beta1"):
         raise ValueError(f"cannot convert to {api_version}")
     to, back = (to_v1beta1, to_v1alpha1) if version == "v1beta1" else (to_v1alpha1, to_v1beta1)
-    made: Object = {**object_, "apiVersion": api_version}
+    result: Object = {**object_, "apiVersion": api_version}
     if "spec" in object_:
         annotations = dict(object_["metadata"].get("annotations") or {})
         original = json.loads(annotations.pop(ORIGINAL, "null"))
+        # The original is stale if the spec was edited after the conversion.
         if original is not None and back(original) == object_["spec"]:
-            made["spec"] = original
+            result["spec"] = original
         else:
-            made["spec"] = to(object_["spec"])
+            result["spec"] = to(object_["spec"])
             annotations[ORIGINAL] = json.dumps(object_["spec"], sort_keys=True)
-        made["metadata"] = {**object_["metadata"], "annotations": annotations}
+        result["metadata"] = {**object_["metadata"], "annotations": annotations}
     if "status" in object_:
-        made["status"] = _status(object_["status"], version)
-    return made
+        result["status"] = _status(object_["status"], version)
+    return result
 
 
 def to_v1beta1(spec: Mapping[str, Any]) -> Object:
-    """The v1beta1 shape of a v1alpha1 spec."""
-    made = _renamed(spec, {"services": None, "envs": "env"})
-    made["components"] = [_component(name, part) for name, part in (spec.get("services") or {}).items()]
-    return made
+    """Return the v1beta1 shape of a v1alpha1 spec."""
+    beta = _renamed(spec, {"services": None, "envs": "env"})
+    beta["components"] = [_component(name, service) for name, service in (spec.get("services") or {}).items()]
+    return beta
 
 
 def to_v1alpha1(spec: Mapping[str, Any]) -> Object:
-    """The v1alpha1 shape of a v1beta1 spec."""
-    made = _renamed(spec, {"components": None, "env": "envs"})
-    made["services"] = {part["name"]: _service(part) for part in spec.get("components") or []}
-    return made
+    """Return the v1alpha1 shape of a v1beta1 spec."""
+    alpha = _renamed(spec, {"components": None, "env": "envs"})
+    alpha["services"] = {component["name"]: _service(component) for component in spec.get("components") or []}
+    return alpha
 
 
 def _component(name: str, service: Mapping[str, Any]) -> Object:
@@ -122,51 +127,52 @@ def _service(component: Mapping[str, Any]) -> Object:
 
 
 def _standard_resources(resources: Mapping[str, Any]) -> Object:
-    """`gpu`, `gpuType` and `custom` as plain resource names."""
-    made: Object = {}
+    """Convert `gpu`, `gpuType` and `custom` to plain resource names."""
+    standard: Object = {}
     for kind, amounts in resources.items():
         if kind == "claims":
-            made[kind] = amounts
+            standard[kind] = amounts
             continue
         plain = {name: value for name, value in amounts.items() if name not in ("gpu", "gpuType", "custom")}
         if "gpu" in amounts:
             plain[amounts.get("gpuType") or NVIDIA_GPU] = amounts["gpu"]
-        made[kind] = plain | (amounts.get("custom") or {})
-    return made
+        standard[kind] = plain | (amounts.get("custom") or {})
+    return standard
 
 
 def _dynamo_resources(resources: Mapping[str, Any]) -> Object:
-    made: Object = {}
+    """Convert plain resource names to `cpu`, `memory`, `gpu` and `custom`."""
+    result: Object = {}
     for kind, amounts in resources.items():
         if kind == "claims":
-            made[kind] = amounts
+            result[kind] = amounts
             continue
         named = {name: str(amounts[name]) for name in ("cpu", "memory") if name in amounts}
         if NVIDIA_GPU in amounts:
             named["gpu"] = str(amounts[NVIDIA_GPU])
-        rest = {
+        custom = {
             name: str(value) for name, value in amounts.items() if name not in ("cpu", "memory", NVIDIA_GPU)
         }
-        made[kind] = {**named, **({"custom": rest} if rest else {})}
-    return made
+        result[kind] = {**named, **({"custom": custom} if custom else {})}
+    return result
 
 
 def _status(status: Mapping[str, Any], version: str) -> Object:
-    """v1alpha1 names the one workload of a service, too."""
-    made = dict(status)
-    if version == "v1beta1" and "services" in made:
-        made["components"] = {
+    """Convert the status. Only v1alpha1 has `componentName`, the first workload of a service."""
+    result = dict(status)
+    if version == "v1beta1" and "services" in result:
+        result["components"] = {
             name: {key: value for key, value in counts.items() if key != "componentName"}
-            for name, counts in made.pop("services").items()
+            for name, counts in result.pop("services").items()
         }
-    elif version == "v1alpha1" and "components" in made:
-        made["services"] = {
+    elif version == "v1alpha1" and "components" in result:
+        result["services"] = {
             name: {**counts, "componentName": (counts.get("componentNames") or [name])[0]}
-            for name, counts in made.pop("components").items()
+            for name, counts in result.pop("components").items()
         }
-    return made
+    return result
 
 
 def _renamed(spec: Mapping[str, Any], names: Mapping[str, str | None]) -> Object:
-    """The spec with fields renamed; None leaves one out."""
+    """Return the spec with renamed fields. The new name None leaves a field out."""
     return {new: value for name, value in spec.items() if (new := names.get(name, name)) is not None}

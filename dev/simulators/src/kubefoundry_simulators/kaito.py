@@ -31,8 +31,9 @@ FINALIZER: Final = "workspace.finalizer.kaito.sh"
 HASH: Final = "workspace.kaito.io/hash"
 REVISION: Final = "workspace.kaito.io/revision"
 LONGEST_NAME: Final = 52
-"""A longer name is accepted and then hangs: the pods' label `controller-revision-hash`, `<name>-<10 characters>`,
-does not fit, and from 55 characters on neither does the name of the Service `<name>-headless`."""
+"""Characters of a name, at most. KAITO accepts a longer name, but its workload never starts: the value of the pods'
+label `controller-revision-hash`, `<name>-<10 characters>`, is too long. From 55 characters on, the name of the
+Service `<name>-headless` is too long as well."""
 LONGEST_SERVICE: Final = 63
 
 Outcome = tuple[str, str, str]
@@ -93,11 +94,11 @@ PROBLEMS: Final[dict[str, tuple[str, str]]] = {
         'container "model" image pull failed (ImagePullBackOff): Back-off pulling image',
     ),
 }
-"""Failures on demand that end in InferenceReady=False with that reason."""
+"""Reason and message of InferenceReady=False, by the failure that the object requests."""
 
 
 def adopt(workspace: Object) -> list[Step]:
-    """Adds the finalizer, then the annotations and a rewritten spec, which makes generation 2."""
+    """Add the finalizer, then the annotations and a rewritten spec, which is generation 2."""
     if REVISION in (workspace["metadata"].get("annotations") or {}):
         return []
     return [
@@ -107,21 +108,21 @@ def adopt(workspace: Object) -> list[Step]:
 
 
 def plan(workspace: Object, before: Object | None) -> list[Step]:
-    """First everything that follows creation; later what an edit or a failure changes in the status."""
+    """Deploy a new Workspace. Later, report the changes of the status after an edit or a failure."""
     if find_condition(workspace, "InferenceReady") is None:
         return list(_start(workspace))
     steps: list[Step] = []
     if before is not None and _hash(before) != _hash(workspace):
         revision = int((workspace["metadata"].get("annotations") or {}).get(REVISION, "1"))
         steps.append(Rewrite(0.01, lambda live: _revised(live, revision + 1)))
-    # a template edit changes only the generations: the StatefulSet keeps the old pods
+    # A template edit changes only the generations. The StatefulSet keeps the old pods.
     if failure(workspace) in PROBLEMS:
         return [*steps, Report(0.3, _troubled(workspace, "NotReady"))]
     return [*steps, Report(0.05, _served(workspace))]
 
 
 def leave(workspace: Object) -> list[Step]:
-    """Removes the finalizer at once; the garbage collector deletes the children."""
+    """Remove the finalizer at once. The garbage collector deletes the children."""
     return [Rewrite(0.01, lambda live: without_finalizer(live, FINALIZER))]
 
 
@@ -142,7 +143,7 @@ def _start(workspace: Object) -> Iterator[Step]:
         service(workspace, f"{name}-headless", {}, {"kaito.sh/workspace": name}, headless=True),
     )
     inference = workspace.get("inference") or {}
-    # the StatefulSet is never written again
+    # KAITO never writes the StatefulSet again, so this workload is the last.
     yield Run(0.0, {"resource": workspace.get("resource"), "inference": inference}, inference.get("config"))
     yield Report(0.47, _status(workspace, _nodes_ready(workspace) | WAITING, "Pending"))
     if failure(workspace) in PROBLEMS:
@@ -171,9 +172,9 @@ def _served(workspace: Object) -> Object:
     if failure(workspace) == "benchmark":
         name, namespace = workspace["metadata"]["name"], workspace["metadata"]["namespace"]
         text = f"pod {namespace}/{name}-0: no KAITO_BENCHMARK_RESULT line found in pod logs"
-        lost: Outcome = ("False", "BenchmarkFailed", text)
+        failed: Outcome = ("False", "BenchmarkFailed", text)
         return _status(
-            workspace, conditions | {"WorkspaceSucceeded": lost, "BenchmarkCompleted": lost}, "NotReady"
+            workspace, conditions | {"WorkspaceSucceeded": failed, "BenchmarkCompleted": failed}, "NotReady"
         )
     return {**_status(workspace, conditions | BENCHMARKED, "Ready"), "performance": PERFORMANCE}
 
@@ -208,7 +209,7 @@ def _nodes_ready(workspace: Object) -> dict[str, Outcome]:
 
 
 def _provisioned(workspace: Object) -> bool:
-    """Whether KAITO has to create the node: an instanceType is set."""
+    """Check whether KAITO has to create the node, because an instanceType is set."""
     return bool((workspace.get("resource") or {}).get("instanceType"))
 
 
@@ -222,7 +223,7 @@ def _nodes(workspace: Object) -> int:
 
 
 def _filled(workspace: Object) -> Object:
-    """The empty objects that a Go client writes back for structs without `omitempty`."""
+    """Add the empty objects that a Go client writes back for structs without `omitempty`."""
     inference: dict[str, Any] = dict(workspace.get("inference") or {})
     if _preset(workspace):
         inference["preset"] = {"presetOptions": {}, **inference["preset"]}

@@ -1,6 +1,6 @@
 """The KubeRay operator, as 1.6.2 and the main branch that became 1.7 were recorded.
 
-Seconds, reasons and messages are those of the recorded runs; its loop of 2 s is in them.
+Seconds, reasons and messages are those of the recorded runs. The seconds include the operator's loop of 2 s.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ SUSPENDED: Final[Outcome] = ("False", "SuspendComplete", "RayService is suspende
 
 
 def adopt(ray: Object) -> list[Step]:
-    """One update: the finalizer, and the worker groups rewritten, which takes them over from their applier."""
+    """Add the finalizer and rewrite the worker groups in one update, which takes over their fields."""
     if FINALIZER in (ray["metadata"].get("finalizers") or []):
         return []
     return [Rewrite(0.02, lambda live: _filled(with_finalizer(live, FINALIZER)))]
 
 
 def plan(ray: Object, before: Object | None) -> list[Step]:
-    """Deploy; later edit in place, switch clusters, or only acknowledge, by what the edit touched."""
-    asked = failure(ray)
-    if asked == "frozen":
+    """Deploy. Later, edit in place, switch clusters or only acknowledge, which depends on the edited fields."""
+    requested_failure = failure(ray)
+    if requested_failure == "frozen":
         return []
     message = complaint(ray)
     if message:
@@ -77,35 +77,37 @@ def plan(ray: Object, before: Object | None) -> list[Step]:
         return _switch(ray, active)
     served = _serving(ray, running(ray, active, "RUNNING", "HEALTHY"))
     unchanged = {**served, "activeServiceStatus": _part(ray, "active")}
-    if before is None or (_config(before), failure(before)) == (_config(ray), asked):
+    if before is None or (_config(before), failure(before)) == (_config(ray), requested_failure):
         return [Report(0.02, unchanged)]
     deploying = _serving(ray, running(ray, active, "DEPLOYING", "UPDATING"))
-    # observedGeneration follows at once, while the application still shows what ran before
+    # observedGeneration follows at once, while the application still shows the earlier status.
     steps: list[Step] = [Report(0.02, unchanged), Report(1.3, deploying)]
-    return steps if asked == "updating" else [*steps, *_outcome(ray, active)]
+    return steps if requested_failure == "updating" else [*steps, *_outcome(ray, active)]
 
 
 def leave(ray: Object) -> list[Step]:
-    """The finalizer goes after the RayCluster; Services are the garbage collector's."""
+    """Remove the finalizer. The garbage collector deletes the Services."""
     return [Rewrite(0.05, lambda live: without_finalizer(live, FINALIZER))]
 
 
 def _start(ray: Object, ready: Object) -> list[Step]:
-    """First deploy, or a further try at it. A stale ValidationFailed stays until endpoints exist."""
+    """Deploy, or try again. A stale ValidationFailed stays until endpoints exist."""
     stale = ready.get("reason") == "ValidationFailed"
     conditions: dict[str, Outcome | Object] = {
         "Ready": ready if stale else INITIALIZING,
         "UpgradeInProgress": NO_ACTIVE if stale else INITIALIZING,
     }
     name = ray["metadata"]["name"]
-    known = _part(ray, "pending").get("rayClusterName")
-    cluster = known or cluster_name(ray)
-    steps: list[Step] = [] if known else [Report(0.1, report(ray, conditions, pending=named(cluster)))]
+    pending_cluster = _part(ray, "pending").get("rayClusterName")
+    cluster = pending_cluster or cluster_name(ray)
+    steps: list[Step] = (
+        [] if pending_cluster else [Report(0.1, report(ray, conditions, pending=named(cluster)))]
+    )
     if failure(ray) == "initializing-timeout":
         timed_out = {"Ready": TIMED_OUT, "UpgradeInProgress": TIMED_OUT}
         return [*steps, Report(30.0, report(ray, timed_out))]
     deploying = running(ray, cluster, "DEPLOYING", "UPDATING")
-    steps.append(Report(1.3 if known else 4.2, report(ray, conditions, pending=deploying)))
+    steps.append(Report(1.3 if pending_cluster else 4.2, report(ray, conditions, pending=deploying)))
     if failure(ray) == "loading":
         return steps
     if failure(ray) == "deploy-failed":
@@ -123,12 +125,12 @@ def _start(ray: Object, ready: Object) -> list[Step]:
 
 
 def _outcome(ray: Object, cluster: str) -> list[Step]:
-    """How a deploy on a serving cluster ends. Ready stays True whatever happens to the application."""
+    """Return the end of a deploy on a serving cluster. Ready stays True even if the application fails."""
     if failure(ray) == "deploy-failed":
         failed = running(ray, cluster, "DEPLOY_FAILED", "DEPLOY_FAILED", FAILED)
         return [Report(2.0, _serving(ray, failed))]
     steps: list[Step] = [
-        # the running cluster stays as it is, whatever its part of the spec says
+        # An edit in place does not change the running cluster, only the application.
         Run(0.0, {**(runs(ray) or _workload(ray)), "serve": _config(ray)}),
         Report(2.1, _serving(ray, running(ray, cluster, "RUNNING", "HEALTHY"))),
     ]
@@ -139,7 +141,7 @@ def _outcome(ray: Object, cluster: str) -> list[Step]:
 
 
 def _switch(ray: Object, active: str) -> list[Step]:
-    """A second cluster beside the serving one, whose application statuses are gone meanwhile."""
+    """Start a second cluster beside the serving cluster, whose application statuses are missing meanwhile."""
     cluster = cluster_name(ray)
     conditions = {"Ready": READY, "UpgradeInProgress": BOTH}
     old = running(ray, active, None)
@@ -174,18 +176,19 @@ def _suspend(ray: Object) -> list[Step]:
 
 def _serving(ray: Object, active: Object) -> Object:
     conditions = {"Ready": READY, "UpgradeInProgress": NO_PENDING}
-    # the head pod is an endpoint, too
+    # The head pod is an endpoint, too.
     return report(ray, conditions, active=active, endpoints=worker_count(ray) + 1)
 
 
 def _part(ray: Object, which: str) -> dict[str, Any]:
+    """Return the status of the `active` or the `pending` cluster."""
     status = ray.get("status") or {}
-    found: dict[str, Any] = status.get(f"{which}ServiceStatus") or NO_CLUSTER
-    return found
+    part: dict[str, Any] = status.get(f"{which}ServiceStatus") or NO_CLUSTER
+    return part
 
 
 def _workload(ray: Object) -> Object:
-    """A cluster as its part of the spec is now, and the application on it."""
+    """Return the cluster and the application of the current spec."""
     return {"cluster": spec(ray).get("rayClusterConfig"), "serve": _config(ray)}
 
 
@@ -210,7 +213,7 @@ def _selector(cluster: str, role: str) -> dict[str, str]:
 
 
 def _filled(ray: Object) -> Object:
-    """The empty objects that a Go client writes back for structs without `omitempty`."""
+    """Add the empty objects that a Go client writes back for structs without `omitempty`."""
     config = dict(spec(ray).get("rayClusterConfig") or {})
     if "headGroupSpec" in config:
         config["headGroupSpec"] = _group(config["headGroupSpec"])

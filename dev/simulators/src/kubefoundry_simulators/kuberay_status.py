@@ -1,4 +1,4 @@
-"""A RayService's status and what it is made from, as KubeRay 1.6 and 1.7 were recorded."""
+"""Build the status of a RayService, as KubeRay 1.6 and 1.7 were recorded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,15 @@ def report(
     pending: Object = NO_CLUSTER,
     endpoints: int = 0,
 ) -> Object:
-    """A whole status at the object's generation. A condition given as an object stays as it is."""
+    """Return a status at the object's generation.
+
+    Args:
+        service: The RayService.
+        conditions: Conditions by type. A condition that is an object already is not changed.
+        active: Status of the active cluster.
+        pending: Status of the pending cluster.
+        endpoints: Number of Serve endpoints. With 0 the status does not report a running service.
+    """
     generation = service["metadata"]["generation"]
     status: Object = {
         "activeServiceStatus": active,
@@ -71,7 +79,7 @@ def report(
 
 
 def refused(service: Object, message: str) -> Object:
-    """The status of a spec that the operator finds invalid: all stays, observedGeneration included."""
+    """Return the status of an invalid spec. Only the condition Ready changes; even observedGeneration stays."""
     before = service.get("status") or {}
     conditions = {item["type"]: item for item in before.get("conditions") or []}
     observed = conditions.get("Ready", {}).get("observedGeneration")
@@ -86,31 +94,39 @@ def refused(service: Object, message: str) -> Object:
 
 
 def complaint(service: Object) -> str | None:
-    """Why the operator calls the object invalid, or None (the two recorded reasons)."""
+    """Return why the operator calls the object invalid, or None. Two reasons were recorded."""
     if len(service["metadata"]["name"]) > LONGEST_NAME:
         return (
             "The RayService metadata is invalid: RayService name should be no more than "
             f"{LONGEST_NAME} characters"
         )
     for group in worker_groups(service):
-        least, most = group.get("minReplicas", 0), group.get("maxReplicas", 2**31 - 1)
-        if least > most:
+        minimum, maximum = group.get("minReplicas", 0), group.get("maxReplicas", 2**31 - 1)
+        if minimum > maximum:
             return (
-                f"The RayService spec is invalid: worker group {group['groupName']} has minReplicas {least} "
-                f"greater than maxReplicas {most}"
+                f"The RayService spec is invalid: worker group {group['groupName']} has minReplicas {minimum} "
+                f"greater than maxReplicas {maximum}"
             )
     return None
 
 
 def named(cluster: str) -> Object:
-    """A cluster that has a name and nothing else yet."""
+    """Return the status of a cluster that has only a name yet."""
     return {"rayClusterName": cluster, "rayClusterStatus": NO_RESOURCES}
 
 
 def running(
     service: Object, cluster: str, app: str | None, deployment: str = "", message: str = ""
 ) -> Object:
-    """A cluster with all its pods up; `app` and `deployment` are the Serve statuses, None for none at all."""
+    """Return the status of a cluster whose pods all run.
+
+    Args:
+        service: The RayService.
+        cluster: The RayCluster's name.
+        app: Status of each Serve application; None for a cluster without applications.
+        deployment: Status of each Serve deployment.
+        message: Message of each application, with `{names}` for a deployment's name.
+    """
     workers = worker_count(service)
     part: Object = {
         "rayClusterName": cluster,
@@ -130,13 +146,13 @@ def running(
 
 
 def worker_groups(service: Object) -> list[dict[str, Any]]:
-    """The worker groups of the spec."""
+    """Return the worker groups of the spec."""
     config = spec(service).get("rayClusterConfig") or {}
     return list(config.get("workerGroupSpecs") or [])
 
 
 def worker_count(service: Object) -> int:
-    """Worker pods, all groups together: with Ray's autoscaler one for each replica that Serve is to run."""
+    """Return the number of worker pods. Ray's autoscaler starts one pod for each replica of a Serve deployment."""
     if (spec(service).get("rayClusterConfig") or {}).get("enableInTreeAutoscaling"):
         counts = [
             deployment.get("num_replicas", 1)
@@ -149,14 +165,14 @@ def worker_count(service: Object) -> int:
 
 
 def cluster_name(service: Object) -> str:
-    """The RayCluster's name: a suffix of five, another one for another cluster hash or another object."""
+    """Return the RayCluster's name. Its suffix depends on the cluster hash and the object's uid."""
     meta = service["metadata"]
     digest = hashlib.sha256(f"{meta['uid']} {cluster_hash(service)}".encode()).hexdigest()
     return f"{meta['name']}-{digest[:5]}"
 
 
 def cluster_hash(service: Object) -> str:
-    """What decides on a new RayCluster: all of rayClusterConfig but replica bounds, tolerations and gates."""
+    """Return rayClusterConfig without replica bounds, tolerations and gates. Each change makes a new RayCluster."""
     config = json.loads(json.dumps(spec(service).get("rayClusterConfig") or {}))
     groups = [config.get("headGroupSpec") or {}, *(config.get("workerGroupSpecs") or [])]
     for group in groups:
@@ -164,7 +180,7 @@ def cluster_hash(service: Object) -> str:
             group.pop(name, None)
         template = group.get("template") or {}
         if not template.get("metadata"):
-            # the hash is made of Go structs, which have it in any case
+            # KubeRay hashes Go structs, which always have metadata.
             template.pop("metadata", None)
         pod = template.get("spec") or {}
         for name in ("tolerations", "schedulingGates"):
@@ -185,7 +201,7 @@ def _applications(service: Object, app: str, deployment: str, message: str) -> I
 
 
 def _deployments(application: Mapping[str, Any]) -> Iterator[str]:
-    """Serve's deployment names: those of `ray.serve.llm`, else the ones that the config lists."""
+    """Yield the names of the Serve deployments: those that `ray.serve.llm` creates, and those in the config."""
     args = application.get("args") or {}
     for config in args.get("llm_configs") or []:
         yield f"LLMServer:{config['model_loading_config']['model_id']}"

@@ -1,4 +1,4 @@
-"""One upstream object under a simulated operator: adopted, served, edited, deleted."""
+"""The life of one upstream object under a simulated operator, from adoption to deletion."""
 
 from __future__ import annotations
 
@@ -27,19 +27,18 @@ from kubefoundry_simulators.steps import (
 log = logging.getLogger(__name__)
 
 LEFTOVER_PAUSE: Final = 0.2
-"""Seconds until it looks again at a Service of another owner (the garbage collector's turn), or at something
-missing."""
+"""Seconds until the next look at a missing object, or at a Service that the garbage collector has to delete."""
 
 LONGEST_PAUSE: Final = 5.0
-"""The same in seconds if it stays missing."""
+"""Seconds between two looks at an object that stays missing, at most."""
 
 
 class Gone(Exception):
-    """The object, or something that it needs, does not exist."""
+    """The object, or an object that it needs, does not exist."""
 
 
 class Life:
-    """Runs an operator's plans on one object, from first sight to deletion."""
+    """Run an operator's plans on one object, from the first event to the deletion."""
 
     def __init__(
         self, cluster: Cluster, operator: Operator, path: str, object_: Object, speed: float, services: bool
@@ -53,24 +52,24 @@ class Life:
         self._news = asyncio.Event()
 
     def see(self, object_: Object) -> None:
-        """A later state of the object, from the watch."""
+        """Take a state of the object from the watch, if it is newer."""
         if _version(object_) > _version(self._object):
             self._object = object_
             self._news.set()
 
     async def run(self) -> None:
-        """Ends with the object, or when the watch reports its deletion and cancels it.
+        """Run until the object is deleted. The caller cancels the task if the watch reports the deletion first.
 
-        An API server that has just started answers 404 for a moment, whatever is stored there.
+        An API server that has just started answers 404 for a moment, even for existing objects.
         """
         pause = LEFTOVER_PAUSE
-        while not await self._lived():
-            # no event reports that the missing object was created, and each attempt begins with its Services
+        while not await self._live():
+            # This watch has no event for the creation of a missing object, so only another attempt finds it.
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
-    async def _lived(self) -> bool:
-        """From adoption to deletion; False if something was missing on the way."""
+    async def _live(self) -> bool:
+        """Run the plans from adoption to deletion. Return False if an object was missing."""
         try:
             await self._perform(self._operator.adopt(self._object))
             planned: Object | None = None
@@ -85,7 +84,7 @@ class Life:
         except Gone:
             return False
         except Exception:
-            # an unexpected object must not stop the others
+            # An error about one object must not stop the other objects.
             log.exception("simulated %s gives up on %s", self._operator.name, self._path)
         return True
 
@@ -98,14 +97,14 @@ class Life:
         await self._news.wait()
 
     async def _perform(self, steps: list[Step]) -> None:
-        """Until the last step, the object's deletion, or a refusal (the rest is then skipped)."""
+        """Perform the steps. Skip the rest after the object's deletion or a refusal."""
         for step in steps:
             await self._pause(step.after / self._speed)
             if self._leaving or not await self._try(step):
                 return
 
     async def _try(self, step: Step) -> bool:
-        """Whether it was done. Raises Gone."""
+        """Write a step, and return whether the API server accepted it. Raise Gone if an object is missing."""
         try:
             await self._write(step)
         except Refused as refusal:
@@ -116,6 +115,7 @@ class Life:
         return True
 
     async def _pause(self, seconds: float) -> None:
+        """Wait, but not longer than until the object is being deleted."""
         try:
             async with asyncio.timeout(seconds):
                 while not self._leaving:
@@ -137,10 +137,11 @@ class Life:
                 await self._run(step)
 
     async def _rewrite(self, step: Rewrite) -> None:
+        """Update the object. After a conflict, wait for the newer state and try again."""
         while True:
-            tried = self._object
-            changed = step.change(tried)
-            if changed == tried:
+            base = self._object
+            changed = step.change(base)
+            if changed == base:
                 return
             try:
                 self.see(await self._send("PUT", self._path, changed))
@@ -148,7 +149,7 @@ class Life:
             except Refused as refusal:
                 if refusal.status != 409:
                     raise
-            while self._object is tried:
+            while self._object is base:
                 await self._next()
 
     async def _report(self, status: Object) -> None:
@@ -156,6 +157,7 @@ class Life:
         stamped = _stamped(status, live)
         if _timeless(stamped) == _timeless(live):
             return
+        # The uid protects an object of the same name that was created after this plan began.
         patch = [
             {"op": "test", "path": "/metadata/uid", "value": self._object["metadata"]["uid"]},
             {"op": "add", "path": "/status", "value": stamped},
@@ -163,6 +165,7 @@ class Life:
         self.see(await self._send("PATCH", f"{self._path}/status", patch, content=JSON_PATCH))
 
     async def _create(self, service: Object) -> None:
+        """Create a Service. Wait while another owner's Service has the name, as after a recreation."""
         path = f"/api/v1/namespaces/{service['metadata']['namespace']}/services"
         while not self._leaving:
             try:
@@ -171,18 +174,19 @@ class Life:
             except Refused as refusal:
                 if refusal.status != 409:
                     raise
-            if await self._ours(f"{path}/{service['metadata']['name']}"):
+            if await self._owns(f"{path}/{service['metadata']['name']}"):
                 return
             await self._pause(LEFTOVER_PAUSE)
 
-    async def _ours(self, path: str) -> bool:
+    async def _owns(self, path: str) -> bool:
+        """Check whether the object at the path exists and has this object as an owner."""
         try:
-            found = await self._cluster.get(path)
+            child = await self._cluster.get(path)
         except Refused as refusal:
             if refusal.status == 404:
                 return False
             raise
-        owners = found["metadata"].get("ownerReferences") or []
+        owners = child["metadata"].get("ownerReferences") or []
         return any(owner["uid"] == self._object["metadata"]["uid"] for owner in owners)
 
     async def _delete(self, name: str) -> None:
@@ -197,8 +201,8 @@ class Life:
         workload = dict(step.workload)
         if step.config_map:
             namespace = self._object["metadata"]["namespace"]
-            found = await self._cluster.get(f"/api/v1/namespaces/{namespace}/configmaps/{step.config_map}")
-            workload["config"] = found.get("data") or {}
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{step.config_map}"
+            workload["config"] = (await self._cluster.get(path)).get("data") or {}
         annotations = {RUNS_ANNOTATION: json.dumps(workload, sort_keys=True)}
         self.see(
             await self._send(
@@ -211,21 +215,22 @@ class Life:
 
 
 def _trigger(object_: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What makes an operator look again: another spec, or another requested failure."""
+    """Return the generation and the requested failure. An operator plans again if one of them changes."""
     return object_["metadata"]["generation"], failure(object_)
 
 
 def _version(object_: Mapping[str, Any]) -> int:
-    """Resource versions of one resource can be compared as numbers (Kubernetes 1.35)."""
+    """Return the resource version as a number. Kubernetes 1.35 documents that those of one resource are ordered."""
     return int(object_["metadata"]["resourceVersion"])
 
 
 def _stamped(status: Object, live: Mapping[str, Any]) -> Object:
+    """Return the status with timestamps. A condition of the same status keeps its transition time."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    known = {item["type"]: item for item in live.get("conditions") or []}
+    live_conditions = {item["type"]: item for item in live.get("conditions") or []}
     conditions = []
     for item in status.get("conditions") or []:
-        before = known.get(item["type"], {})
+        before = live_conditions.get(item["type"], {})
         same = before.get("status") == item["status"]
         conditions.append({**item, "lastTransitionTime": before["lastTransitionTime"] if same else now})
     filled = {name: now if value == NOW else value for name, value in status.items()}
@@ -233,4 +238,5 @@ def _stamped(status: Object, live: Mapping[str, Any]) -> Object:
 
 
 def _timeless(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status without the time of the write, which is no reason to write."""
     return {name: value for name, value in status.items() if name != "lastUpdateTime"}

@@ -1,4 +1,4 @@
-"""A simulated operator over a cluster: one life for each object, whichever version of its CRD is installed."""
+"""A simulated operator over a cluster: one Life for each object, in the stored version of the installed CRD."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """speed: how many recorded seconds pass in one.
+    """Settings of all simulated operators.
 
-    services: whether to create children, as the real operators do, and to record what runs.
+    Attributes:
+        speed: Recorded seconds that pass in one second.
+        services: Whether to create Services, as the real operators do, and to record the running workload.
     """
 
     speed: float
@@ -32,59 +34,70 @@ async def simulate(
     cluster: Cluster,
     operator: Operator,
     settings: Settings,
-    installed: Callable[[Object], Awaitable[None]],
+    on_crd: Callable[[Object], Awaitable[None]] | None,
 ) -> None:
-    """Simulates the operator until cancelled. `installed` is called with its CRD whenever that changes.
+    """Simulate the operator until cancelled.
 
-    Objects are simulated in the stored version: a new one means another release of the operator, which restarts with
-    the existing objects.
+    Objects are simulated in the stored version of the CRD. Another stored version stands for another release of the
+    operator, which restarts with the existing objects.
+
+    Args:
+        cluster: The API server.
+        operator: The simulated operator.
+        settings: Speed and children.
+        on_crd: Called with the operator's CRD whenever its spec changes.
     """
-    playing: asyncio.Task[None] | None = None
-    played = ""
+    task: asyncio.Task[None] | None = None
+    simulated_version = ""
     async with asyncio.TaskGroup() as tasks:
         async for crd in _installations(cluster, operator.crd):
             version = (
                 next((item["name"] for item in crd["spec"]["versions"] if item["storage"]), "") if crd else ""
             )
-            if crd:
-                await installed(crd)
-            if version == played:
+            if crd and on_crd:
+                await on_crd(crd)
+            if version == simulated_version:
                 continue
-            if playing:
-                playing.cancel()
-            played = version
+            if task:
+                task.cancel()
+            simulated_version = version
             if crd:
                 group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
                 log.info("simulated %s serves %s/%s", operator.name, group, version)
                 api = f"/apis/{group}/{version}"
-                playing = tasks.create_task(_play_on(cluster, operator, settings, api, plural))
+                task = tasks.create_task(_simulate_forever(cluster, operator, settings, api, plural))
 
 
 async def _installations(cluster: Cluster, name: str) -> AsyncIterator[Object | None]:
-    """The CRD whenever its spec changes and it is served; None once it is gone."""
-    known = None
+    """Yield the CRD whenever it is served and its spec has changed, and None after its deletion."""
+    last_spec = None
     async for type_, crd in cluster.watch(CRDS, selector=f"metadata.name={name}"):
         conditions = (crd.get("status") or {}).get("conditions") or []
         established = any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
         if type_ == "DELETED":
-            known = None
+            last_spec = None
             yield None
-        elif established and "deletionTimestamp" not in crd["metadata"] and crd["spec"] != known:
-            known = crd["spec"]
+        elif established and "deletionTimestamp" not in crd["metadata"] and crd["spec"] != last_spec:
+            last_spec = crd["spec"]
             yield crd
 
 
-async def _play_on(cluster: Cluster, operator: Operator, settings: Settings, api: str, plural: str) -> None:
-    """Continues while the objects cannot be listed: their CRD was just created, or is being deleted."""
+async def _simulate_forever(
+    cluster: Cluster, operator: Operator, settings: Settings, api: str, plural: str
+) -> None:
+    """Simulate, and start again if the objects cannot be listed: their CRD is new, or is being deleted."""
     while True:
         try:
-            await _play(cluster, operator, settings, api, plural)
+            await _simulate_objects(cluster, operator, settings, api, plural)
         except* Refused as group:
             log.info("simulated %s waits for its objects: %s", operator.name, group.exceptions[0])
         await asyncio.sleep(RETRY_AFTER)
 
 
-async def _play(cluster: Cluster, operator: Operator, settings: Settings, api: str, plural: str) -> None:
+async def _simulate_objects(
+    cluster: Cluster, operator: Operator, settings: Settings, api: str, plural: str
+) -> None:
+    """Run a Life for each object of the collection. Raise Refused if the collection cannot be listed."""
     lives: dict[str, Life] = {}
     async with asyncio.TaskGroup() as tasks:
         running: dict[str, asyncio.Task[None]] = {}

@@ -1,4 +1,4 @@
-"""What a simulated operator does, as data: single writes, each some recorded seconds after the previous one."""
+"""The writes of a simulated operator as data. Each step follows the previous step after the recorded seconds."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import Any, Final
 Object = dict[str, Any]
 
 NOW: Final = "<now>"
-"""Replaced by the time of the write, at the top level of a reported status."""
+"""A placeholder at the top level of a reported status. It is replaced by the time of the write."""
 
 FAIL_ANNOTATION: Final = "simulator.kubefoundry.ai/fail"
 RUNS_ANNOTATION: Final = "simulator.kubefoundry.ai/runs"
 FAIL_LABEL: Final = "kubefoundry.ai/simulator-fail"
-"""The label with the same effect: providers copy labels with that prefix from a ModelDeployment (contract §7)."""
+"""The label with the effect of FAIL_ANNOTATION. Providers copy labels with this prefix from a ModelDeployment
+(contract §7)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Updates the object itself by a plain PUT: what changes is then owned by the operator's field manager."""
+    """Update the object itself by a plain PUT. The operator's field manager then owns the changed fields."""
 
     after: float
     change: Callable[[Object], Object]
@@ -28,7 +29,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Replaces the status. Conditions get their transition time when it is written."""
+    """Replace the status. Conditions get their transition time with the write."""
 
     after: float
     status: Object
@@ -36,7 +37,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Creates a Service that the object owns."""
+    """Create a Service that the object owns."""
 
     after: float
     service: Object
@@ -44,7 +45,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Deletes the Service of that name."""
+    """Delete the Service with this name."""
 
     after: float
     service: str
@@ -52,9 +53,12 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """From now on these pods run: recorded in an annotation, where a test can see what runs behind the spec.
+    """Record the workload of the running pods in an annotation, where a test can compare it with the spec.
 
-    config_map: a ConfigMap that they read at start; its data are added.
+    Attributes:
+        after: Recorded seconds after the previous step.
+        workload: The part of the spec that the pods run.
+        config_map: Name of a ConfigMap that the pods read at start. Its data are recorded, too.
     """
 
     after: float
@@ -67,12 +71,16 @@ Step = Rewrite | Report | Create | Delete | Run
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An upstream operator as seen from outside.
+    """The visible behaviour of an upstream operator.
 
-    adopt: what it does to every object first (finalizer, annotations, spec rewrite); nothing if it is done.
-    plan: what it does when an object is new or its spec, or the requested failure, has changed. The second argument
-        is the object at the previous plan, None for the first.
-    leave: what it does once the object has a deletionTimestamp.
+    Attributes:
+        name: Name on the command line.
+        crd: Name of its CRD.
+        manager: Its field manager.
+        adopt: Returns the first steps for an object (finalizer, annotations, spec rewrite), or none if they are done.
+        plan: Returns the steps for a new object, an edited spec or another requested failure. The second argument is
+            the object at the previous plan, or None.
+        leave: Returns the steps for an object with a deletionTimestamp.
     """
 
     name: str
@@ -84,39 +92,39 @@ class Operator:
 
 
 def runs(object_: Mapping[str, Any]) -> Object:
-    """The workload of the last `Run`, empty if there was none."""
+    """Return the workload of the last `Run`, or an empty object."""
     annotation = (object_["metadata"].get("annotations") or {}).get(RUNS_ANNOTATION)
-    found: Object = json.loads(annotation) if annotation else {}
-    return found
+    workload: Object = json.loads(annotation) if annotation else {}
+    return workload
 
 
 def spec(object_: Mapping[str, Any]) -> Object:
-    """The object's spec; empty where it has none, which the API server accepts of every custom resource."""
-    found: Object = object_.get("spec") or {}
-    return found
+    """Return the object's spec. It may be missing, because the API server accepts that in every custom resource."""
+    content: Object = object_.get("spec") or {}
+    return content
 
 
 def failure(object_: Mapping[str, Any]) -> str | None:
-    """The failure that the object requests, by annotation or label."""
+    """Return the failure that the object's annotation or label requests."""
     meta = object_["metadata"]
-    asked = (meta.get("annotations") or {}).get(FAIL_ANNOTATION) or (meta.get("labels") or {}).get(FAIL_LABEL)
-    return asked or None
+    annotation = (meta.get("annotations") or {}).get(FAIL_ANNOTATION)
+    return annotation or (meta.get("labels") or {}).get(FAIL_LABEL) or None
 
 
 def condition(type_: str, status: str, reason: str, message: str, generation: int | None) -> Object:
-    """A condition without its transition time; `generation` None leaves observedGeneration out."""
-    made = {"type": type_, "status": status, "reason": reason, "message": message}
-    return made if generation is None else {**made, "observedGeneration": generation}
+    """Return a condition without its transition time. `generation` None leaves observedGeneration out."""
+    content = {"type": type_, "status": status, "reason": reason, "message": message}
+    return content if generation is None else {**content, "observedGeneration": generation}
 
 
 def find_condition(object_: Mapping[str, Any], type_: str) -> Object | None:
-    """The condition of that type in the object's status."""
+    """Return the condition with this type in the object's status, or None."""
     conditions = (object_.get("status") or {}).get("conditions") or []
     return next((item for item in conditions if item["type"] == type_), None)
 
 
 def with_finalizer(object_: Object, finalizer: str) -> Object:
-    """The object with the finalizer."""
+    """Return the object with the finalizer."""
     meta = object_["metadata"]
     finalizers = meta.get("finalizers") or []
     if finalizer in finalizers:
@@ -125,14 +133,14 @@ def with_finalizer(object_: Object, finalizer: str) -> Object:
 
 
 def without_finalizer(object_: Object, finalizer: str) -> Object:
-    """The object without the finalizer."""
+    """Return the object without the finalizer."""
     meta = object_["metadata"]
-    kept = [item for item in meta.get("finalizers") or [] if item != finalizer]
-    return {**object_, "metadata": {**meta, "finalizers": kept}}
+    others = [item for item in meta.get("finalizers") or [] if item != finalizer]
+    return {**object_, "metadata": {**meta, "finalizers": others}}
 
 
 def annotated(object_: Object, annotations: Mapping[str, str]) -> Object:
-    """The object with the annotations."""
+    """Return the object with the annotations added."""
     meta = object_["metadata"]
     return {
         **object_,
@@ -148,7 +156,7 @@ def service(
     *,
     headless: bool = False,
 ) -> Object:
-    """A Service controlled by `owner`; ports by name, `(port, target port)`."""
+    """Return a Service that `owner` controls. `ports` has (port, target port) by name."""
     meta = owner["metadata"]
     spec: Object = {
         "selector": dict(selector),

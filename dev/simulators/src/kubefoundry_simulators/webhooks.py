@@ -24,16 +24,20 @@ CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhook
 CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 FAREWELL: Final = 3.0
-"""Seconds to remove the registrations at the end."""
+"""Seconds to remove the registrations at the end, at most."""
 
 WORKSPACES: Final = "workspaces.kaito.sh"
 GRAPHS: Final = "dynamographdeployments.nvidia.com"
 
-Review = Callable[[Object], Awaitable[Object]]
-
 
 class Webhooks:
-    """The running server. `url` is its root, `ca` its authority's certificate (base64 of PEM)."""
+    """The running server.
+
+    Attributes:
+        url: Root of its URLs.
+        ca: The certificate of its authority (base64 of PEM).
+        needs_images: Whether the installed release of Dynamo requires images with a version.
+    """
 
     def __init__(self, cluster: Cluster, runner: web.AppRunner, url: str, ca: str) -> None:
         self._cluster = cluster
@@ -45,11 +49,11 @@ class Webhooks:
 
     @property
     def conversion_client(self) -> Object:
-        """The `clientConfig` that sends a CRD's conversions here."""
+        """Return the `clientConfig` that sends a CRD's conversions to this server."""
         return {"url": f"{self.url}/convert", "caBundle": self.ca}
 
     async def register(self, crd: Object) -> None:
-        """Registers the webhooks of that CRD's operator: admission, and conversion."""
+        """Register the admission and conversion webhooks of the CRD's operator."""
         name = crd["metadata"]["name"]
         if name not in (WORKSPACES, GRAPHS):
             return
@@ -70,7 +74,7 @@ class Webhooks:
             self._registered.append(path)
 
     async def close(self) -> None:
-        """Removes the registrations, or every write would fail. Does not wait for a server that is gone."""
+        """Remove the registrations, because every write would fail with them. Give up after FAREWELL seconds."""
         try:
             async with asyncio.timeout(FAREWELL):
                 for path in self._registered:
@@ -83,14 +87,16 @@ class Webhooks:
         await self._runner.cleanup()
 
     async def validate_workspace(self, request: Object) -> str | None:
+        """Return why KAITO refuses the admission request, or None."""
         new, old = request["object"], request.get("oldObject")
         config = (new.get("inference") or {}).get("config")
-        found: dict[str, Object] = {}
+        config_maps: dict[str, Object] = {}
         if config and (config_map := await self._config_map(request["namespace"], config)):
-            found[config] = config_map
-        return kaito_refusal(new, old, found)
+            config_maps[config] = config_map
+        return kaito_refusal(new, old, config_maps)
 
     async def validate_graph(self, request: Object) -> str | None:
+        """Return why Dynamo refuses the admission request, or None."""
         return dynamo_refusal(request["object"], request.get("oldObject"), needs_images=self.needs_images)
 
     async def _config_map(self, namespace: str, name: str) -> Object | None:
@@ -103,7 +109,7 @@ class Webhooks:
 
 
 async def serve(cluster: Cluster) -> Webhooks:
-    """Starts the server on a free loopback port, with its own certificate."""
+    """Start the server on a free loopback port, with a certificate of its own."""
     certificate, key = self_signed(HOST)
     application = web.Application()
     runner = web.AppRunner(application, access_log=None)
@@ -122,7 +128,7 @@ def _admission(refusal: Callable[[Object], Awaitable[str | None]]) -> Callable[[
     async def review(request: web.Request) -> web.Response:
         body = await request.json()
         response: Object = {"uid": body["request"]["uid"], "allowed": True}
-        # an operator must always be able to remove its own finalizer
+        # An operator must always be able to remove its own finalizer.
         if body["request"]["operation"] != "DELETE" and not _deleting(body["request"]["object"]):
             message = await refusal(body["request"])
             if message:
@@ -139,10 +145,10 @@ def _deleting(object_: Object) -> bool:
 
 async def _convert(request: web.Request) -> web.Response:
     body = await request.json()
-    asked = body["request"]
-    response: Object = {"uid": asked["uid"]}
+    review = body["request"]
+    response: Object = {"uid": review["uid"]}
     try:
-        objects = [converted(item, asked["desiredAPIVersion"]) for item in asked["objects"]]
+        objects = [converted(item, review["desiredAPIVersion"]) for item in review["objects"]]
         response |= {"convertedObjects": objects, "result": {"status": "Success"}}
     except ValueError as error:
         response |= {"result": {"status": "Failure", "message": str(error)}}
@@ -177,7 +183,7 @@ def _configuration(crd: Object, url: str, ca: str) -> Object:
 
 
 def _field_names(node: Any) -> set[str]:
-    """Every name under a `properties`, at any depth."""
+    """Return the names of all fields of a schema, at any depth."""
     if isinstance(node, list):
         return set().union(*(_field_names(item) for item in node))
     if not isinstance(node, dict):
