@@ -1,1 +1,1 @@
-"""What KubeFoundry costs and how fast it is, measured on a real control plane: `python -m benchmarks`."""
+"""Measure the cost and the speed of KubeFoundry on a real control plane: `python -m benchmarks`."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--only a,c] [--n 20]`: measures, prints, and writes docs/benchmarks.md after a whole run."""
+"""`python -m benchmarks [--only a,c] [--n 20]`: measure and print; a whole run writes docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks import (
     webhook,
 )
 from benchmarks.figures import Section
-from benchmarks.rig import Rig, rig
+from benchmarks.rig import Rig, start_rig
 from kubefoundry_local.control_plane import ROOT, CannotRun
 
 COUNTS: Final = {
@@ -40,75 +40,79 @@ COUNTS: Final = {
     "f": 1000,
     "k": 1000,
 }
-"""Sections in the order in which they are measured, and how often: `--n` bounds that."""
+"""Number of measurements of each section, in the order of measurement. `--n` bounds the numbers."""
 
 
 def main() -> int:
+    """Run the command line, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", default="", help="sections, separated by commas; prints, writes no file")
-    parser.add_argument("--n", type=int, help="at most so many of anything, for a quick look; writes no file")
-    chosen = parser.parse_args()
-    wanted = set(filter(None, chosen.only.split(","))) or set(COUNTS)
-    if unknown := wanted - set(COUNTS):
+    parser.add_argument("--only", default="", help="sections, separated by commas; writes no file")
+    parser.add_argument("--n", type=int, help="upper bound of all numbers, for a quick look; writes no file")
+    arguments = parser.parse_args()
+    keys = set(filter(None, arguments.only.split(","))) or set(COUNTS)
+    if unknown := keys - set(COUNTS):
         parser.error(
             f"there is no section {', '.join(sorted(unknown))}; there are {', '.join(sorted(COUNTS))}"
         )
-    if "k" in wanted and "e" not in wanted:
-        parser.error("section k measures what e has left: name both")
-    counts = {key: min(count, chosen.n or count) for key, count in COUNTS.items() if key in wanted}
+    if "k" in keys and "e" not in keys:
+        parser.error("section k needs the objects of section e: name both")
+    counts = {key: min(count, arguments.n or count) for key, count in COUNTS.items() if key in keys}
     failures: list[str] = []
     try:
         with tempfile.TemporaryDirectory(prefix="kubefoundry-bench-") as folder:
-            sections, on = asyncio.run(_measure(Path(folder), counts))
+            sections, ground = asyncio.run(_measure(Path(folder), counts))
     except* CannotRun as group:
         failures = [str(error) for error in group.exceptions]
     if failures:
         sys.stderr.write(f"bench: {failures[0]}\n")
         return 1
-    print(f"\n{on}")
-    if wanted == set(COUNTS) and not chosen.n:
-        report.write(ROOT / "docs", sections, on)
+    print(f"\n{ground}")
+    if keys == set(COUNTS) and not arguments.n:
+        report.write(ROOT / "docs", sections, ground)
     return 0
 
 
 async def _measure(folder: Path, counts: dict[str, int]) -> tuple[list[Section], str]:
-    async with rig(folder) as made:
+    """Return the sections and the description of the machine."""
+    async with start_rig(folder) as rig:
         sections = []
-        async for section in _sections(made, counts):
-            # at once: what comes later may fail
+        async for section in _sections(rig, counts):
+            # A later section may fail, so each is printed as soon as it is measured.
             print(report.section(section), flush=True)
             sections.append(section)
-        return sorted(sections, key=lambda section: section.key), report.ground(made.ground)
+        return sorted(sections, key=lambda section: section.key), report.ground(rig.ground)
 
 
-async def _sections(made: Rig, counts: dict[str, int]) -> AsyncIterator[Section]:
-    imports = memory.imported(made) if "f" in counts else {}
-    idle = memory.resident(made) if "f" in counts else {}
+async def _sections(rig: Rig, counts: dict[str, int]) -> AsyncIterator[Section]:
+    """Yield each section that `counts` names."""
+    imports = memory.imported(rig) if "f" in counts else {}
+    idle = memory.resident(rig) if "f" in counts else {}
     measures = {
         "h": webhook.durations,
         "a": latency.apply_to_upstream,
-        "b": requests.of_a_deployment,
+        "b": requests.per_deployment,
         "c": latency.upstream_to_ours,
         "g": startup.first_effects,
         "d": requests.at_rest,
         "i": drift.put_back,
-        "j": upgrade.upgraded,
+        "j": upgrade.restart_with_new_images,
         "e": burst.at_once,
     }
     for key, measure in measures.items():
         if key in counts:
-            yield await measure(made, counts[key])
+            yield await measure(rig, counts[key])
     if "f" in counts:
-        full = memory.resident(made) if "e" in counts else {}
+        full = memory.resident(rig) if "e" in counts else {}
         yield memory.section(imports, idle, full, counts.get("e", 0))
-    left = alone.rendered(made) if "k" in counts else []
-    for namespace in {key[0] for key in made.deployments.objects}:
-        await made.clear(namespace)
-    async for section in direct.sections(made, counts):
+    # Section k applies the objects of section e again, so they are read before they are deleted.
+    upstream_objects = alone.applied_objects(rig) if "k" in counts else []
+    for namespace in {key[0] for key in rig.deployments.objects}:
+        await rig.clear(namespace)
+    async for section in direct.sections(rig, counts):
         yield section
     if "k" in counts:
-        # last, because it stops our processes
-        yield await alone.upstream_alone(made, left, burst.AT_ONCE)
+        # The last section, because it stops our processes.
+        yield await alone.upstream_alone(rig, upstream_objects, burst.AT_ONCE)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The upstream objects of a burst without us (k): what of section e's cost of the API server is not ours to save."""
+"""The upstream objects of a burst without our processes (k): the lower bound of the API server's cost in e."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from benchmarks import processes
 from benchmarks.figures import Figure, Section
-from benchmarks.rig import MANAGER, UPSTREAM, Rig, at_a_time, say
+from benchmarks.rig import MANAGER, UPSTREAM, Rig, run_concurrently, say
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.write import manifest
 
 
-def rendered(rig: Rig) -> list[tuple[Kind, Object]]:
-    """What the providers applied for every deployment that is there."""
+def applied_objects(rig: Rig) -> list[tuple[Kind, Object]]:
+    """Return kind and manifest of each upstream object, as its provider applied it."""
     return [
         (UPSTREAM[provider], record.manifest)
-        for provider, seen in rig.upstream.items()
-        for live in seen.objects.values()
+        for provider, sightings in rig.upstream.items()
+        for live in sightings.objects.values()
         if (record := manifest.applied(live))
     ]
 
 
 async def upstream_alone(rig: Rig, objects: Sequence[tuple[Kind, Object]], at_once: int) -> Section:
-    """Section k; to be measured last, on a server without deployments: it ends our processes."""
+    """Measure section k on a server without deployments. It stops our processes, so no section may follow."""
     namespace = await rig.namespace()
     n = len(objects)
     say(f"k. the {n} upstream objects alone")
@@ -30,7 +30,7 @@ async def upstream_alone(rig: Rig, objects: Sequence[tuple[Kind, Object]], at_on
         component.stop()
     watched = processes.control_plane(rig)
     before = {name: processes.cpu_seconds(pid) for name, pid in watched.items()}
-    await at_a_time(
+    await run_concurrently(
         at_once,
         (rig.client.apply(kind, _without_owner(obj, namespace), manager=MANAGER) for kind, obj in objects),
     )

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.answers`: whether the command line's answers are true, over examples, fields and releases.
+"""`python -m benchmarks.answers`: check the predictions of the command line, without a cluster.
 
-Cheapest changes are applied and asked again. Edits of each field are planned, and changes upstream that name no field
-are counted. Models that were written for one release of an upstream's CRD meet the next one: `compat` says what
-happens. Needs no cluster. Releases are those in the folder of KUBEFOUNDRY_UPSTREAM_CRDS, by default ../shared.
+- The cheapest changes that `explain` names are applied, and the selection is repeated.
+- Edits of each field are planned, and upstream changes that name no field are counted.
+- `compat` predicts the effect of the next release of an upstream CRD on the example models. The releases are in the
+  folder of KUBEFOUNDRY_UPSTREAM_CRDS, by default in ../shared.
 """
 
 from __future__ import annotations
@@ -37,59 +38,64 @@ SHARED: Final = ROOT.parent / "shared" / "upstream-crds"
 
 
 def main() -> int:
-    packages = {name: one for name, one in installed().items() if name in bundle.providers()}
+    """Print all tables, and return 1 if a prediction is wrong."""
+    packages = {name: package for name, package in installed().items() if name in bundle.providers()}
     wrong = cheapest_changes(packages) + provenance(packages)
     compat(packages)
     return 1 if wrong else 0
 
 
 def cheapest_changes(packages: dict[str, Provider]) -> int:
-    """How many answers were found wrong by applying them."""
-    known = [registered({**registration(one), "status": {"ready": True}}) for one in packages.values()]
+    """Apply the changes that `explain` names, print the results, and return the number of wrong ones."""
+    candidates = [
+        registered({**registration(package), "status": {"ready": True}}) for package in packages.values()
+    ]
     wrong = count = 0
     print("| example | provider | answer | applied |\n|---|---|---|---|")
     for obj in examples():
         named = (obj["spec"].get("provider") or {}).get("name")
-        chosen = named or selected(obj, known, packages).provider
+        chosen = named or selected(obj, candidates, packages).provider
         print(f"| {obj['metadata']['name']} | {chosen} | {'named' if named else 'selected'} | |")
-        for verdict in verdicts(obj, known, packages, chosen=chosen):
-            said = verdict.text.removeprefix(f"{verdict.provider}: ")
+        for verdict in verdicts(obj, candidates, packages, chosen=chosen):
+            text = verdict.text.removeprefix(f"{verdict.provider}: ")
             proof = "nothing to apply"
             if verdict.edits is not None and (verdict.edits or verdict.accepts):
-                holds = _applied(
-                    obj, verdict.provider, verdict.edits, packages, known, by_rules=verdict.by_rules
+                is_true = _holds(
+                    obj, verdict.provider, verdict.edits, packages, candidates, by_rules=verdict.by_rules
                 )
-                count, wrong = count + 1, wrong + (not holds)
-                proof = "true" if holds else "WRONG"
-            print(f"| {obj['metadata']['name']} | {verdict.provider} | {said} | {proof} |")
+                count, wrong = count + 1, wrong + (not is_true)
+                proof = "true" if is_true else "WRONG"
+            print(f"| {obj['metadata']['name']} | {verdict.provider} | {text} | {proof} |")
     print(f"\n{count - wrong} of {count} changes proven by applying them\n")
     return wrong
 
 
-def _applied(
-    obj: Object, name: str, edits: Any, packages: dict[str, Provider], known: Any, *, by_rules: bool
+def _holds(
+    obj: Object, name: str, edits: Any, packages: dict[str, Provider], candidates: Any, *, by_rules: bool
 ) -> bool:
+    """Check whether the edited model goes to the provider: by the rules, or because the provider accepts it."""
     spec = edited(obj["spec"], edits)
     if validate(spec):
         return False
-    other = {**obj, "spec": default(spec)}
+    after = {**obj, "spec": default(spec)}
     if by_rules and edits:
-        return selected(other, known, packages).provider == name
-    return not upstream.problems(packages[name], other, None)
+        return selected(after, candidates, packages).provider == name
+    return not upstream.problems(packages[name], after, None)
 
 
 def provenance(packages: dict[str, Provider]) -> int:
-    """How many changed values name no field."""
+    """Plan an edit of each field, print the changes, and return the number of changes that name no field."""
     unnamed = 0
     print("| provider | edits | values changed | that name a field |\n|---|---|---|---|")
     for name, provider in packages.items():
         schema = _schema(provider)
-        changed = said = edits = 0
+        changed = explained = edits = 0
         for obj in examples():
             obj = {**obj, "spec": {**obj["spec"], "provider": {"name": name}}}
             try:
                 model = upgrade.made(provider, obj, schema)
             except Failure:
+                # The provider does not support this example.
                 continue
             for spec in alternatives(obj["spec"]):
                 if validate(spec):
@@ -101,14 +107,15 @@ def provenance(packages: dict[str, Provider]) -> int:
                     continue
                 edits += 1
                 changed += len(planned.changes)
-                said += sum(bool(one.fields) for one in planned.changes)
-        unnamed += changed - said
-        print(f"| {name} | {edits} | {changed} | {said} |")
+                explained += sum(bool(change.fields) for change in planned.changes)
+        unnamed += changed - explained
+        print(f"| {name} | {edits} | {changed} | {explained} |")
     print()
     return unnamed
 
 
 def compat(packages: dict[str, Provider]) -> None:
+    """Print the predicted effect of each CRD release on models of the release before."""
     folder = Path(os.environ.get(RELEASES) or SHARED)
     if not folder.is_dir():
         print(f"compat is left out: {folder} does not exist; {RELEASES} names the folder of the CRDs")
@@ -121,16 +128,17 @@ def compat(packages: dict[str, Provider]) -> None:
         crds = [(file.stem, crds_in([str(file)])[provider.upstream.crd]) for file in files]
         for (old_name, old), (new_name, new) in pairwise(crds):
             models = list(_models(provider, old))
-            found = [upgrade.outcome(provider, upgrade.release(provider, new), one) for one in models]
-            fates = ", ".join(
-                f"{number} {fate}" for fate, number in Counter(one.fate for one in found).items()
-            )
-            lost = len({path for one in found for path in one.lost})
+            release = upgrade.release(provider, new)
+            outcomes = [upgrade.outcome(provider, release, model) for model in models]
+            numbers = Counter(outcome.fate for outcome in outcomes)
+            fates = ", ".join(f"{number} {fate}" for fate, number in numbers.items())
+            lost = len({path for outcome in outcomes for path in outcome.lost})
             cells = [name, old_name, new_name, str(len(models)), fates or "not supported before", str(lost)]
             print(f"| {' | '.join(cells)} |")
 
 
 def _models(provider: Provider, crd: Object) -> Iterator[upgrade.Model]:
+    """Yield the examples as the provider would create them with this CRD, if it supports the CRD and the example."""
     try:
         schema = probed(provider, crd)
     except Failure:
@@ -144,6 +152,7 @@ def _models(provider: Provider, crd: Object) -> Iterator[upgrade.Model]:
 
 
 def examples() -> Iterator[Object]:
+    """Yield the ModelDeployments of the examples."""
     for file in EXAMPLES:
         yield valid(from_file(str(file)))
 
@@ -156,6 +165,7 @@ def _schema(provider: Provider) -> Schema:
 
 
 def _order(file: Path) -> tuple[bool, list[int]]:
+    """Sort by version. Files without a version, of development branches, come last."""
     return not file.stem.startswith("v"), [int(part) for part in re.findall(r"\d+", file.stem.split("-")[0])]
 
 

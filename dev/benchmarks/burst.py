@@ -1,4 +1,4 @@
-"""A thousand deployments at once (e), and what our processes hold in memory then (f)."""
+"""A thousand deployments at once (e). Their memory is section f."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from benchmarks import processes
 from benchmarks.figures import Figure, Section, percentile
 from benchmarks.requests import count, position, total
 from benchmarks.rig import GPU, Rig, Sightings, deployment, say
-from benchmarks.webhook import counted, histogram
+from benchmarks.webhook import histogram, histogram_figures
 
 AT_ONCE = 20
-"""Create requests on their way at a time."""
+"""Concurrent create requests."""
 
 MEANWHILE: Final = "dynamo"
-"""The provider that another tenant names."""
+"""The provider that another tenant's model names during the burst."""
 
 
 async def at_once(rig: Rig, n: int) -> Section:
-    """Section e; leaves all of them Running, for section f."""
+    """Measure section e. All deployments stay Running for section f."""
     say(f"e. {n} at once")
     namespace = await rig.namespace()
     providers = list(rig.upstream)
@@ -37,10 +37,11 @@ async def at_once(rig: Rig, n: int) -> Section:
     taken = await rig.create_all(bodies, AT_ONCE)
     created = time.perf_counter()
     alone = await _meanwhile(rig)
-    due = Counter(body["spec"]["provider"]["name"] for body in bodies) + Counter([MEANWHILE])
-    # Each by its own number: a watch reports only its own kind, and the last of all may be any of them.
-    upstream = [
-        await seen.until(partial(_holds, seen, due[provider])) for provider, seen in rig.upstream.items()
+    expected = Counter(body["spec"]["provider"]["name"] for body in bodies) + Counter([MEANWHILE])
+    # Each watch reports one kind, and any kind may be the last to be complete.
+    complete = [
+        await sightings.until(partial(_has_objects, sightings, expected[provider]))
+        for provider, sightings in rig.upstream.items()
     ]
     running = await rig.deployments.until(lambda: len(rig.deployments.running) > n)
     await rig.quiet()
@@ -61,11 +62,11 @@ async def at_once(rig: Rig, n: int) -> Section:
             Figure("all created", created - start, "s"),
             Figure("a create: p50", percentile(taken, 0.5), "ms"),
             Figure("a create: p99", percentile(taken, 0.99), "ms"),
-            *counted(reviews, histogram(rig)),
+            *histogram_figures(reviews, histogram(rig)),
             Figure(
                 "meanwhile, from a create in another namespace to the upstream object", alone * 1000, "ms"
             ),
-            Figure("all upstream objects there", max(upstream) - start, "s", peer="66"),
+            Figure("all upstream objects there", max(complete) - start, "s", peer="66"),
             Figure("all Running", running - start, "s", peer="76"),
             Figure(
                 "requests a deployment, Events, Leases and heartbeats apart",
@@ -86,13 +87,13 @@ async def at_once(rig: Rig, n: int) -> Section:
 
 
 async def _meanwhile(rig: Rig) -> float:
-    """Seconds that one deployment of another tenant takes right after the burst was created."""
+    """Return the seconds from the create of another tenant's deployment, after the burst, to its upstream object."""
     namespace = await rig.namespace()
     start = time.perf_counter()
     await rig.create(deployment("alone", namespace, GPU, MEANWHILE))
-    seen = rig.upstream[MEANWHILE]
-    return await seen.until(lambda: any(key[0] == namespace for key in seen.objects)) - start
+    sightings = rig.upstream[MEANWHILE]
+    return await sightings.until(lambda: any(key[0] == namespace for key in sightings.objects)) - start
 
 
-def _holds(seen: Sightings, number: int) -> bool:
-    return len(seen.objects) >= number
+def _has_objects(sightings: Sightings, number: int) -> bool:
+    return len(sightings.objects) >= number

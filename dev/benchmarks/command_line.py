@@ -1,6 +1,6 @@
-"""`python -m benchmarks.command_line`: what a command of the command line costs, beside a Python that does nothing.
+"""`python -m benchmarks.command_line`: measure commands of the command line against a Python that does nothing.
 
-One command after the other, each in a process of its own, in rounds; medians. Writes the table in docs/cli.md.
+Each command runs in a process of its own, one after another, in rounds. The medians are written to docs/cli.md.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ PLACE: Final = re.compile(
 
 
 def main() -> int:
+    """Measure, print the table, and write it to docs/cli.md."""
     with tempfile.TemporaryDirectory() as folder, control_plane(Path(folder) / "plane") as plane:
         Suite(plane, Path(folder) / "suite").install_ground()
         plane.kubectl("apply", "--server-side", "-f", str(ROOT / "dev/simulators/crds/kuberay.yaml"))
         plane.wait_served("rayservices.ray.io")
-        asyncio.run(_models(str(plane.kubeconfig)))
+        asyncio.run(_create_models(str(plane.kubeconfig)))
         file = Path(folder) / "m.yaml"
         file.write_text(yaml.safe_dump(deployment("m", "default", GPU)))
         where = ["--kubeconfig", str(plane.kubeconfig)]
@@ -56,11 +57,12 @@ def main() -> int:
         )
     print(text)
     document = ROOT / "docs" / "cli.md"
-    document.write_text(PLACE.sub(lambda found: found[1] + text + found[2], document.read_text()))
+    document.write_text(PLACE.sub(lambda match: match[1] + text + match[2], document.read_text()))
     return 0
 
 
-async def _models(kubeconfig: str) -> None:
+async def _create_models(kubeconfig: str) -> None:
+    """Create the models that `status` lists."""
     async with Client(credentials.from_kubeconfig(kubeconfig), user_agent="benchmarks") as client:
         for number in range(MODELS):
             body = deployment(f"m{number}", "default", GPU)
@@ -72,21 +74,21 @@ def _command(*arguments: str) -> list[str]:
 
 
 def _table(commands: dict[str, Sequence[str]]) -> str:
-    """Medians of CPU and wall, in milliseconds. The commands take turns, so that a busy moment hits all of them."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+    """Return the medians of CPU and wall time. The commands take turns, so that a busy moment affects all of them."""
+    samples: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
     for _ in range(ROUNDS):
         for name, command in commands.items():
-            found[name].append(_run(command))
-    nothing = statistics.median(cpu for cpu, _ in found[NOTHING])
+            samples[name].append(_run(command))
+    nothing = statistics.median(cpu for cpu, _ in samples[NOTHING])
     rows = ["| command | CPU, ms | times `python -c pass` | wall, ms |", "|---|---|---|---|"]
-    for name, runs in found.items():
+    for name, runs in samples.items():
         cpu, wall = (statistics.median(part) for part in zip(*runs, strict=True))
         rows.append(f"| `{name}` | {1000 * cpu:.0f} | {cpu / nothing:.1f} | {1000 * wall:.0f} |")
     return "\n".join(rows)
 
 
 def _run(command: Sequence[str]) -> tuple[float, float]:
-    """CPU and wall of a process, in seconds. Raises CalledProcessError."""
+    """Return CPU and wall time of a process in seconds. Raise CalledProcessError if it fails."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     _, status, used = os.wait4(process.pid, 0)

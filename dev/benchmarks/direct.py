@@ -1,7 +1,7 @@
-"""The same rows (a, b, c, e, f, i) for provider direct, whose upstream kind is Kubernetes' own Deployment.
+"""Sections a, b, c, e, f and i for provider direct, whose upstream kind is Kubernetes' own Deployment.
 
-Its controller is simulated as the other systems' are, and by this process: it says that a Deployment's pods are on
-their way, and then that they serve. No pod is there.
+This process simulates the Deployment controller, as the simulators stand for the other systems. It first reports that
+a Deployment's pods start, then that they serve. No pods exist.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from benchmarks import processes
 from benchmarks.burst import AT_ONCE
-from benchmarks.drift import put_back_one
+from benchmarks.drift import measure_correction
 from benchmarks.figures import Figure, Section, percentile
-from benchmarks.latency import bare_write, changes, exists
+from benchmarks.latency import bare_write, measure_creation, measure_status_changes
 from benchmarks.requests import count, itemised, position, total
 from benchmarks.rig import GPU, MANAGER, Rig, Sightings, deployment, say
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
@@ -30,32 +30,34 @@ NAME: Final = "direct"
 
 
 class Controller(Sightings):
-    """What a watch of Deployments shows, and their status, written once a generation."""
+    """A watch of Deployments that reports the status of each generation once."""
 
     def __init__(self) -> None:
         super().__init__()
         self.due: asyncio.Queue[Object] = asyncio.Queue()
 
     def put(self, obj: Object) -> None:
+        """Record the Deployment, and queue it if its generation has no status yet."""
         super().put(obj)
         if (obj.get("status") or {}).get("observedGeneration", 0) < obj["metadata"]["generation"]:
             self.due.put_nowait(obj)
 
     async def work(self, rig: Rig) -> None:
-        """Until cancelled; one Deployment after another."""
+        """Write the status of queued Deployments, one after another, until cancelled."""
         while True:
             obj = await self.due.get()
             meta, replicas = obj["metadata"], obj["spec"]["replicas"]
-            coming = {
+            starting = {
                 "observedGeneration": meta["generation"],
                 "replicas": replicas,
                 "updatedReplicas": replicas,
             }
-            serving = {**coming, "readyReplicas": replicas, "availableReplicas": replicas}
-            for status in (coming, serving):
+            serving = {**starting, "readyReplicas": replicas, "availableReplicas": replicas}
+            for status in (starting, serving):
                 try:
                     await self._write(rig, meta, status)
                 except ApiError as error:
+                    # The Deployment may have been deleted meanwhile.
                     if not error.not_found:
                         raise
 
@@ -68,32 +70,33 @@ class Controller(Sightings):
 
 @asynccontextmanager
 async def _with_controller(rig: Rig) -> AsyncIterator[Rig]:
-    """The rig with eyes on Deployments alone, and their controller."""
+    """Run the simulated controller, and yield the rig with a watch of Deployments as its only upstream."""
     controller = Controller()
-    made = replace(rig, upstream={NAME: controller})
+    direct_rig = replace(rig, upstream={NAME: controller})
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(reflect(rig.client, DEPLOYMENTS, controller)),
-            group.create_task(controller.work(made)),
+            group.create_task(controller.work(direct_rig)),
         ]
-        await made.quiet()
-        yield made
+        await direct_rig.quiet()
+        yield direct_rig
         for task in tasks:
             task.cancel()
 
 
 async def sections(rig: Rig, counts: dict[str, int]) -> AsyncIterator[Section]:
-    """Those that are asked for. The burst comes last, because the memory is that with all of its Deployments."""
-    async with _with_controller(rig) as made:
-        idle = processes.resident_megabytes(processes.ours(made)[NAME])
+    """Yield the sections that `counts` names. The burst is last, because memory is measured with its Deployments."""
+    async with _with_controller(rig) as direct_rig:
+        pid = processes.ours(direct_rig)[NAME]
+        idle = processes.resident_megabytes(pid)
         for key, measure in (("a", _create), ("b", _requests), ("c", _status), ("i", _drift)):
             if key in counts:
-                yield await measure(made, counts[key])
+                yield await measure(direct_rig, counts[key])
         if "e" in counts:
             n = max(1, counts["e"] // 3)
-            yield await _burst(made, n)
+            yield await _burst(direct_rig, n)
             if "f" in counts:
-                full = processes.resident_megabytes(processes.ours(made)[NAME])
+                full = processes.resident_megabytes(pid)
                 yield Section(
                     "f",
                     "Resident memory, provider direct",
@@ -111,7 +114,7 @@ async def _create(rig: Rig, n: int) -> Section:
     bare, taken = [], []
     for index in range(n):
         bare.append(await bare_write(rig, namespace, index))
-        taken.append(await exists(rig, NAME, deployment(f"named-{index}", namespace, GPU, NAME)))
+        taken.append(await measure_creation(rig, NAME, deployment(f"named-{index}", namespace, GPU, NAME)))
     median = percentile(taken, 0.5)
     await rig.clear(namespace)
     return Section(
@@ -152,7 +155,7 @@ async def _status(rig: Rig, n: int) -> Section:
     namespace = await rig.namespace()
     operator = await connect(rig.suite.plane.kubeconfig)
     try:
-        taken = await changes(rig, operator, NAME, namespace, n)
+        taken = await measure_status_changes(rig, operator, NAME, namespace, n)
     finally:
         await operator.close()
     await rig.clear(namespace)
@@ -173,7 +176,7 @@ async def _drift(rig: Rig, n: int) -> Section:
     names = [f"drifting-{index}" for index in range(n)]
     await rig.run_all([deployment(name, namespace, GPU, NAME) for name in names])
     start = position(rig)
-    taken = [await put_back_one(rig, namespace, name, NAME) for name in names]
+    taken = [await measure_correction(rig, namespace, name, NAME) for name in names]
     requests = count(rig, start)
     await rig.clear(namespace)
     return Section(
@@ -197,8 +200,8 @@ async def _burst(rig: Rig, n: int) -> Section:
     pid = processes.ours(rig)[NAME]
     before, log, start = processes.cpu_seconds(pid), position(rig), time.perf_counter()
     await rig.create_all(bodies, AT_ONCE)
-    seen = rig.upstream[NAME]
-    there = await seen.until(lambda: keys <= seen.objects.keys())
+    sightings = rig.upstream[NAME]
+    complete = await sightings.until(lambda: keys <= sightings.objects.keys())
     running = await rig.deployments.until(lambda: keys <= rig.deployments.running)
     await rig.quiet()
     return Section(
@@ -206,7 +209,7 @@ async def _burst(rig: Rig, n: int) -> Section:
         f"{n:,} at once on provider direct",
         f"As section e, {AT_ONCE} create requests on their way at a time; its CPU until nothing changed any more.",
         [
-            Figure("all Deployments there", there - start, "s"),
+            Figure("all Deployments there", complete - start, "s"),
             Figure("all Running", running - start, "s"),
             Figure(
                 "requests a deployment, Events, Leases and heartbeats apart",

@@ -1,4 +1,4 @@
-"""How long a changed value upstream stands until it is put back, and what that asks of the API server (i)."""
+"""The time until drift of an upstream value is corrected, and the requests that it takes (i)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An owned value: its place, and another one that the upstream takes."""
+    """An owned value: its path, and another value that the upstream accepts."""
 
     path: tuple[str, ...]
     value: Any
 
     def read(self, obj: Object | None) -> Any:
-        found: Any = obj
-        for part in self.path:
-            found = (found or {}).get(part)
-        return found
+        """Return the value of an object, or None if a part of the path is missing."""
+        value: Any = obj
+        for name in self.path:
+            value = (value or {}).get(name)
+        return value
 
 
 EDITS: Final = {
@@ -35,7 +36,7 @@ EDITS: Final = {
 
 
 async def put_back(rig: Rig, n: int) -> Section:
-    """Section i: n values changed, one after another, each on an object of its own: corrections are bounded."""
+    """Measure section i. Each edit has an object of its own, because corrections of an object are rate-limited."""
     say(f"i. {n} values changed, one after another")
     namespace = await rig.namespace()
     providers = list(UPSTREAM)
@@ -45,7 +46,8 @@ async def put_back(rig: Rig, n: int) -> Section:
     )
     start = position(rig)
     taken = [
-        await put_back_one(rig, namespace, name, providers[index % 3]) for index, name in enumerate(names)
+        await measure_correction(rig, namespace, name, providers[index % 3])
+        for index, name in enumerate(names)
     ]
     requests = count(rig, start)
     await rig.clear(namespace)
@@ -65,19 +67,20 @@ async def put_back(rig: Rig, n: int) -> Section:
     )
 
 
-async def put_back_one(rig: Rig, namespace: str, name: str, provider: str) -> float:
-    """Milliseconds; returns when all is at rest again."""
-    edit, seen, key = EDITS[provider], rig.upstream[provider], (namespace, name)
-    good = edit.read(seen.objects[key])
+async def measure_correction(rig: Rig, namespace: str, name: str, provider: str) -> float:
+    """Edit an upstream object, wait until nothing changes any more, and return the milliseconds of the correction."""
+    edit, sightings, key = EDITS[provider], rig.upstream[provider], (namespace, name)
+    original = edit.read(sightings.objects[key])
     pointer = "/" + "/".join(edit.path)
     change = [{"op": "replace", "path": pointer, "value": edit.value}]
-    version = seen.objects[key]["metadata"]["resourceVersion"]
+    version = sightings.objects[key]["metadata"]["resourceVersion"]
     await rig.client.json_patch(KINDS[provider], name, namespace, change, manager=MANAGER)
     changed = time.perf_counter()
-    restored = await seen.until(
+    # The watch may still show the object before the edit, which has the original value, too.
+    restored = await sightings.until(
         lambda: (
-            seen.objects[key]["metadata"]["resourceVersion"] != version
-            and edit.read(seen.objects[key]) == good
+            sightings.objects[key]["metadata"]["resourceVersion"] != version
+            and edit.read(sightings.objects[key]) == original
         )
     )
     await rig.quiet()

@@ -1,8 +1,8 @@
 """`PYTHONPATH=dev python -m benchmarks.event_sources`: kopf and our reflector, side by side.
 
-Both are the source of the same events. The contract makes kopf the frame for watching unless the aims for start,
-memory or bursts cannot be met with it; this decided it. Each source runs alone, in a process of its own, and fills
-the same store from the same API server; writes docs/event-sources.md.
+The contract makes kopf the framework for watching unless it misses the aims for start, memory or bursts. This
+measurement decided it. Each source runs alone, in a process of its own, and fills a store from the same API server.
+The result is written to docs/event-sources.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OBJECTS: Final = 1000
 DELETED: Final = 20
 ROUNDS: Final = 3
 GAP: Final = 40.0
-"""Seconds from the beginning of the outage within which a deletion has to be reported; the outage takes about ten."""
+"""Seconds after the start of the outage in which deletions have to be reported. The outage lasts about ten."""
 
 SOURCES: Final = ("kopf", "reflector")
 ROWS: Final = {
@@ -40,6 +40,7 @@ ROWS: Final = {
 
 
 def main() -> int:
+    """Measure all sources, or one source as a child process."""
     if len(sys.argv) == 4 and sys.argv[1] == "--child":
         asyncio.run(_child(sys.argv[2], sys.argv[3]))
         return 0
@@ -57,7 +58,7 @@ async def _measure() -> str:
     from kubefoundry_sdk.cluster import credentials
     from kubefoundry_sdk.cluster.client import Client
 
-    found: dict[str, list[dict[str, float]]] = {source: [] for source in SOURCES}
+    figures: dict[str, list[dict[str, float]]] = {source: [] for source in SOURCES}
     with tempfile.TemporaryDirectory() as folder, control_plane(Path(folder) / "plane") as plane:
         Suite(plane, Path(folder) / "suite").install_ground()
         kubeconfig = str(plane.kubeconfig)
@@ -73,21 +74,23 @@ async def _measure() -> str:
                     await client.apply(MODEL_DEPLOYMENTS, {**body, "metadata": meta}, manager="benchmarks")
 
             async def cut_off(pid: int) -> None:
-                """Deletions that no watch of the source brings: it hears nothing from the API server's end on."""
+                """Delete models while the source is stopped and the API server restarts: no watch shows it."""
                 os.kill(pid, signal.SIGSTOP)
                 await asyncio.to_thread(plane.restart_api_server)
-                await asyncio.to_thread(plane.kubectl, "delete", "modeldeployments", "-n", "default", *gone)
+                await asyncio.to_thread(
+                    plane.kubectl, "delete", "modeldeployments", "-n", "default", *deleted
+                )
                 os.kill(pid, signal.SIGCONT)
 
-            gone = [f"m{number}" for number in range(DELETED)]
+            deleted = [f"m{number}" for number in range(DELETED)]
             for turn in range(ROUNDS):
                 for source in SOURCES:
                     marked = partial(change, f"{turn}-{source}")
-                    found[source].append(await _run(source, kubeconfig, marked, cut_off))
-                    for name in gone:
+                    figures[source].append(await _run(source, kubeconfig, marked, cut_off))
+                    for name in deleted:
                         body = deployment(name, "default", GPU)
                         await client.create(MODEL_DEPLOYMENTS, body, manager="benchmarks")
-    return _table(found)
+    return _table(figures)
 
 
 async def _run(
@@ -96,7 +99,7 @@ async def _run(
     change: Callable[[], Awaitable[None]],
     cut_off: Callable[[int], Awaitable[None]],
 ) -> dict[str, float]:
-    """One process from its start to its last figure."""
+    """Run a source in a process, and return its figures. The process prints them in three lines."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.event_sources", "--child", source, kubeconfig,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, "STARTED": str(time.time())},
@@ -110,7 +113,8 @@ async def _run(
     return figures
 
 
-def _table(found: dict[str, list[dict[str, float]]]) -> str:
+def _table(figures: dict[str, list[dict[str, float]]]) -> str:
+    """Return the document with the medians of all runs."""
     lines = [
         "# kopf and the reflector as event source",
         "",
@@ -121,12 +125,13 @@ def _table(found: dict[str, list[dict[str, float]]]) -> str:
         "|---|---|---|",
     ]
     for key, title in ROWS.items():
-        cells = [f"{sorted(run[key] for run in found[source])[ROUNDS // 2]:.4g}" for source in SOURCES]
+        cells = [f"{sorted(run[key] for run in figures[source])[ROUNDS // 2]:.4g}" for source in SOURCES]
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 async def _child(source: str, kubeconfig: str) -> None:
+    """Fill a store from the source, and print the figures of the start, of the changes and of the deletions."""
     started = float(os.environ["STARTED"])
     from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
     from kubefoundry_sdk.cluster import credentials
@@ -135,11 +140,11 @@ async def _child(source: str, kubeconfig: str) -> None:
     from kubefoundry_sdk.runtime.store import Store
 
     if source == "kopf":
-        import kopf  # noqa: F401 (its import is what is measured here)
-    who = credentials.from_kubeconfig(kubeconfig)
+        import kopf  # noqa: F401 (only the cost of the import counts here)
+    account = credentials.from_kubeconfig(kubeconfig)
     imports = {"imports_s": time.time() - started, "imports_mib": _resident()}
     store = Store()
-    seen: set[str] = set()
+    versions: set[str] = set()
     waiting: list[tuple[int, asyncio.Event]] = []
     removed: set[object] = set()
     all_removed = asyncio.Event()
@@ -150,15 +155,15 @@ async def _child(source: str, kubeconfig: str) -> None:
             if len(removed) == DELETED:
                 all_removed.set()
             return
-        seen.add(f"{key}{obj['metadata'].get('resourceVersion')}")
+        versions.add(f"{key}{obj['metadata'].get('resourceVersion')}")
         for count, event in waiting:
-            if len(seen) >= count:
+            if len(versions) >= count:
                 event.set()
 
     store.subscribe(notify)
     all_listed, all_changed = asyncio.Event(), asyncio.Event()
     waiting += [(OBJECTS, all_listed), (2 * OBJECTS, all_changed)]
-    async with Client(who, user_agent="benchmarks") as client:
+    async with Client(account, user_agent="benchmarks") as client:
         running = asyncio.ensure_future(
             _kopf(kubeconfig, store) if source == "kopf" else reflect(client, MODEL_DEPLOYMENTS, store)
         )
@@ -173,11 +178,12 @@ async def _child(source: str, kubeconfig: str) -> None:
             await asyncio.wait_for(all_removed.wait(), GAP)
         print(json.dumps({"deletions": len(removed)}), flush=True)
         running.cancel()
+    # kopf's threads would delay a normal exit.
     os._exit(0)
 
 
 async def _kopf(kubeconfig: str, store: Any) -> None:
-    """kopf as it is used best here: events only, no state, no writes (no on.create, no index, no timers)."""
+    """Run kopf with the least work: events only, without state and writes (no on.create, no index, no timers)."""
     import kopf
 
     registry = kopf.OperatorRegistry()
@@ -201,7 +207,7 @@ async def _kopf(kubeconfig: str, store: Any) -> None:
 
 
 def _resident() -> float:
-    """Resident memory of this process in MiB."""
+    """Return the resident memory of this process in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024

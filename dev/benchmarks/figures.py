@@ -1,4 +1,4 @@
-"""A measured figure, and what it is compared with."""
+"""Measured figures, with the values that they are compared with."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """aim: the value is to be at most that, None where nothing is aimed at.
+    """A measured value.
 
-    peer: what the Go implementation of the same design needed (another day and machine), empty where unknown.
+    Attributes:
+        name: Name of the row.
+        value: The value.
+        unit: Its unit, empty for a plain number.
+        aim: The highest value that meets the aim; None if there is no aim.
+        peer: The value of the Go implementation of the same design, on another day and machine. Empty if unknown.
     """
 
     name: str
@@ -22,12 +27,13 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
+        """Check whether the aim is met; None if there is no aim."""
         return None if self.aim is None else self.value <= self.aim
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """method: how it was measured, in a sentence or two."""
+    """A table of the report. `method` describes the measurement in a sentence or two."""
 
     key: str
     title: str
@@ -36,6 +42,6 @@ class Section:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least `share` of them do not exceed (nearest rank)."""
+    """Return the smallest value that at least `share` of the values do not exceed (nearest rank)."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

@@ -1,4 +1,4 @@
-"""How long a change takes to arrive: ours upstream (a), and upstream's in ours (c)."""
+"""The time from a ModelDeployment to its upstream object (a), and from an upstream status to ours (c)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kubefoundry_simulators.cluster import JSON_PATCH, Cluster, connect
 
 EXPLICIT = [("kaito", GPU), ("dynamo", GPU), ("kuberay", GPU)]
 SELECTED = [("kaito", CPU), ("dynamo", GPU)]
-"""Where each spec goes by itself."""
+"""Specs without a named provider, with the provider that is selected."""
 
 
 async def apply_to_upstream(rig: Rig, n: int) -> Section:
-    """Section a: n one after another, each while nothing else goes on, a bare write before each."""
+    """Measure section a: n creations of each kind, one after another, with a bare write before each."""
     namespace = await rig.namespace()
     bare: list[float] = []
     figures = []
@@ -33,7 +33,7 @@ async def apply_to_upstream(rig: Rig, n: int) -> Section:
             bare.append(await bare_write(rig, namespace, len(bare)))
             named = provider if choices is EXPLICIT else None
             name = f"{'named' if named else 'selected'}-{index}"
-            taken.append(await exists(rig, provider, deployment(name, namespace, spec, named)))
+            taken.append(await measure_creation(rig, provider, deployment(name, namespace, spec, named)))
         median = percentile(taken, 0.5)
         figures += [
             Figure(f"{label}: p50", median, "ms", peer=peer[0]),
@@ -54,7 +54,7 @@ async def apply_to_upstream(rig: Rig, n: int) -> Section:
 
 
 async def bare_write(rig: Rig, namespace: str, count: int) -> float:
-    """Milliseconds of one server-side apply that changes a small ConfigMap."""
+    """Return the milliseconds of one server-side apply that changes a small ConfigMap."""
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -66,20 +66,20 @@ async def bare_write(rig: Rig, namespace: str, count: int) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-async def exists(rig: Rig, provider: str, body: Object) -> float:
-    """Milliseconds until the upstream object is seen; returns when all is at rest again."""
+async def measure_creation(rig: Rig, provider: str, body: Object) -> float:
+    """Create a model, wait until it runs and nothing changes, and return the milliseconds to its upstream object."""
     key: Key = (body["metadata"]["namespace"], body["metadata"]["name"])
-    seen = rig.upstream[provider]
+    sightings = rig.upstream[provider]
     start = time.perf_counter()
     await rig.create(body)
-    await seen.until(lambda: key in seen.objects)
+    await sightings.until(lambda: key in sightings.objects)
     await rig.deployments.until(lambda: key in rig.deployments.running)
     await rig.quiet()
-    return (seen.first_seen[key] - start) * 1000
+    return (sightings.first_seen[key] - start) * 1000
 
 
 async def upstream_to_ours(rig: Rig, n: int) -> Section:
-    """Section c: n changes of an upstream status for each provider."""
+    """Measure section c: n changes of an upstream status for each provider."""
     namespace = await rig.namespace()
     figures = []
     operator = await connect(rig.suite.plane.kubeconfig)
@@ -87,7 +87,7 @@ async def upstream_to_ours(rig: Rig, n: int) -> Section:
     try:
         for provider, peer in peers.items():
             say(f"c. {provider}: {n} changes")
-            taken = await changes(rig, operator, provider, namespace, n)
+            taken = await measure_status_changes(rig, operator, provider, namespace, n)
             figures += [
                 Figure(f"{provider}: p50", percentile(taken, 0.5), "ms", peer=peer[0]),
                 Figure(f"{provider}: p99", percentile(taken, 0.99), "ms", peer=peer[1]),
@@ -105,11 +105,14 @@ async def upstream_to_ours(rig: Rig, n: int) -> Section:
     )
 
 
-async def changes(rig: Rig, operator: Cluster, provider: str, namespace: str, n: int) -> list[float]:
+async def measure_status_changes(
+    rig: Rig, operator: Cluster, provider: str, namespace: str, n: int
+) -> list[float]:
+    """Change an upstream status n times, and return the milliseconds until the model's phase follows each."""
     key: Key = (namespace, f"observed-{provider}")
     await rig.run_all([deployment(key[1], namespace, GPU, provider)])
-    seen = rig.upstream[provider]
-    first, last = seen.first_status[key], seen.objects[key]["status"]
+    sightings = rig.upstream[provider]
+    first, last = sightings.first_status[key], sightings.objects[key]["status"]
     url = path(KINDS[provider], namespace, key[1]) + "/status"
     taken = []
     for index in range(n):
@@ -117,11 +120,11 @@ async def changes(rig: Rig, operator: Cluster, provider: str, namespace: str, n:
         patch = [{"op": "replace", "path": "/status", "value": first if down else last}]
         start = time.perf_counter()
         await operator.send("PATCH", url, patch, content=JSON_PATCH, manager=MANAGER)
-        shown = await rig.deployments.until(partial(_shows, rig, key, not down))
+        shown = await rig.deployments.until(partial(_has_phase_running, rig, key, not down))
         taken.append((shown - start) * 1000)
         await rig.quiet()
     return taken
 
 
-def _shows(rig: Rig, key: Key, running: bool) -> bool:
-    return (key in rig.deployments.running) == running
+def _has_phase_running(rig: Rig, key: Key, expected: bool) -> bool:
+    return (key in rig.deployments.running) == expected

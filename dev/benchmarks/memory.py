@@ -1,4 +1,4 @@
-"""Resident memory of our processes (f): what importing costs, at rest, and with many deployments."""
+"""Resident memory of our processes (f): after the imports, at rest, and with many deployments."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from benchmarks import processes
 from benchmarks.figures import Figure, Section
 from benchmarks.rig import Rig
 
-_PRINT = "from benchmarks.processes import resident_megabytes as r; print(r('self'))"
-
 
 def imported(rig: Rig) -> dict[str, float]:
-    """Megabytes of a bare interpreter that has imported a component's main module, by component."""
-    found = {}
+    """Return the megabytes of an interpreter that has only imported a component's main module, by component."""
+    megabytes = {}
     for name, component in rig.suite.components.items():
         module = _main_module(Path(component.command[0]))
-        read = (
+        # A script without imports of its own, which would count, too.
+        script = (
             f"import {module}\n"
             "status = open('/proc/self/status').read()\n"
             "print(status.split('VmRSS:')[1].split()[0])"
         )
-        done = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
-        found[name] = int(done.stdout) * 1024 / 1e6
-    return found
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        megabytes[name] = int(done.stdout) * 1024 / 1e6
+    return megabytes
 
 
 def _main_module(script: Path) -> str:
-    """The module that the console script imports `main` from."""
+    """Return the module from which the console script imports `main`."""
     for line in script.read_text().splitlines():
         if line.startswith("from ") and " import " in line:
             return line.split()[1]
@@ -38,14 +37,14 @@ def _main_module(script: Path) -> str:
 
 
 def resident(rig: Rig) -> dict[str, float]:
-    """Megabytes of each of our processes now."""
+    """Return the present megabytes of each of our processes."""
     return {name: processes.resident_megabytes(pid) for name, pid in processes.ours(rig).items()}
 
 
 def section(
     imports: Mapping[str, float], idle: Mapping[str, float], full: Mapping[str, float], n: int
 ) -> Section:
-    """Section f. `full`: with n deployments, empty where the burst was left out."""
+    """Return section f. `full` has the megabytes with n deployments; it is empty without the burst."""
     figures = []
     for name in imports:
         figures += [
@@ -53,7 +52,7 @@ def section(
             Figure(f"{name}: idle", idle[name], "MB", aim=imports[name] + 15, peer="46–49"),
         ]
         if full:
-            # the aim is for 1,000
+            # The aim is for 1,000 deployments.
             aim = idle[name] + 8 if n <= 1000 else None
             figures.append(Figure(f"{name}: with {n:,}", full[name], "MB", aim=aim, peer="65–83"))
     return Section(

@@ -1,4 +1,4 @@
-"""Sections as a table to read and as JSON."""
+"""Write sections as Markdown tables and as JSON."""
 
 from __future__ import annotations
 
@@ -23,27 +23,22 @@ magnitude to compare with. Which of the two is faster only a run of both side by
 
 
 def ground(plane: str) -> str:
-    """The machine and what ran on it, in a line."""
+    """Return one line about the date, the machine and the control plane."""
     when = datetime.now(UTC).date()
     machine = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     return f"{when}: {machine}, {plane}."
 
 
-def markdown(sections: Sequence[Section], on: str) -> str:
-    return "\n".join([HEAD, on, *map(section, sections)]) + "\n"
-
-
-def as_json(sections: Sequence[Section], on: str) -> str:
-    document = {"ground": on, "sections": [dataclasses.asdict(section) for section in sections]}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def write(folder: Path, sections: Sequence[Section], on: str) -> None:
-    (folder / "benchmarks.md").write_text(markdown(sections, on))
-    (folder / "benchmarks.json").write_text(as_json(sections, on))
+def write(folder: Path, sections: Sequence[Section], ground: str) -> None:
+    """Write benchmarks.md and benchmarks.json. `ground` is the line about the machine."""
+    document = {"ground": ground, "sections": [dataclasses.asdict(section) for section in sections]}
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    (folder / "benchmarks.md").write_text("\n".join([HEAD, ground, *map(section, sections)]) + "\n")
+    (folder / "benchmarks.json").write_text(text)
 
 
 def section(section: Section) -> str:
+    """Return a section as Markdown."""
     rows = [
         "| figure | measured | aim | aim met | Go peer, another machine and day |",
         "|---|---:|---:|---|---|",

@@ -1,4 +1,4 @@
-"""API requests of our processes, read from the API server's audit log: one deployment (b), and at rest (d)."""
+"""API requests of our processes in the API server's audit log: for a deployment (b), and at rest (d)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.control_plane import CannotRun
 
 ACCOUNT: Final = "system:serviceaccount:kubefoundry-system:kubefoundry-"
-"""How the audit log calls our components' ServiceAccounts, up to the component."""
+"""Prefix of our components' ServiceAccounts in the audit log."""
 
 WINDOW: Final = 60.0
-"""Seconds of rest that are looked at."""
+"""Seconds of rest that are measured."""
 
 Sort = Literal["work", "Event", "Lease", "heartbeat"]
 
@@ -26,7 +26,11 @@ Requests = Counter[tuple[str, Sort, str, str]]
 
 
 def audit_log(rig: Rig) -> Path:
-    """Raises CannotRun where the control plane is not ours: its audit log is out of reach."""
+    """Return the audit log.
+
+    Raises:
+        CannotRun: The control plane is not ours, so its audit log is out of reach.
+    """
     log = rig.suite.plane.audit_log
     if log is None:
         raise CannotRun(
@@ -36,12 +40,12 @@ def audit_log(rig: Rig) -> Path:
 
 
 def position(rig: Rig) -> int:
-    """Where the audit log ends now."""
+    """Return the present length of the audit log in bytes."""
     return audit_log(rig).stat().st_size
 
 
 def entries(rig: Rig, start: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Component and audit entry of each request that our components made since the position and that ended."""
+    """Yield component and audit entry of each finished request of our components since a position in the log."""
     for entry in requests_by_user(audit_log(rig), start):
         user = entry["user"]["username"]
         if user.startswith(ACCOUNT) and entry["stage"] == "ResponseComplete":
@@ -49,19 +53,22 @@ def entries(rig: Rig, start: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def count(rig: Rig, start: int) -> Requests:
-    """Requests of our components since the position, watches apart."""
-    found: Requests = Counter()
+    """Count the requests of our components since a position in the log, without watches."""
+    requests: Requests = Counter()
     for component, entry in entries(rig, start):
         if entry["verb"] == "watch":
             continue
         reference = entry.get("objectRef", {})
         resource = "/".join(filter(None, (reference.get("resource"), reference.get("subresource"))))
-        found[component, sort(component, entry["verb"], resource), entry["verb"], resource] += 1
-    return found
+        requests[component, classify(component, entry["verb"], resource), entry["verb"], resource] += 1
+    return requests
 
 
-def sort(component: str, verb: str, resource: str) -> Sort:
-    """A provider's own registration is only patched to show that it lives, once it is there."""
+def classify(component: str, verb: str, resource: str) -> Sort:
+    """Return the sort of a request.
+
+    A provider patches the status of its registration only as a heartbeat. The selector patches it with results.
+    """
     if resource == "events":
         return "Event"
     if resource == "leases":
@@ -72,11 +79,12 @@ def sort(component: str, verb: str, resource: str) -> Sort:
 
 
 def total(requests: Requests, *sorts: Sort) -> int:
+    """Return the number of requests of the sorts."""
     return sum(number for (_, kind, _, _), number in requests.items() if kind in sorts)
 
 
 def itemised(requests: Requests, each: int, unit: str, *sorts: Sort) -> list[Figure]:
-    """One line for every component, verb and resource, divided by `each`."""
+    """Return a figure for each component, verb and resource: the number of requests divided by `each`."""
     return [
         Figure(f"· {component}: {verb} {resource}", number / each, unit)
         for (component, kind, verb, resource), number in sorted(requests.items())
@@ -84,8 +92,8 @@ def itemised(requests: Requests, each: int, unit: str, *sorts: Sort) -> list[Fig
     ]
 
 
-async def of_a_deployment(rig: Rig, n: int) -> Section:
-    """Section b: n deployments without a named provider, one after another, from create to rest."""
+async def per_deployment(rig: Rig, n: int) -> Section:
+    """Measure section b: n deployments without a named provider, one after another."""
     say(f"b. {n} one after another")
     namespace = await rig.namespace()
     start = position(rig)
@@ -110,7 +118,7 @@ async def of_a_deployment(rig: Rig, n: int) -> Section:
 
 
 async def at_rest(rig: Rig, n: int) -> Section:
-    """Section d: n that are Running, and nothing changes."""
+    """Measure section d: n deployments are Running, and nothing changes."""
     say(f"d. {n} Running, {WINDOW:.0f} s of rest")
     namespace = await rig.namespace()
     await rig.run_all(

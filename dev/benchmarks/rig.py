@@ -1,4 +1,4 @@
-"""The ground of a run: a control plane, our five processes, simulated upstream operators, and eyes on all of it."""
+"""The setup of a run: a control plane, our five processes, simulated upstream operators, and watches of all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from kubefoundry_local.control_plane import CannotRun, own_control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_local.upstream_crds import UpstreamCRD, upstream_crds
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, Kind, Object
 from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
@@ -25,27 +25,35 @@ from kubefoundry_sdk.runtime.store import Key, key_of
 MANAGER: Final = "benchmarks"
 
 QUIET: Final = 0.3
-"""Seconds without any change after which nothing is going on: ten times what the slowest hop takes."""
+"""Seconds without a change after which the system is at rest: ten times the duration of the slowest step."""
 
 PATIENCE: Final = 300.0
-"""Seconds that a wait may last before the run is given up: several times what the peer needs for a thousand."""
+"""Seconds of a wait before the run fails: several times the peer's duration for a thousand deployments."""
 
 UPSTREAM: Final = {
     "kaito": Kind("kaito.sh", "v1beta1", "workspaces", "Workspace"),
     "dynamo": Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment"),
     "kuberay": Kind("ray.io", "v1", "rayservices", "RayService"),
 }
-"""The upstream kind of each provider whose system is simulated, in the version that is stored."""
+"""The upstream kind of each provider with a simulated operator, in the stored version."""
+
+WEBHOOKS: Final = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
 
 KINDS: Final = {**UPSTREAM, "direct": DEPLOYMENTS}
-"""And that of provider direct, which is Kubernetes' own."""
+"""The upstream kind of each provider, with provider direct."""
 
 GPU: Final[dict[str, Any]] = {
     "model": {"id": "org/model"},
     "engine": {"type": "vllm", "trustRemoteCode": True},
     "resources": {"gpu": {"count": 1}},
 }
-"""vLLM on one GPU: every provider can; dynamo is selected."""
+"""vLLM on one GPU. Every provider supports it, and dynamo is selected."""
 
 CPU: Final[dict[str, Any]] = {
     "model": {"id": "org/model-gguf"},
@@ -53,11 +61,11 @@ CPU: Final[dict[str, Any]] = {
     "image": "example.com/llama-cpp:1.0.0",
     "resources": {"memory": "8Gi", "cpu": "4"},
 }
-"""llama.cpp without a GPU: kaito is selected."""
+"""llama.cpp without a GPU. kaito is selected."""
 
 
 class Sightings:
-    """What a watch shows, and when (seconds of `time.perf_counter`)."""
+    """The objects of a watch, with the times of their events in seconds of `time.perf_counter`."""
 
     def __init__(self) -> None:
         self.objects: dict[Key, Object] = {}
@@ -69,7 +77,7 @@ class Sightings:
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[float]]] = []
 
     def replace(self, objects: Iterator[Object], resource_version: str, *, rewound: bool) -> None:
-        """Take the listed objects, and forget those that are gone."""
+        """Record the listed objects, and remove all others."""
         listed = {key_of(obj): obj for obj in objects}
         for key in self.objects.keys() - listed.keys():
             self.remove(self.objects[key])
@@ -77,6 +85,7 @@ class Sightings:
             self.put(obj)
 
     def put(self, obj: Object) -> None:
+        """Record a new or changed object."""
         key = key_of(obj)
         self.objects[key] = obj
         self.first_seen.setdefault(key, time.perf_counter())
@@ -90,14 +99,19 @@ class Sightings:
         self._changed()
 
     def remove(self, obj: Object) -> None:
+        """Remove a deleted object."""
         key = key_of(obj)
-        for known in (self.objects, self.first_seen, self.first_status):
-            known.pop(key, None)
+        for by_key in (self.objects, self.first_seen, self.first_status):
+            by_key.pop(key, None)
         self.running.discard(key)
         self._changed()
 
     async def until(self, holds: Callable[[], bool]) -> float:
-        """The moment at which `holds` is true, asked at every change. Raises CannotRun after PATIENCE."""
+        """Wait until the condition `holds`, which is checked after each change, and return the time.
+
+        Raises:
+            CannotRun: The condition was not true within PATIENCE.
+        """
         if holds():
             return time.perf_counter()
         future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
@@ -106,11 +120,11 @@ class Sightings:
             async with asyncio.timeout(PATIENCE):
                 return await future
         except TimeoutError:
-            shown = [
+            statuses = [
                 {"name": obj["metadata"]["name"], **obj.get("status", {})} for obj in self.objects.values()
             ]
             raise CannotRun(
-                f"what was waited for did not come about in {PATIENCE:.0f} s; last seen: {shown[-1:]}"
+                f"a condition was not true within {PATIENCE:.0f} s; status of the last object: {statuses[-1:]}"
             ) from None
 
     def _changed(self) -> None:
@@ -126,28 +140,36 @@ class Sightings:
 
 @dataclass(slots=True)
 class Rig:
-    """client: an administrator's. deployments, upstream: what is seen of our kind and of each provider's."""
+    """A running system.
+
+    Attributes:
+        suite: The control plane and our processes.
+        client: A client with the rights of an administrator.
+        deployments: The watch of ModelDeployments.
+        upstream: The watch of each provider's upstream kind.
+        ground: The control plane and the upstream CRDs, as a line for the report.
+    """
 
     suite: Suite
     client: Client
     deployments: Sightings
     upstream: Mapping[str, Sightings]
     ground: str
-    """Which control plane and which upstream CRDs: a line for the report."""
     _namespaces: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def namespace(self) -> str:
-        """A namespace that did not exist."""
+        """Create a new namespace, and return its name."""
         name = f"bench-{next(self._namespaces)}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        await self.client.create(Kind("", "v1", "namespaces", "Namespace", False), body, manager=MANAGER)
+        await self.client.create(NAMESPACES, body, manager=MANAGER)
         return name
 
     async def create(self, body: Object) -> Object:
+        """Create a ModelDeployment."""
         return await self.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
 
     async def create_all(self, bodies: Sequence[Object], at_once: int) -> list[float]:
-        """All of them, so many requests on their way at a time; the milliseconds that each took."""
+        """Create ModelDeployments with `at_once` concurrent requests, and return the milliseconds of each request."""
         taken: list[float] = []
 
         async def timed(body: Object) -> None:
@@ -155,18 +177,18 @@ class Rig:
             await self.create(body)
             taken.append((time.perf_counter() - start) * 1000)
 
-        await at_a_time(at_once, (timed(body) for body in bodies))
+        await run_concurrently(at_once, (timed(body) for body in bodies))
         return taken
 
     async def run_all(self, bodies: Sequence[Object], at_once: int = 8) -> None:
-        """Creates all of them and waits until they are Running and nothing happens any more."""
+        """Create ModelDeployments, and wait until they are Running and nothing changes any more."""
         keys = {key_of(body) for body in bodies}
         await self.create_all(bodies, at_once)
         await self.deployments.until(lambda: keys <= self.deployments.running)
         await self.quiet()
 
     async def clear(self, namespace: str) -> None:
-        """Deletes the namespace's ModelDeployments and waits until they and all they made are gone."""
+        """Delete the namespace's ModelDeployments, and wait until they and their upstream objects are gone."""
         for key, obj in list(self.deployments.objects.items()):
             if key[0] == namespace:
                 uid = obj["metadata"]["uid"]
@@ -176,37 +198,37 @@ class Rig:
         await self.quiet()
 
     async def quiet(self) -> None:
-        """Waits until no watched object has changed for QUIET seconds."""
+        """Wait until no watched object has changed for QUIET seconds."""
         everything = (self.deployments, *self.upstream.values())
         while (since := time.perf_counter() - max(item.last_change for item in everything)) < QUIET:  # noqa: ASYNC110
             await asyncio.sleep(QUIET - since)
 
 
-async def at_a_time(number: int, calls: Iterable[Awaitable[object]]) -> None:
-    """Awaits all of them, so many at a time; `calls` makes each when it is its turn."""
-    waiting = iter(calls)
+async def run_concurrently(number: int, calls: Iterable[Awaitable[object]]) -> None:
+    """Await the calls, `number` at a time. A lazy iterable creates each call just before it starts."""
+    queue = iter(calls)
 
     async def work() -> None:
-        for call in waiting:
+        # The workers share the iterator, so each call is taken once.
+        for call in queue:
             await call
 
     await asyncio.gather(*(work() for _ in range(number)))
 
 
 def deployment(name: str, namespace: str, spec: Mapping[str, Any], provider: str | None = None) -> Object:
-    """A ModelDeployment; `provider` names one explicitly."""
-    full = {**spec, "provider": {"name": provider}} if provider else dict(spec)
+    """Return a ModelDeployment. `provider` is the provider that its spec names."""
     return {
         "apiVersion": API_VERSION,
         "kind": MODEL_DEPLOYMENT,
         "metadata": {"name": name, "namespace": namespace},
-        "spec": full,
+        "spec": {**spec, "provider": {"name": provider}} if provider else dict(spec),
     }
 
 
 @asynccontextmanager
-async def rig(folder: Path) -> AsyncIterator[Rig]:
-    """Everything started, ready and at rest. All of it ends with the block."""
+async def start_rig(folder: Path) -> AsyncIterator[Rig]:
+    """Start all processes, and wait until they are ready and at rest. All of them end with the block."""
     say("starting the control plane")
     crds = upstream_crds()
     flags = [flag for crd in crds for flag in ("--crds", str(crd.file))]
@@ -221,7 +243,7 @@ async def rig(folder: Path) -> AsyncIterator[Rig]:
                 Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent=MANAGER) as client,
                 asyncio.TaskGroup() as group,
             ):
-                made = Rig(
+                rig = Rig(
                     suite,
                     client,
                     Sightings(),
@@ -231,12 +253,12 @@ async def rig(folder: Path) -> AsyncIterator[Rig]:
                 watches = [
                     group.create_task(reflect(client, kind, sink))
                     for kind, sink in (
-                        (MODEL_DEPLOYMENTS, made.deployments),
-                        *((UPSTREAM[provider], sink) for provider, sink in made.upstream.items()),
+                        (MODEL_DEPLOYMENTS, rig.deployments),
+                        *((UPSTREAM[provider], sink) for provider, sink in rig.upstream.items()),
                     )
                 ]
-                await made.quiet()
-                yield made
+                await rig.quiet()
+                yield rig
                 for watch in watches:
                     watch.cancel()
         finally:
@@ -252,5 +274,5 @@ async def _ground(client: Client, crds: Sequence[UpstreamCRD]) -> str:
 
 
 def say(text: str) -> None:
-    """Progress, to stderr."""
+    """Print a line about the progress to stderr."""
     print(f"bench: {text}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""From process start to the first effect (g), after a clean stop and after a crash, with election on."""
+"""The time from process start to the first effect (g), after a clean stop and after a crash, with leader election."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from benchmarks.requests import entries, position
 from benchmarks.rig import CPU, Rig, deployment, say
 
 POLL = 0.02
-"""Seconds between two looks at the audit log: its own times are what counts."""
+"""Seconds between two reads of the audit log. Its timestamps are measured, so this does not change the figure."""
 
 
 async def first_effects(rig: Rig, n: int) -> Section:
-    """Section g: every component n times each way."""
+    """Measure section g: n starts of each component after a stop, and n after a crash."""
     namespace = await rig.namespace()
     figures = []
     for name in rig.suite.components:
@@ -38,12 +38,13 @@ async def first_effects(rig: Rig, n: int) -> Section:
 
 
 async def _start(rig: Rig, name: str, namespace: str, crash: bool) -> float:
-    """Seconds from the start of the process to the answer of its first write."""
+    """Restart a component, and return the seconds from its start to the response of its first write."""
     component = rig.suite.components[name]
     if crash:
         component.kill()
     else:
         component.stop()
+    # A model that waits gives core and the selector something to write.
     body = deployment(f"waiting-{time.monotonic_ns()}", namespace, CPU)
     await rig.create(body)
     await rig.quiet()
@@ -59,16 +60,10 @@ async def _start(rig: Rig, name: str, namespace: str, crash: bool) -> float:
 
 
 def _first_write(rig: Rig, name: str, log: int) -> float | None:
+    """Return the time of the component's first write since a position in the log, Leases and Events apart."""
     for component, entry in entries(rig, log):
         resource = entry.get("objectRef", {}).get("resource")
-        if (
-            component == name
-            and entry["verb"] in ("patch", "create", "update")
-            and resource
-            not in (
-                "leases",
-                "events",
-            )
-        ):
+        is_write = entry["verb"] in ("patch", "create", "update") and resource not in ("leases", "events")
+        if component == name and is_write:
             return datetime.fromisoformat(entry["stageTimestamp"]).timestamp()
     return None

@@ -1,8 +1,9 @@
-"""What another build of the providers, with other default images, does to objects that serve (j)."""
+"""The effect of an upgrade of the providers, with other default images, on serving objects (j)."""
 
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from benchmarks.figures import Figure, Section
 from benchmarks.requests import count, itemised, position, total
@@ -10,12 +11,14 @@ from benchmarks.rig import GPU, UPSTREAM, Rig, deployment, say
 from kubefoundry_local.suite import Component
 from kubefoundry_sdk.runtime.store import Key
 
+PLURALS: Final = frozenset(kind.plural for kind in UPSTREAM.values())
+
 IMAGES: tuple[str, str] = ("example.com/engine:2.54.0", "example.com/engine:2.55.0")
-"""The default image before and after; tags that every provider can read a version from."""
+"""The default image before and after. Every provider can read a version from these tags."""
 
 
-async def upgraded(rig: Rig, n: int) -> Section:
-    """Section j: n that are Running, and each provider started again with another default image."""
+async def restart_with_new_images(rig: Rig, n: int) -> Section:
+    """Measure section j: restart each provider with another default image while n deployments are Running."""
     say(f"j. upgrade of the providers over {n}")
     components = [rig.suite.components[provider] for provider in UPSTREAM]
     before = [component.environment for component in components]
@@ -26,18 +29,18 @@ async def upgraded(rig: Rig, n: int) -> Section:
     await rig.run_all(
         [deployment(f"serving-{index}", namespace, GPU, providers[index % 3]) for index in range(n)]
     )
-    stood = _upstream(rig, namespace)
+    states = _upstream_states(rig, namespace)
     start, began = position(rig), time.perf_counter()
     _restart(components, new)
-    # Turns are taken in order: when a later one runs, all have had theirs.
+    # A provider takes its objects in order: once a later deployment runs, it has reconciled all earlier ones.
     await rig.run_all([deployment(f"later-{provider}", namespace, GPU, provider) for provider in providers])
     taken = time.perf_counter() - began
     requests = count(rig, start)
-    stands = {key: mark for key, mark in _upstream(rig, namespace).items() if key in stood}
+    states_after = {key: state for key, state in _upstream_states(rig, namespace).items() if key in states}
     writes = sum(
         number
         for (_, _, verb, resource), number in requests.items()
-        if verb in ("create", "patch", "update", "delete") and resource in _plurals()
+        if verb in ("create", "patch", "update", "delete") and resource in PLURALS
     )
     later = len(providers)
     await rig.clear(namespace)
@@ -56,7 +59,7 @@ async def upgraded(rig: Rig, n: int) -> Section:
             Figure("writes to upstream objects", writes - later, "", aim=0),
             Figure(
                 "upstream objects with another uid or generation",
-                len(stood.items() - stands.items()),
+                len(states.items() - states_after.items()),
                 "",
                 aim=0,
             ),
@@ -76,15 +79,11 @@ def _restart(components: list[Component], image: str) -> None:
         component.wait_ready()
 
 
-def _upstream(rig: Rig, namespace: str) -> dict[tuple[str, Key], tuple[str, int]]:
-    """Uid and generation of each upstream object."""
+def _upstream_states(rig: Rig, namespace: str) -> dict[tuple[str, Key], tuple[str, int]]:
+    """Return uid and generation of each upstream object."""
     return {
         (provider, key): (obj["metadata"]["uid"], obj["metadata"]["generation"])
-        for provider, seen in rig.upstream.items()
-        for key, obj in seen.objects.items()
+        for provider, sightings in rig.upstream.items()
+        for key, obj in sightings.objects.items()
         if key[0] == namespace
     }
-
-
-def _plurals() -> set[str]:
-    return {kind.plural for kind in UPSTREAM.values()}

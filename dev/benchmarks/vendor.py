@@ -1,7 +1,7 @@
-"""`python -m benchmarks.vendor`: a provider by someone who has no checkout, from wheels to the kit's report, timed.
+"""`python -m benchmarks.vendor`: time a vendor's way to a checked provider, from the wheels to the kit's report.
 
-Prints a table of steps with their seconds, and the lines of the package that the template makes. Everything but the
-wheels and the cluster is in a temporary folder, with a virtual environment of its own and without a package index.
+The vendor has no checkout: all but the wheels and the cluster is in a temporary folder, with a virtual environment of
+its own and without a package index. Prints the seconds of each step, and the lines of each file of the new package.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ NAME: Final = "acme-llm"
 PACKAGE: Final = f"kubefoundry-provider-{NAME}"
 FROM_WHEELS: Final = ("kubefoundry-cli", "kubefoundry-conformance", "kubefoundry-sdk[testing,kubeconfig]")
 LENGTH: Final = 60
-"""Characters of a step's last line that the table has room for."""
+"""Characters of a step's last line in the table, at most."""
 
 
 class Failed(Exception):
-    """A step that failed; the text names it, with its output."""
+    """A step failed. The text has its title and its output."""
 
 
 def main() -> int:
+    """Run all steps, and print their times."""
     with tempfile.TemporaryDirectory(prefix="kubefoundry-vendor-") as folder:
         try:
             steps = _walk(Path(folder))
@@ -46,7 +47,7 @@ def main() -> int:
 
 
 def _walk(folder: Path) -> list[tuple[str, float, str]]:
-    """Title, seconds and last line of each step. Raises Failed, CannotRun."""
+    """Run all steps, and return title, seconds and last line of each. Raise Failed or CannotRun."""
     steps: list[tuple[str, float, str]] = []
 
     def step(title: str, *command: str | Path, where: Path = folder) -> str:
@@ -56,8 +57,8 @@ def _walk(folder: Path) -> list[tuple[str, float, str]]:
         )
         if done.returncode:
             raise Failed(f"{title}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
-        said = (done.stdout.strip() or done.stderr.strip()).splitlines()
-        steps.append((title, time.perf_counter() - began, said[-1].strip()[:LENGTH] if said else ""))
+        output = (done.stdout.strip() or done.stderr.strip()).splitlines()
+        steps.append((title, time.perf_counter() - began, output[-1].strip()[:LENGTH] if output else ""))
         return done.stdout
 
     wheels, package = folder / "dist", folder / PACKAGE
@@ -71,10 +72,10 @@ def _walk(folder: Path) -> list[tuple[str, float, str]]:
     step("new provider", programs / "kubefoundry", "provider", "new", NAME, "--group", "acme.io")
     step("install it", *install, f"{package}[test]")
     step("its tests", programs / "pytest", "-q", "-p", "no:cacheprovider", package / "tests")
-    made = step(
+    manifest = step(
         "its manifest", programs / "kubefoundry", "provider", "manifest", NAME, "--image", "registry.example.com/x:1"
     )  # fmt: skip
-    (folder / "manifest.yaml").write_text(made, encoding="utf-8")
+    (folder / "manifest.yaml").write_text(manifest, encoding="utf-8")
     step("the kit on its functions", *kit, "--functions", NAME, *files)
     with control_plane(folder / "plane") as plane:
         suite = Suite(plane, folder / "suite")
@@ -89,18 +90,18 @@ def _walk(folder: Path) -> list[tuple[str, float, str]]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of the checkout's environment."""
+    """Return the environment without the variables of the checkout."""
     dropped = ("PYTHON", "VIRTUAL_ENV", "KUBEFOUNDRY", "MAKE")
     return {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
 
 
 def _lines(package: Path) -> Sequence[tuple[str, int]]:
-    """The files of a package that are written by hand in the end, and their lines."""
-    kept = (".py", ".yaml", ".toml", ".md")
+    """Return the number of lines of each file that a vendor edits."""
+    suffixes = (".py", ".yaml", ".toml", ".md")
     files = [
         file
         for file in sorted(package.rglob("*"))
-        if (file.suffix in kept or file.name == "Dockerfile")
+        if (file.suffix in suffixes or file.name == "Dockerfile")
         and not {"build", "__pycache__"} & set(file.relative_to(package).parts)
         and not any(part.endswith(".egg-info") for part in file.parts)
     ]

@@ -1,4 +1,4 @@
-"""How long the admission webhooks take (h): asked directly, and as the API server counts them."""
+"""The duration of the admission webhooks (h): of direct requests, and in the API server's histogram."""
 
 from __future__ import annotations
 
@@ -14,24 +14,17 @@ from typing import Any
 import aiohttp
 
 from benchmarks.figures import Figure, Section, percentile
-from benchmarks.rig import GPU, MANAGER, Rig, deployment, say
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from benchmarks.rig import GPU, MANAGER, WEBHOOKS, Rig, deployment, say
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 
-VALIDATING = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    namespaced=False,
-)
 HISTOGRAM = "apiserver_admission_webhook_admission_duration_seconds"
 
 Buckets = dict[str, dict[float, float]]
-"""Cumulative counts by upper bound in seconds, by webhook; the sum of all durations under the bound -1."""
+"""Cumulative counts by webhook and upper bound in seconds. The bound -1 has the sum of all durations."""
 
 
 async def durations(rig: Rig, n: int) -> Section:
-    """Section h."""
+    """Measure section h."""
     say(f"h. {n} reviews directly, {n} through the API server")
     namespace = await rig.namespace()
     figures = []
@@ -47,9 +40,9 @@ async def durations(rig: Rig, n: int) -> Section:
         ]
     before = histogram(rig)
     for index in range(n):
-        tried = deployment(f"reviewed-{index}", namespace, GPU, "dynamo")
-        await rig.client.create(MODEL_DEPLOYMENTS, tried, manager=MANAGER, dry_run=True)
-    figures += counted(before, histogram(rig))
+        body = deployment(f"reviewed-{index}", namespace, GPU, "dynamo")
+        await rig.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER, dry_run=True)
+    figures += histogram_figures(before, histogram(rig))
     return Section(
         "h",
         "Admission webhooks",
@@ -61,8 +54,8 @@ async def durations(rig: Rig, n: int) -> Section:
 
 
 async def _direct(rig: Rig, path: str, body: Object, n: int) -> list[float]:
-    """Milliseconds of each review, from our side of the connection."""
-    live = await rig.client.get(VALIDATING, "kubefoundry-core")
+    """Send n reviews to the webhook, and return the milliseconds of each."""
+    live = await rig.client.get(WEBHOOKS, "kubefoundry-core")
     [client_config] = {
         json.dumps(hook["clientConfig"])
         for hook in live["webhooks"]
@@ -87,7 +80,7 @@ async def _direct(rig: Rig, path: str, body: Object, n: int) -> list[float]:
 
 
 def _review(body: Object) -> dict[str, Any]:
-    """An AdmissionReview as the API server sends it for a create."""
+    """Return the AdmissionReview that the API server sends for a create."""
     meta = body["metadata"]
     resource = {"group": MODEL_DEPLOYMENTS.group, "version": MODEL_DEPLOYMENTS.version}
     return {
@@ -114,8 +107,8 @@ def _review(body: Object) -> dict[str, Any]:
     }
 
 
-def counted(before: Buckets, after: Buckets) -> list[Figure]:
-    """What the API server counted of our webhooks between two looks."""
+def histogram_figures(before: Buckets, after: Buckets) -> list[Figure]:
+    """Return the durations of our webhooks that the API server counted between two reads of the histogram."""
     figures = []
     for name in ("mutate.modeldeployments.kubefoundry.ai", "validate.modeldeployments.kubefoundry.ai"):
         counts = {bound: after[name][bound] - before[name].get(bound, 0.0) for bound in after[name]}
@@ -128,8 +121,8 @@ def counted(before: Buckets, after: Buckets) -> list[Figure]:
 
 
 def histogram(rig: Rig) -> Buckets:
-    """The API server's durations of admission webhooks at creates, since it started."""
-    found: Buckets = defaultdict(dict)
+    """Return the API server's durations of admission webhooks for creates, since its start."""
+    buckets: Buckets = defaultdict(dict)
     text = rig.suite.plane.kubectl("get", "--raw", "/metrics").stdout
     for line in text.splitlines():
         if not line.startswith(HISTOGRAM):
@@ -140,13 +133,13 @@ def histogram(rig: Rig) -> Buckets:
             continue
         if line.startswith(f"{HISTOGRAM}_bucket"):
             bound = float(labels["le"])
-            found[labels["name"]][bound] = found[labels["name"]].get(bound, 0.0) + value
+            buckets[labels["name"]][bound] = buckets[labels["name"]].get(bound, 0.0) + value
         elif line.startswith(f"{HISTOGRAM}_sum"):
-            found[labels["name"]][-1] = found[labels["name"]].get(-1, 0.0) + value
-    return found
+            buckets[labels["name"]][-1] = buckets[labels["name"]].get(-1, 0.0) + value
+    return buckets
 
 
 def _bound(counts: dict[float, float], share: float) -> float:
-    """Upper bound in seconds of the bucket that holds that share."""
-    wanted = counts[float("inf")] * share
-    return min(bound for bound, number in counts.items() if bound >= 0 and number >= wanted)
+    """Return the upper bound in seconds of the bucket in which the share is reached."""
+    needed = counts[float("inf")] * share
+    return min(bound for bound, number in counts.items() if bound >= 0 and number >= needed)

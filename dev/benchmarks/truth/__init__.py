@@ -1,1 +1,1 @@
-"""How long Ready is wrong after each kind of edit of a model, for each provider."""
+"""Measure how long Ready is wrong after each kind of edit of a model, for each provider."""

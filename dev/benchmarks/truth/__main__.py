@@ -1,6 +1,6 @@
-"""`python -m benchmarks.truth [--only dynamo,kuberay] [--speed 20]`: how long Ready is wrong, for each kind of edit.
+"""`python -m benchmarks.truth [--only dynamo,kuberay] [--speed 20]`: measure how long Ready is wrong after edits.
 
-A client that never stops asking watches the ModelDeployment, the upstream object and the pods of a real API server.
+A client watches the ModelDeployment, the upstream object and the pods of a real API server without a pause.
 Our processes are real. The upstream operators are simulated as the real ones were recorded; their annotation shows
 which version would answer a request. The Deployments and pods of provider direct are those of Kubernetes' own
 controllers; their node is simulated. Each edit sets another value of the variable TRUTH in the model's pods, so that
@@ -33,7 +33,7 @@ from benchmarks.truth.watched import Ground, Watched
 from kubefoundry_local.control_plane import ROOT, CannotRun, own_control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_local.upstream_crds import upstream_crds
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, Kind
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, PODS
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.reflector import reflect
@@ -66,6 +66,7 @@ Written by `make truth`.
 
 
 def main() -> int:
+    """Run the command line, and return 1 if Ready was wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.truth", description=__doc__)
     parser.add_argument("--only", default=PROVIDERS, help="providers, separated by commas")
     parser.add_argument("--edits", default="", help="kinds of edits, separated by commas")
@@ -75,18 +76,21 @@ def main() -> int:
     parser.add_argument(
         "--write", action="store_true", help="also write docs/truth.md, which shows all edits"
     )
-    chosen = parser.parse_args()
-    if chosen.write and (chosen.only, chosen.edits, chosen.speed) != (PROVIDERS, "", SPEED):
+    arguments = parser.parse_args()
+    if arguments.write and (arguments.only, arguments.edits, arguments.speed) != (PROVIDERS, "", SPEED):
         parser.error("--write needs all providers and edits at the usual speed: leave the other options out")
-    providers, edits = chosen.only.split(","), chosen.edits.split(",") if chosen.edits else list(EDITS)
+    providers, edits = (
+        arguments.only.split(","),
+        arguments.edits.split(",") if arguments.edits else list(EDITS),
+    )
     if unknown := [*(set(providers) - set(KINDS)), *(set(edits) - set(EDITS))]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join([*KINDS, *EDITS])}")
     ledgers: dict[tuple[str, str], Ledger] = {}
     failures: list[str] = []
     try:
         with tempfile.TemporaryDirectory(prefix="kubefoundry-truth-") as folder:
-            ledgers = asyncio.run(_measure(Path(folder), providers, edits, chosen.speed))
-        if chosen.write:
+            ledgers = asyncio.run(_measure(Path(folder), providers, edits, arguments.speed))
+        if arguments.write:
             DOCUMENT.write_text("\n".join([TITLE, HEAD, *map(_row, ledgers, ledgers.values()), ""]))
     except* CannotRun as group:
         failures = [str(error) for error in group.exceptions]
@@ -96,7 +100,7 @@ def main() -> int:
 
 
 def _is_true(key: tuple[str, str], ledger: Ledger) -> bool:
-    """Check whether Ready was true. What stops the old pods first may stop serving before we can see it."""
+    """Check whether Ready was true. If the old pods stop first, the model stops serving before we can see it."""
     stops_first = key[0] == "kaito" or key[1] == STOPS_FIRST
     return ledger.old == ledger.wrong == 0 and (ledger.none == 0 or stops_first)
 
@@ -104,6 +108,7 @@ def _is_true(key: tuple[str, str], ledger: Ledger) -> bool:
 async def _measure(
     folder: Path, providers: Sequence[str], edits: Sequence[str], speed: float
 ) -> dict[tuple[str, str], Ledger]:
+    """Return the figures by provider and edit."""
     ledgers: dict[tuple[str, str], Ledger] = {}
     async with _started(folder, providers, speed) as ground:
         print(HEAD, flush=True)
@@ -112,7 +117,7 @@ async def _measure(
                 if not applies(edit, provider):
                     continue
                 model = Watched(ground, provider, f"truth-{provider}-{number}")
-                ledger = ledgers[provider, edit] = await _measured(model, edit)
+                ledger = ledgers[provider, edit] = await _measure_edit(model, edit)
                 print(_row((provider, edit), ledger), flush=True)
     return ledgers
 
@@ -122,10 +127,11 @@ def _row(key: tuple[str, str], ledger: Ledger) -> str:
     return f"| {' | '.join(key)} | {old} | {none} | {ledger.wrong} of {ledger.waits} |"
 
 
-async def _measured(model: Watched, edit: str) -> Ledger:
+async def _measure_edit(model: Watched, edit: str) -> Ledger:
+    """Create the model, edit it, delete it, and return the figures of the edit."""
     client, models = model.ground.client, model.ground.models
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": model.namespace}}
-    await client.create(Kind("", "v1", "namespaces", "Namespace", False), body, manager=MANAGER)
+    await client.create(NAMESPACES, body, manager=MANAGER)
     await model.create()
     await model.settled()
     model.ledger = Ledger()
@@ -141,7 +147,7 @@ async def _measured(model: Watched, edit: str) -> Ledger:
 
 @asynccontextmanager
 async def _started(folder: Path, providers: Sequence[str], speed: float) -> AsyncIterator[Ground]:
-    """A control plane, our processes, the simulated operators and the simulated node. All end with the block."""
+    """Start a control plane, our processes, the simulated operators and the node. All of them end with the block."""
     say("starting the control plane, our processes and the simulated operators")
     flags = ["--timeout", "10m", *(flag for crd in upstream_crds() for flag in ("--crds", str(crd.file)))]
     if "direct" in providers:

@@ -1,4 +1,4 @@
-"""The kinds of edits."""
+"""The kinds of edits of a model."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from benchmarks.rig import KINDS, MANAGER
+from benchmarks.rig import KINDS, MANAGER, WEBHOOKS
 from benchmarks.truth.ledger import Ledger
 from benchmarks.truth.watched import Watched
 from kubefoundry_sdk.api.kinds import Kind, Object
 
 DOWN: Final = 3.0
-"""Seconds for which an upstream or its webhook stays away after an edit."""
+"""Seconds for which an upstream operator or its webhook is down after an edit."""
 STOPS_FIRST: Final = "stops the old pod first"
 OF_REPLICAS: Final = frozenset({"rolls out slowly", "scale"})
 REFUSED: Final[Mapping[str, Object]] = {
@@ -23,20 +23,15 @@ REFUSED: Final[Mapping[str, Object]] = {
     "kuberay": {"podTemplate": {"metadata": {"labels": {"ray.io/x": "y"}}}},
     "direct": {"podTemplate": {"metadata": {"labels": {"kubefoundry.ai/x": "y"}}}},
 }
-WEBHOOKS: Final = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    False,
-)
 
 
 async def works(model: Watched) -> None:
+    """Request a new version that starts."""
     await model.edit(model.version())
 
 
 async def rolls_slowly(model: Watched) -> None:
+    """Request a new version of three replicas."""
     await model.edit({"scaling": {"replicas": 3}})
     await model.settled()
     model.ledger = Ledger()
@@ -44,7 +39,7 @@ async def rolls_slowly(model: Watched) -> None:
 
 
 async def stops_first(model: Watched) -> None:
-    """The only old pod stops before the new one starts, as with a cache that one node can mount."""
+    """Request a new version whose only old pod stops before the new pod starts, as with a cache for one node."""
     await model.edit({"provider": {"name": model.provider, "overrides": {"rollout": "replace"}}})
     await model.settled()
     model.ledger = Ledger()
@@ -52,14 +47,17 @@ async def stops_first(model: Watched) -> None:
 
 
 async def bad_image(model: Watched) -> None:
+    """Request a new version whose pods do not start."""
     await model.edit(model.version(), fails=True)
 
 
 async def refused(model: Watched) -> None:
+    """Request a spec that the provider refuses."""
     await model.edit({**model.version(), **REFUSED[model.provider]})
 
 
 async def upstream_down(model: Watched) -> None:
+    """Request a new version while the upstream operator is stopped."""
     pid = model.ground.upstream_pid(model.provider)
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -70,24 +68,26 @@ async def upstream_down(model: Watched) -> None:
 
 
 async def webhook_down(model: Watched) -> None:
-    """Whoever writes the upstream kind in the namespace is refused until the webhook answers again."""
+    """Request a new version while a webhook refuses all writes of the upstream kind in the namespace."""
     client, body = model.ground.client, _failing_webhook(KINDS[model.provider], model.namespace)
-    made = await client.create(WEBHOOKS, body, manager=MANAGER)
+    webhook = await client.create(WEBHOOKS, body, manager=MANAGER)
     try:
-        await asyncio.sleep(1)  # the API server reads it from a watch of its own
+        await asyncio.sleep(1)  # the API server learns of the webhook by a watch of its own
         await model.edit(model.version())
         await asyncio.sleep(DOWN)
     finally:
-        await client.delete(WEBHOOKS, "truth", None, uid=made["metadata"]["uid"])
+        await client.delete(WEBHOOKS, "truth", None, uid=webhook["metadata"]["uid"])
 
 
 async def second_edit(model: Watched) -> None:
+    """Request a new version, and another one before the first serves."""
     await model.edit(model.version())
     await asyncio.sleep(0.3)
     await model.edit(model.version())
 
 
 async def rollback(model: Watched) -> None:
+    """Request a version that does not start, then the old version again."""
     before = model.number
     await model.edit(model.version(), fails=True)
     await asyncio.sleep(DOWN)
@@ -95,6 +95,7 @@ async def rollback(model: Watched) -> None:
 
 
 async def scale(model: Watched) -> None:
+    """Request two replicas of the same version."""
     await model.edit({"scaling": {"replicas": 2}})
 
 
@@ -113,7 +114,7 @@ EDITS: Final[Mapping[str, Callable[[Watched], Awaitable[None]]]] = {
 
 
 def applies(edit: str, provider: str) -> bool:
-    """Check whether the provider has that kind of edit: kaito refuses replicas, direct alone can stop a pod first."""
+    """Check whether the provider has this kind of edit. kaito refuses replicas, and only direct stops a pod first."""
     return provider == "direct" if edit == STOPS_FIRST else provider != "kaito" or edit not in OF_REPLICAS
 
 

@@ -1,4 +1,4 @@
-"""The figures of one edit."""
+"""The figures of an edit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(slots=True)
 class Ledger:
-    """The seconds in which Ready was wrong, and the waits for it that ended too early.
+    """The seconds in which Ready was wrong, and the waits for Ready that ended too early.
 
-    versions: the version that each generation of the ModelDeployment requests.
+    Attributes:
+        versions: The version that each generation of the ModelDeployment requests.
+        old: Seconds in which Ready named the newest generation while another version answered.
+        none: Seconds in which Ready was True while no version answered.
+        waits: Waits for Ready that ended.
+        wrong: Waits for Ready that ended while another version, or none, answered.
     """
 
     versions: dict[int, str] = field(default_factory=dict)
@@ -30,7 +35,7 @@ class Ledger:
         self._waiting = generation
 
     def add(self, seconds: float, model: Object, answering: Set[str]) -> None:
-        """Count the seconds in which this was the model, and requests reached these versions."""
+        """Count the seconds in which the model had this state and these versions answered requests."""
         generation = model["metadata"]["generation"]
         if not conditions.is_true(_conditions(model), "Ready") or generation not in self.versions:
             return
@@ -45,12 +50,12 @@ class Ledger:
 
 
 def names_newest(model: Object) -> bool:
-    """Check whether Ready is True of the newest generation: `kubectl wait --for=condition=Ready` returns."""
+    """Check whether Ready is True for the newest generation, so that `kubectl wait --for=condition=Ready` returns."""
     ready = conditions.find(_conditions(model), "Ready") or {}
     newest = model["metadata"]["generation"]
     return ready.get("status") == "True" and ready.get("observedGeneration", 0) >= newest
 
 
 def _conditions(model: Object) -> Iterable[Mapping[str, Any]] | None:
-    found: list[dict[str, Any]] | None = (model.get("status") or {}).get("conditions")
-    return found
+    entries: list[dict[str, Any]] | None = (model.get("status") or {}).get("conditions")
+    return entries

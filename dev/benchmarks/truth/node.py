@@ -21,11 +21,11 @@ IMAGE: Final = "example.com/engine:1.0.0"
 MISSING_IMAGE: Final = "example.com/missing:1.0.0"
 
 LOADING: Final = 6.0
-"""Seconds until the server of a pod answers: as long as the pods of Dynamo in its recording."""
+"""Seconds until a pod's server answers, as recorded with Dynamo."""
 
 
 class Node(Sightings):
-    """The pods of all namespaces. `speed`: how many seconds of loading pass in one."""
+    """The pods of all namespaces. `speed` is the number of seconds of loading that pass in one second."""
 
     def __init__(self, speed: float) -> None:
         super().__init__()
@@ -33,10 +33,10 @@ class Node(Sightings):
         self._arrived: asyncio.Queue[Object] = asyncio.Queue()
 
     def put(self, obj: Object) -> None:
-        """Start a pod that is new."""
-        known = self.objects.get(key_of(obj))
+        """Record a pod, and start it if it is new."""
+        known_pod = self.objects.get(key_of(obj))
         super().put(obj)
-        if known is None or known["metadata"]["uid"] != obj["metadata"]["uid"]:
+        if known_pod is None or known_pod["metadata"]["uid"] != obj["metadata"]["uid"]:
             self._arrived.put_nowait(obj)
 
     async def run(self, client: Client) -> None:
@@ -46,11 +46,11 @@ class Node(Sightings):
                 starts.create_task(self._start(client, await self._arrived.get()))
 
     def answering(self, namespace: str) -> frozenset[str]:
-        """Return the versions that the model's Service leads to: those of ready pods that do not terminate."""
+        """Return the versions behind the model's Service: those of ready pods that do not terminate."""
         return frozenset(
-            found[1]
+            match[1]
             for (place, _), pod in self.objects.items()
-            if place == namespace and _is_ready(pod) and (found := VERSION.search(str(pod["spec"])))
+            if place == namespace and _is_ready(pod) and (match := VERSION.search(str(pod["spec"])))
         )
 
     async def _start(self, client: Client, pod: Object) -> None:
@@ -71,6 +71,7 @@ async def _report(client: Client, pod: Object, status: Object) -> None:
     try:
         await client.json_patch(PODS, f"{meta['name']}/status", meta["namespace"], patch, manager="kubelet")
     except ApiError as error:
+        # The pod may have been deleted while it loaded.
         if not error.not_found:
             raise
 

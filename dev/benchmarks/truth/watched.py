@@ -1,4 +1,4 @@
-"""One model that is edited, and the watches that show Ready and the version that answers."""
+"""A model that is edited, and the watches that show Ready and the version that answers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_simulators.steps import FAIL_LABEL, RUNS_ANNOTATION
 
 QUIET: Final = 5.0
-"""Seconds without a change after which an edit is over: longer than any provider lets a status settle."""
+"""Seconds without a change after which an edit is over: longer than any provider delays a status."""
 LONGEST: Final = 60.0
 """Seconds after which an edit is over in any case."""
 FAILURES: Final = {"kaito": "image-pull", "dynamo": "stuck", "kuberay": "deploy-failed"}
-"""The failure that the simulated operator is asked for; provider direct gets an image that is missing."""
+"""The failure to request from each simulated operator. Provider direct gets a missing image instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The processes and the watches of a run. upstream: a watch of each provider's kind."""
+    """The processes and the watches of a run. `upstream` is the watch of each provider's kind."""
 
     suite: Suite
     client: Client
@@ -43,7 +43,7 @@ class Ground:
 
 @dataclass(slots=True)
 class Watched:
-    """A model called `m` in a namespace of its own. number: of the newest version that an edit requested."""
+    """A model called `m` in a namespace of its own. `number` is the newest version that an edit requested."""
 
     ground: Ground
     provider: str
@@ -53,6 +53,7 @@ class Watched:
 
     @property
     def key(self) -> Key:
+        """Return the model's key in the watches."""
         return (self.namespace, "m")
 
     def answering(self) -> frozenset[str]:
@@ -61,39 +62,39 @@ class Watched:
             return self.ground.node.answering(self.namespace)
         upstream = self.ground.upstream[self.provider].objects.get(self.key)
         annotations = (upstream or {"metadata": {}})["metadata"].get("annotations") or {}
-        found = VERSION.search(annotations.get(RUNS_ANNOTATION, ""))
-        return frozenset(found.groups() if found else ())
+        match = VERSION.search(annotations.get(RUNS_ANNOTATION, ""))
+        return frozenset(match.groups() if match else ())
 
     def version(self, number: int | None = None) -> Object:
-        """Return the part of a spec that requests a version; the next one by default."""
+        """Return the part of a spec that requests a version, by default the next version."""
         self.number = self.number + 1 if number is None else number
         return {"env": [{"name": "TRUTH", "value": f"truth-{self.number}"}]}
 
     async def create(self) -> None:
         """Create the model, and wait until it serves."""
-        # a preset of KAITO takes no env, which names the version
+        # A preset of KAITO takes no env, so it could not name the version.
         spec = CPU if self.provider == "kaito" else GPU
-        asked = {**spec, **self._imaged(self.version(), fails=False)}
-        body = deployment("m", self.namespace, asked, self.provider)
-        made = await self.ground.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
-        self.ledger.edited(made["metadata"]["generation"], str(self.number))
+        spec_with_version = {**spec, **self._imaged(self.version(), fails=False)}
+        body = deployment("m", self.namespace, spec_with_version, self.provider)
+        created = await self.ground.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
+        self.ledger.edited(created["metadata"]["generation"], str(self.number))
         await self.ground.models.until(lambda: self._is_ready() and self.answering() == {str(self.number)})
 
     async def edit(self, spec: Object, *, fails: bool = False) -> None:
-        """Patch the model as a user does. fails: whether the new pods do not start."""
+        """Patch the model as a user does. `fails` requests pods that do not start."""
         patch: list[Any] = [
             {"op": "add", "path": f"/spec/{name}", "value": value}
             for name, value in self._imaged(spec, fails=fails).items()
         ]
         labels = {FAIL_LABEL: FAILURES[self.provider]} if fails and self.provider in FAILURES else {}
         patch.append({"op": "add", "path": "/metadata/labels", "value": labels})
-        made = await self.ground.client.json_patch(
+        edited = await self.ground.client.json_patch(
             MODEL_DEPLOYMENTS, "m", self.namespace, patch, manager=MANAGER
         )
-        self.ledger.edited(made["metadata"]["generation"], str(self.number))
+        self.ledger.edited(edited["metadata"]["generation"], str(self.number))
 
     async def watch(self) -> None:
-        """Add each moment to the ledger, as it was seen; until cancelled."""
+        """Add each moment to the ledger until cancelled."""
         last = time.perf_counter()
         model, answering = self.ground.models.objects.get(self.key), self.answering()
         while True:
