@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubefoundry_demo import load
-from kubefoundry_demo.examples import NAMESPACE
+from kubefoundry_demo.examples import NAMESPACE, deployment
 from kubefoundry_local.control_plane import CannotRun, ControlPlane
 from kubefoundry_nodes.kubelet import addresses
 from kubefoundry_nodes.kubelet.runner import Node
@@ -63,7 +63,7 @@ def show(plane: ControlPlane, say: Say) -> None:
     print(FILE.read_text(), flush=True)
     plane.kubectl("apply", "-n", NAMESPACE, "-f", str(FILE))
     _cli(plane, "wait", NAME, "--timeout", PATIENCE)
-    status = _get(plane, "md", NAME)["status"]
+    status = deployment(plane, NAME)["status"]
     say(f"Ready: GET /v1/models lists {NAME}. {status['provider']['selectedReason']}")
     _cli(plane, "chat", NAME, "What is a pod?", "--max-tokens", "40")
     asyncio.run(_changes(plane, say))
@@ -129,7 +129,3 @@ def _cli(plane: ControlPlane, *words: str) -> None:
     code = subprocess.run(command, env=environment, stderr=subprocess.STDOUT, check=False).returncode
     if code:
         raise CannotRun(f"kubefoundry {shown} ended with {code}")
-
-
-def _get(plane: ControlPlane, kind: str, name: str) -> Any:
-    return json.loads(plane.kubectl("get", kind, name, "-n", NAMESPACE, "-o", "json").stdout)

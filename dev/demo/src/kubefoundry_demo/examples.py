@@ -76,6 +76,7 @@ def refusal(plane: ControlPlane, file: Path) -> str:
 
 
 def deployment(plane: ControlPlane, name: str) -> Object:
+    """Read a ModelDeployment. Raises CannotRun."""
     return _get(plane, "modeldeployments", name)
 
 

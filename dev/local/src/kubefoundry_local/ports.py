@@ -9,7 +9,7 @@ from typing import Final
 from kubefoundry_local.control_plane import CannotRun
 
 _PORTS: Final = iter(random.sample(range(10000, 20000), 10000))
-"""Ports below those of outgoing connections. The kernel could give one of those away before a process listens."""
+"""Ports below those of outgoing connections, which the kernel may use before a process listens."""
 
 _CLAIMS: Final[list[socket.socket]] = []
 """Abstract sockets named after ports, open until this process ends. They prevent another process from taking a port

@@ -172,17 +172,17 @@ class Suite:
         )
 
     def install_missing(self, *names: str) -> None:
-        """Install the missing ones of these components, or of all components if none is named."""
+        """Install the components that are not installed yet: of `names`, or of all if no name is given."""
         missing = {name: manifest(name) for name in names or COMPONENTS if name not in self.components}
         if missing:
             web = free_port()
-            # A single call for all of them saves connections.
+            # A single call for all components saves connections.
             self._apply([document for documents in missing.values() for document in documents], web)
             for name, documents in missing.items():
                 self._prepare(name, documents, web if name == "core" else 0, {})
 
     def start(self, *names: str) -> None:
-        """Install and start these components, or all if none is named, and wait until they are ready."""
+        """Install and start these components, or all if no name is given, and wait until they are ready."""
         self.install_missing(*names)
         for name in names or COMPONENTS:
             if not self.components[name].running:

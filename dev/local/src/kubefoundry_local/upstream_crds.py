@@ -1,4 +1,4 @@
-"""CRDs of the upstream systems for the demo: real ones next to the checkout, or else the project's stand-ins."""
+"""CRDs of the upstream systems for the demo: real CRDs next to the checkout, or else the project's stand-ins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class UpstreamCRD:
 
 
 def upstream_crds() -> list[UpstreamCRD]:
-    """Return a CRD for each provider, from `../shared` or the folder in KUBEFOUNDRY_SHARED if it is there."""
+    """Return a CRD for each provider, from `../shared` or the folder in KUBEFOUNDRY_SHARED if the file exists."""
     shared = Path(os.environ.get("KUBEFOUNDRY_SHARED") or ROOT.parent / "shared") / "upstream-crds"
     crds = []
     for provider, release in RELEASES.items():
