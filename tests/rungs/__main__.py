@@ -1,7 +1,7 @@
-"""`make test` and `make check`: the rungs side by side, since each of them waits for much of its time.
+"""`make test` and `make check`: run the rungs concurrently, because each spends much of its time waiting.
 
-Says every few seconds how far each one is, shows the whole output of one that failed, and ends with what was left out
-and why, the ten slowest tests, and the sums. All that the rungs print is kept in build/rungs/.
+The output has a line of progress every few seconds and the whole output of a failed rung. It ends with the skipped
+tests and their reasons, the ten slowest tests, and the sums. build/rungs/ has the complete output of each rung.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rungs.outcome import Progress, closing, of_pytest
+from rungs.outcome import Progress, parse_pytest, summary
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOGS: Final = ROOT / "build" / "rungs"
@@ -27,17 +27,17 @@ TELL: Final = 15.0
 
 CORES: Final = len(os.sched_getaffinity(0))
 WORKERS: Final = os.environ.get("KUBEFOUNDRY_TEST_WORKERS") or str(2 * CORES + 1)
-"""A test of real processes waits for much of its time: beside the pods and after them, four leave 11 % of two cores
-idle. The more there are, the more CPU time each takes."""
+"""Processes of pytest. Tests of real processes wait a lot: four workers leave 11 % of two cores idle. More workers
+take more CPU time each."""
 
 GO: Final = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
-"""For the many API servers that live for seconds: a start takes a quarter less CPU time if garbage is collected less
-often, and up to 500 MB of memory."""
+"""Environment for the many API servers that live for seconds. Less garbage collection saves a quarter of the CPU time
+of a start, and takes up to 500 MB of memory."""
 
 PYTEST: Final = (sys.executable, "-m", "pytest", "-vv", "-rs", "--durations=10")
 REAL: Final = (*PYTEST, "-n", WORKERS)
 UNIT: Final = (*PYTEST, "-n", str(CORES + 1), "-m", "not integration and not upstream and not slow")
-"""Each worker collects all tests, which takes seconds of CPU time: one more than there are cores fills the waits."""
+"""Each worker collects all tests, which takes seconds of CPU time. One worker more than cores fills the waits."""
 RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
     "all": {
         "tests": REAL,
@@ -53,12 +53,12 @@ RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
     "integration": {"integration": (*REAL, "-m", "integration and not upstream")},
     "upstream": {"upstream": (*REAL, "-m", "upstream")},
 }
-"""What each name stands for: rungs and their commands."""
+"""Rungs and their commands, by argument of this program."""
 
 
 @dataclass(slots=True)
 class Rung:
-    """One program that runs, with its lines so far."""
+    """A running program, with its output so far."""
 
     name: str
     command: Sequence[str]
@@ -70,25 +70,25 @@ class Rung:
     code: int | None = None
 
     def read(self) -> None:
-        """Until it ends."""
+        """Read the output until the program ends."""
         assert self.process.stdout is not None
         with (LOGS / f"{self.name}.log").open("w", buffering=1, encoding="utf-8") as log:
             for line in self.process.stdout:
                 log.write(line)
                 self.lines.append(line.rstrip("\n"))
-                self.progress.take(line)
+                self.progress.add(line)
         self.seconds = time.monotonic() - self.began
         self.code = self.process.wait()
 
     def state(self) -> str:
-        """A few words."""
+        """Return the state in a few words."""
         if self.code is None:
             return f"{self.name} {self.progress}" if self.progress.tests else f"{self.name} runs"
         return f"{self.name} {'failed' if self.code else 'done'} in {self.seconds:.0f} s"
 
 
 def start(name: str, command: Sequence[str]) -> Rung:
-    """In a session of its own: Ctrl-C is for us, who end all of them."""
+    """Start a rung in a session of its own, so that Ctrl-C reaches only this program, which stops all rungs."""
     process = subprocess.Popen(
         command,
         cwd=ROOT,
@@ -104,12 +104,12 @@ def start(name: str, command: Sequence[str]) -> Rung:
 
 
 def _environment() -> dict[str, str]:
-    """Without the PYTHONPATH of this program: a test's process that inherits one is executed instead of forked."""
+    """Return the environment without PYTHONPATH. With it, tests execute their processes instead of forking them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def run(commands: dict[str, Sequence[str]]) -> int:
-    """The exit code: 0 where every rung ended with 0."""
+    """Run the rungs, and return 0 if all of them succeeded."""
     LOGS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     rungs = [start(name, command) for name, command in commands.items()]
@@ -120,8 +120,8 @@ def run(commands: dict[str, Sequence[str]]) -> int:
         for thread in threads:
             while thread.is_alive():
                 thread.join(TELL)
-                said = "; ".join(rung.state() for rung in rungs)
-                print(f"{time.monotonic() - began:4.0f} s  {said}", flush=True)
+                states = "; ".join(rung.state() for rung in rungs)
+                print(f"{time.monotonic() - began:4.0f} s  {states}", flush=True)
     except KeyboardInterrupt:
         for rung in rungs:
             if rung.code is None:
@@ -133,17 +133,18 @@ def run(commands: dict[str, Sequence[str]]) -> int:
     for rung in failed:
         print(f"\n--- {rung.name} failed with exit code {rung.code}: {' '.join(map(str, rung.command))}")
         print(*rung.progress.interesting(rung.lines), sep="\n")
-    print(*closing([of_pytest(rung.lines) for rung in rungs], time.monotonic() - began), sep="\n")
+    print(*summary([parse_pytest(rung.lines) for rung in rungs], time.monotonic() - began), sep="\n")
     return 1 if failed else 0
 
 
 def main() -> int:
+    """Run the command line, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m rungs", description=__doc__)
     parser.add_argument("rungs", choices=RUNGS)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if hasattr(os, "SCHED_BATCH"):
-        # For all that is started: a process that wakes up interrupts no other. With a dozen of them on two cores that
-        # saves an eighth of the CPU time.
+        # Children inherit this policy: a process that wakes up does not interrupt another. With a dozen processes on
+        # two cores that saves an eighth of the CPU time.
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     return run(RUNGS[parser.parse_args().rungs])
 

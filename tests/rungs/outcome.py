@@ -1,4 +1,4 @@
-"""What the output of a rung says: how far it is, what failed, what was left out and why, what was slow."""
+"""Parse the output of a rung: progress, failures, skipped tests with reasons, and slow tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 _ONE: Final = r"(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)"
 _TEST: Final = re.compile(rf"^\[gw\d+\] \[ *\d+%\] {_ONE} |::.* {_ONE}(?: \(.*\))? +\[ *\d+%\]$")
-"""With several workers the outcome comes first, with one it comes last."""
+"""A line with the outcome of a test: first with several workers, last with a single worker."""
 
 _PERCENT: Final = re.compile(r"\[\s*(\d+)%\]")
 _SUM: Final = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)\b")
@@ -23,66 +23,72 @@ SLOWEST: Final = 10
 
 @dataclass(slots=True)
 class Progress:
-    """How far a run of pytest is, line by line."""
+    """The progress of a run of pytest."""
 
     tests: int = 0
     failed: int = 0
     percent: str = ""
 
-    def take(self, line: str) -> None:
-        """One more line of its output."""
-        if found := _TEST.search(line.rstrip()):
+    def add(self, line: str) -> None:
+        """Count the test that a line of output reports, if any."""
+        if test := _TEST.search(line.rstrip()):
             self.tests += 1
-            self.failed += (found[1] or found[2]) in ("FAILED", "ERROR")
-            if reported := _PERCENT.search(line):
-                self.percent = f" ({reported[1]} %)"
+            self.failed += (test[1] or test[2]) in ("FAILED", "ERROR")
+            if percent := _PERCENT.search(line):
+                self.percent = f" ({percent[1]} %)"
 
     def __str__(self) -> str:
         return f"{self.tests} tests{self.percent}" + (f", {self.failed} FAILED" if self.failed else "")
 
     def interesting(self, lines: Sequence[str]) -> Sequence[str]:
-        """The part that says why it failed: from pytest's first report of a failure on, else everything."""
-        for at, line in enumerate(lines):
+        """Return the output from pytest's first report of a failure on, or all of it."""
+        for index, line in enumerate(lines):
             if re.match(r"=+ (FAILURES|ERRORS) =+", line):
-                return lines[at:]
+                return lines[index:]
         return lines
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one rung said at its end. left_out: how many tests for which reason. slow: seconds and where."""
+    """The result of a rung.
+
+    Attributes:
+        sums: Numbers of tests by outcome.
+        left_out: Numbers of skipped tests by reason. A line about a whole rung has the number 0.
+        slow: Seconds and names of slow tests.
+    """
 
     sums: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     slow: tuple[tuple[float, str], ...] = ()
 
 
-def of_pytest(lines: Iterable[str]) -> Outcome:
-    """What the lines say; nothing where no test runner printed them."""
+def parse_pytest(lines: Iterable[str]) -> Outcome:
+    """Parse the output of pytest. Output of other programs gives an empty outcome."""
     sums: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     slow: list[tuple[float, str]] = []
     for line in lines:
-        if found := _SKIPPED.match(line):
-            left_out[found[2]] += int(found[1])
-        elif found := _SLOW.match(line):
-            slow.append((float(found[1]), f"{found[2]:8} {found[3]}"))
+        if skipped := _SKIPPED.match(line):
+            left_out[skipped[2]] += int(skipped[1])
+        elif timed := _SLOW.match(line):
+            slow.append((float(timed[1]), f"{timed[2]:8} {timed[3]}"))
         elif _LEFT_OUT.match(line):
             left_out[line] += 0
         elif _CLOSING.match(line):
-            for number, what in _SUM.findall(line):
-                sums["failed" if what.startswith("error") else what] += int(number)
+            for number, outcome in _SUM.findall(line):
+                sums["failed" if outcome.startswith("error") else outcome] += int(number)
     return Outcome(sums, left_out, tuple(slow))
 
 
-def closing(outcomes: Sequence[Outcome], seconds: float) -> Iterable[str]:
-    """The last lines of a run of several rungs."""
-    slow = sorted((one for outcome in outcomes for one in outcome.slow), reverse=True)[:SLOWEST]
+def summary(outcomes: Sequence[Outcome], seconds: float) -> Iterable[str]:
+    """Yield the last lines of a run of several rungs."""
+    slow = sorted((test for outcome in outcomes for test in outcome.slow), reverse=True)[:SLOWEST]
     if slow:
         yield f"\nthe {len(slow)} slowest:"
-        yield from (f"{took:7.1f} s  {what}" for took, what in slow)
+        yield from (f"{duration:7.1f} s  {name}" for duration, name in slow)
     left_out = sum((outcome.left_out for outcome in outcomes), Counter[str]())
-    # what left out a whole rung counts no tests
+    # A rung that was left out as a whole has no number of tests.
     whole = [line for outcome in outcomes for line, number in outcome.left_out.items() if not number]
     if left_out or whole:
         yield "\nLEFT OUT:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rungs.outcome import Progress, closing, of_pytest
+from rungs.outcome import Progress, parse_pytest, summary
 
 XDIST = """\
 4 workers [4 items]
@@ -34,7 +34,9 @@ WITHOUT_ROOT = ["tests/pods: it needs root", "test-pods: SKIPPED, nothing was te
 
 
 def test_sums_slowest_and_reasons_of_all_rungs_are_put_together() -> None:
-    said = "\n".join(closing([of_pytest(XDIST), of_pytest(QUIET), of_pytest(["lint is clean"])], 61.4))
+    said = "\n".join(
+        summary([parse_pytest(XDIST), parse_pytest(QUIET), parse_pytest(["lint is clean"])], 61.4)
+    )
 
     assert said == (
         "\n"
@@ -52,7 +54,7 @@ def test_sums_slowest_and_reasons_of_all_rungs_are_put_together() -> None:
 
 
 def test_a_rung_that_is_left_out_is_named_with_its_reason() -> None:
-    said = list(closing([of_pytest(WITHOUT_ROOT)], 1))
+    said = list(summary([parse_pytest(WITHOUT_ROOT)], 1))
 
     assert said[0] == "\nLEFT OUT:"
     assert [line.strip() for line in said[1:3]] == WITHOUT_ROOT
@@ -65,7 +67,7 @@ def test_a_rung_that_is_left_out_is_named_with_its_reason() -> None:
 def test_progress_is_counted_line_by_line(lines: list[str], said: str) -> None:
     progress = Progress()
     for line in lines:
-        progress.take(line)
+        progress.add(line)
 
     assert str(progress) == said
 
