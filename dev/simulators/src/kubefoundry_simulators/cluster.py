@@ -22,6 +22,9 @@ JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 
+CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+"""Path of the CRDs."""
+
 CONNECTIONS: Final = 16
 """Concurrent requests: enough for a thousand objects, few enough not to overload the server."""
 BUSY: Final = frozenset({429, 500, 503, 504})

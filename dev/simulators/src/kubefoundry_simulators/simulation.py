@@ -6,15 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
 
-from kubefoundry_simulators.cluster import RETRY_AFTER, Cluster, Refused
+from kubefoundry_simulators.cluster import CRDS, RETRY_AFTER, Cluster, Refused
 from kubefoundry_simulators.life import Life
 from kubefoundry_simulators.steps import Object, Operator
 
 log = logging.getLogger(__name__)
-
-CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @dataclass(frozen=True, slots=True)

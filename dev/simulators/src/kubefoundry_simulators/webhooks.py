@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubefoundry_simulators.admission import dynamo_refusal, kaito_refusal
 from kubefoundry_simulators.certificate import self_signed, tls
-from kubefoundry_simulators.cluster import APPLY, JSON_PATCH, Cluster, Refused
+from kubefoundry_simulators.cluster import APPLY, CRDS, JSON_PATCH, Cluster, Refused
 from kubefoundry_simulators.dynamo_conversion import converted
 from kubefoundry_simulators.steps import Object
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 HOST: Final = "127.0.0.1"
 MANAGER: Final = "kubefoundry-simulators"
 CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 
 FAREWELL: Final = 3.0
 """Seconds to remove the registrations at the end, at most."""
