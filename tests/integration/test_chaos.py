@@ -20,13 +20,12 @@ from chaos.edits import Editor
 from chaos.faults import COMPONENTS, FAULTS, ground
 from chaos.state import converged, seen
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES
 from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import WRITES, AuditLog
 from support.deployments import GPU, model_deployment
-from support.kinds import NAMESPACES
 from support.suites import running_suite
 from support.waiting import phase, until_deployment
 

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.events import until_event
 from support.finalizers import hold
-from support.kinds import NAMESPACES, UPSTREAM
+from support.kinds import UPSTREAM
 from support.restarts import uninstalled
 from support.roles import without
 from support.suites import running_suite

@@ -9,12 +9,12 @@ from collections import Counter
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.edits import running
-from support.kinds import NAMESPACES, UPSTREAM
+from support.kinds import UPSTREAM
 from support.waiting import phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration

@@ -1,4 +1,4 @@
-"""Kinds that integration tests look at, as the stand-in CRDs serve them."""
+"""Kinds of integration tests, in the versions that the stand-in CRDs serve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ GRAPHS: Final = Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "Dynamo
 RAY_SERVICES: Final = Kind("ray.io", "v1", "rayservices", "RayService")
 
 UPSTREAM: Final = {"kaito": WORKSPACES, "dynamo": GRAPHS, "kuberay": RAY_SERVICES}
-"""What each provider writes."""
+"""The upstream kind of each provider."""
 
 QUOTAS: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
-NAMESPACES: Final = Kind("", "v1", "namespaces", "Namespace", namespaced=False)

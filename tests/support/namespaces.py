@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import uuid
 
+from kubefoundry_sdk.api.kinds import NAMESPACES
 from kubefoundry_sdk.cluster.client import Client
-from support.kinds import NAMESPACES
 
 
 async def new_namespace(api: Client) -> str:
-    """The name of a namespace that is made now, and that nobody else uses."""
+    """Create a namespace for one test, and return its name."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     await api.create(NAMESPACES, body, manager="test")
