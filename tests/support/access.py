@@ -1,4 +1,4 @@
-"""What an account may do, as the API server's own authorizer answers."""
+"""Ask the API server's authorizer about the rights of an account."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ REVIEWS: Final = Kind(
 
 
 async def allowed(api: Client, account: str, verb: str, resource: str, *, namespace: str = "") -> bool:
-    """Whether that ServiceAccount of the system namespace may; without a namespace, in all of them.
+    """Check whether a ServiceAccount of the system namespace has a right.
 
-    resource: `pods`, `pods/log`, `workspaces.kaito.sh`, and where one object is meant `secrets=NAME`.
+    Args:
+        api: A client with the rights of an administrator.
+        account: Name of the ServiceAccount.
+        verb: An RBAC verb.
+        resource: `pods`, `pods/log` or `workspaces.kaito.sh`; `secrets=NAME` for a single object.
+        namespace: The namespace of the objects, empty for all namespaces.
     """
     kind, _, name = resource.partition("=")
     kind, _, subresource = kind.partition("/")
     plural, _, group = kind.partition(".")
-    asked: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "namespace": namespace,
         "verb": verb,
         "group": group,
@@ -40,8 +45,8 @@ async def allowed(api: Client, account: str, verb: str, resource: str, *, namesp
                 f"system:serviceaccounts:{NAMESPACE}",
                 "system:authenticated",
             ],
-            "resourceAttributes": {key: value for key, value in asked.items() if value},
+            "resourceAttributes": {key: value for key, value in attributes.items() if value},
         },
     }
-    answer = await api.ask(REVIEWS, review)
-    return bool(answer["status"]["allowed"])
+    response = await api.ask(REVIEWS, review)
+    return bool(response["status"]["allowed"])

@@ -1,4 +1,4 @@
-"""What the API server says to the creation of a ModelDeployment, and CRDs as an older release had them."""
+"""Dry runs of creating ModelDeployments, and CRDs of older releases."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from support.refused_specs import REFUSED
 from support.waiting import SECONDS
 
 BY_WEBHOOK = 'admission webhook "validate.modeldeployments.kubefoundry.ai" denied the request: '
-"""How the API server begins a refusal that is the webhook's."""
+"""The beginning of the API server's message if the webhook refuses."""
 
 
 async def refusal(api: Client, namespace: str, spec: dict[str, Any]) -> str:
-    """The words with which the creation of a ModelDeployment `m` is refused, empty when it would be taken."""
+    """Return the message that refuses the creation of a ModelDeployment `m`, or empty text if it is accepted."""
     body = model_deployment("m", namespace, spec)
     try:
         await api.create(MODEL_DEPLOYMENTS, body, manager="test", dry_run=True)
@@ -35,7 +35,7 @@ async def refusal(api: Client, namespace: str, spec: dict[str, Any]) -> str:
 
 
 async def until_refused_by_webhook(api: Client, namespace: str, spec: dict[str, Any]) -> None:
-    """Returns once the API server asks the webhook about such a spec: it hears of webhooks in its own time."""
+    """Wait until the webhook refuses the spec. The API server learns of new webhooks by a watch."""
     async with asyncio.timeout(SECONDS):
         while True:
             if (await refusal(api, namespace, spec)).startswith(BY_WEBHOOK):
@@ -44,10 +44,10 @@ async def until_refused_by_webhook(api: Client, namespace: str, spec: dict[str, 
 
 
 def dry_runs(plane: ControlPlane, namespace: str, specs: list[Any]) -> list[str | Object]:
-    """For each spec what a dry run of its creation gives, the object or the error's text; all in one call."""
+    """Create all specs in one dry run, and return for each the object or the text of the error."""
     objects = [model_deployment(f"d{index}", namespace, spec) for index, spec in enumerate(specs)]
     listing = {"apiVersion": "v1", "kind": "List", "items": objects}
-    answer = plane.kubectl(
+    result = plane.kubectl(
         "create",
         "--dry-run=server",
         "--validate=ignore",
@@ -59,30 +59,30 @@ def dry_runs(plane: ControlPlane, namespace: str, specs: list[Any]) -> list[str 
         check=False,
     )
     errors = {
-        found[1]: found[0]
-        for error in answer.stderr.split("Error from server")
-        if (found := re.search(r'"(d\d+)" is invalid: .*', error, re.DOTALL))
+        match[1]: match[0]
+        for error in result.stderr.split("Error from server")
+        if (match := re.search(r'"(d\d+)" is invalid: .*', error, re.DOTALL))
     }
-    decoder, created, rest = json.JSONDecoder(), {}, answer.stdout.lstrip()
+    decoder, created, rest = json.JSONDecoder(), {}, result.stdout.lstrip()
     while rest:
         value, end = decoder.raw_decode(rest)
         for item in value.get("items", [value]):
             created[item["metadata"]["name"]] = item
         rest = rest[end:].lstrip()
-    assert created.keys() | errors.keys() == {item["metadata"]["name"] for item in objects}, answer.stderr
+    assert created.keys() | errors.keys() == {item["metadata"]["name"] for item in objects}, result.stderr
     return [errors.get(item["metadata"]["name"]) or created[item["metadata"]["name"]] for item in objects]
 
 
 async def install_crd_without(plane: ControlPlane, api: Client, *keywords: str) -> None:
-    """Puts the CRD of ModelDeployments in place without these keywords of its schema, rules among them."""
+    """Install the CRD of ModelDeployments without rules and without these keywords of its schema."""
     apply(plane, [_without(_crd(), {"x-kubernetes-validations", *keywords})])
-    await _until_rules(api, there=False)
+    await _until_rules(api, enforced=False)
 
 
 async def install_crd(plane: ControlPlane, api: Client) -> None:
-    """Puts the CRD of ModelDeployments in place as it is."""
+    """Install the CRD of ModelDeployments."""
     apply(plane, [_crd()])
-    await _until_rules(api, there=True)
+    await _until_rules(api, enforced=True)
 
 
 def _crd() -> Any:
@@ -95,11 +95,11 @@ def _without(schema: Any, keywords: set[str]) -> Any:
     return [_without(item, keywords) for item in schema] if isinstance(schema, list) else schema
 
 
-async def _until_rules(api: Client, *, there: bool) -> None:
-    """A changed CRD is obeyed a moment after it is stored, and nothing of its status tells when."""
+async def _until_rules(api: Client, *, enforced: bool) -> None:
+    """Wait until a changed CRD is in force. This takes a moment, and its status does not show it."""
     async with asyncio.timeout(SECONDS):
         while True:
             reported = await refusal(api, "default", REFUSED[0].spec)
-            if there == (REFUSED[0].message in reported and not reported.startswith(BY_WEBHOOK)):
+            if enforced == (REFUSED[0].message in reported and not reported.startswith(BY_WEBHOOK)):
                 return
             await asyncio.sleep(PROBE)

@@ -1,4 +1,4 @@
-"""Requests of our components, read from the audit log of the API server."""
+"""Read the requests of our components from the audit log of the API server."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from support.waiting import SECONDS
 
 ACCOUNT = "system:serviceaccount:kubefoundry-system:kubefoundry-"
 WRITES = frozenset({"create", "update", "patch", "delete"})
-Found = TypeVar("Found")
+Entries = TypeVar("Entries")
 
 
 class AuditLog:
-    """What the components asked of the API server since this was made. Skips where the server is not ours.
+    """The requests of the components since this object was created. Skips the test if the server is not ours.
 
-    A watch may show what a request did before the log has it, so the time of its arrival counts, by the API server's
-    clock, which is this machine's.
+    A watch may show the effect of a request before the log has the request. So requests are selected by the time of
+    their arrival, on the API server's clock, which is this machine's.
     """
 
     def __init__(self, suite: Suite) -> None:
@@ -38,7 +38,7 @@ class AuditLog:
         return (entry for entry in entries if entry["requestReceivedTimestamp"] >= self._since)
 
     def requests(self, component: str, namespace: str, resource: str) -> list[dict[str, Any]]:
-        """Finished requests of a component (`provider-kaito`) about objects of that plural in the namespace."""
+        """Return the finished requests of a component (`provider-kaito`) for a resource (plural) in the namespace."""
         return [
             entry
             for entry in self._entries()
@@ -49,7 +49,7 @@ class AuditLog:
         ]
 
     def writes(self, component: str, namespace: str, resource: str) -> list[str]:
-        """Verb and URI of those that change something, dry runs apart. A conflict has changed nothing."""
+        """Return verb and URI of the requests that may have changed an object: no dry runs, no conflicts."""
         return [
             f"{entry['verb']} {entry['requestURI']}"
             for entry in self.requests(component, namespace, resource)
@@ -59,7 +59,7 @@ class AuditLog:
         ]
 
     def simulated(self, namespace: str, resource: str) -> list[dict[str, Any]]:
-        """Successful writes of the simulated operators to that plural, with its subresource, in the namespace."""
+        """Return successful writes of the simulated operators to a resource, as `plural/subresource`."""
         plural, _, subresource = resource.partition("/")
         return [
             entry
@@ -74,7 +74,7 @@ class AuditLog:
         ]
 
     def all(self, namespace: str | None = None) -> list[tuple[str, dict[str, Any]]]:
-        """Component and latest entry of each of our requests, about objects of the namespace where one is given."""
+        """Return component and latest entry of each request of our components, in all namespaces by default."""
         latest = {
             entry["auditID"]: (entry["user"]["username"].removeprefix(ACCOUNT), entry)
             for entry in self._entries()
@@ -84,14 +84,14 @@ class AuditLog:
         return list(latest.values())
 
 
-async def until_logged(read: Callable[[], Found], holds: Callable[[Found], bool]) -> Found:
-    """What is read of a log once `holds` is true of it, else what was read last.
+async def until_logged(read: Callable[[], Entries], holds: Callable[[Entries], bool]) -> Entries:
+    """Read a log until `holds` is true of the entries. Return the last entries, even if it never was.
 
-    A request is in the log before its sender has the answer, but not before a watch shows others what it did.
+    A request is in the log before its sender has the response, but a watch may show its effect earlier.
     """
     until = time.monotonic() + SECONDS
     while True:
-        found = read()
-        if holds(found) or time.monotonic() > until:
-            return found
+        entries = read()
+        if holds(entries) or time.monotonic() > until:
+            return entries
         await asyncio.sleep(PROBE)

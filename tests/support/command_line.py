@@ -1,4 +1,4 @@
-"""The command line as users run it."""
+"""Run the command line as users do."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from support.waiting import SECONDS
 
 @dataclass(frozen=True)
 class Done:
+    """Exit code and output of a command."""
+
     code: int
     out: str
     err: str
 
 
 class Running:
-    """The command while it runs, with what it prints."""
+    """A running command, with its output."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -39,32 +41,33 @@ class Running:
                 os.close(write)
 
     async def connect(self) -> None:
+        """Connect the output of the process with the readers."""
         for (read, _), reader in zip(self._pipes, (self.stdout, self.stderr), strict=True):
             protocol = functools.partial(asyncio.StreamReaderProtocol, reader)
             await self._loop.connect_read_pipe(protocol, os.fdopen(read, "rb"))
 
     async def communicate(self) -> tuple[bytes, bytes]:
-        """All that it prints until it ends."""
+        """Wait for the end of the process, and return its stdout and stderr."""
         out, err = await asyncio.gather(self.stdout.read(), self.stderr.read())
         await asyncio.to_thread(self.process.wait)
         return out, err
 
 
 class CommandLine:
-    """The installed program, in a process of its own as users run it, its libraries preloaded."""
+    """The installed program in a process of its own, with preloaded libraries."""
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
         self._where = ["--kubeconfig", str(kubeconfig), "-n", namespace]
 
     async def __call__(self, command: str, *arguments: str) -> Done:
-        """command: its name, of a group with that of the one in it: `provider list`."""
+        """Run a command to its end. The command of a group has two words: `provider list`."""
         running = await self._start(command, *arguments)
         out, err = await running.communicate()
         return Done(running.process.returncode or 0, out.decode(), err.decode())
 
     @staticmethod
     async def offline(*arguments: str) -> Done:
-        """A command that asks no cluster."""
+        """Run a command that needs no cluster."""
         running = Running(arguments)
         await running.connect()
         out, err = await running.communicate()
@@ -72,7 +75,7 @@ class CommandLine:
 
     @asynccontextmanager
     async def lines(self, command: str, *arguments: str) -> AsyncIterator[AsyncIterator[str]]:
-        """Lines that it prints while it runs; it is stopped at the end of the block."""
+        """Run a command, and yield an iterator of its lines. The command is stopped at the end of the block."""
         running = await self._start(command, *arguments)
 
         async def read() -> AsyncIterator[str]:
@@ -82,7 +85,7 @@ class CommandLine:
         try:
             yield read()
         finally:
-            # not SIGINT, which whoever runs the tests in the background has had ignored
+            # Not SIGINT, because shells let background jobs ignore it.
             running.process.terminate()
             await running.communicate()
 

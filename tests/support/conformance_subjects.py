@@ -1,4 +1,4 @@
-"""Sound subjects, from which wrong ones are made: of a kind with a CRD, and of Kubernetes' own Deployments."""
+"""Valid subjects of the conformance kit. Tests derive faulty subjects from them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kubefoundry_widgets.provider import with_defaults as widgets
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FEW: Final = 12
-"""Generated values of each check: a wrong subject is wrong often."""
+"""Generated values of each check. A faulty subject fails often."""
 
 
 def of_a_crd() -> Functions:
-    """The example's provider, its CRD with an older version beside the one that is stored."""
+    """Return the example's provider. Its CRD also has a version that is not stored."""
     crd: dict[str, Any] = yaml.safe_load((ROOT / "examples/provider/widgets.crd.yaml").read_text())
     newest = crd["spec"]["versions"][0]
     crd["spec"]["versions"].append({**copy.deepcopy(newest), "name": "v1beta1", "storage": False})
@@ -28,9 +28,10 @@ def of_a_crd() -> Functions:
 
 
 def of_kubernetes() -> Functions:
-    """Containers, selectors, pods and default images: provider direct."""
+    """Return provider direct, which has containers, selectors, pods and default images."""
     return Functions(direct(), None, read(ROOT / "providers/direct/cases.yaml"), FEW)
 
 
 def cases_with(base: Cases, **changes: Any) -> Cases:
+    """Return a copy of the cases with other fields."""
     return base.model_copy(update=changes)

@@ -1,4 +1,4 @@
-"""What a reconcile works with, of which a test gives the parts that it is about."""
+"""Build the context of a reconcile. A test passes only the parts that it needs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubefoundry_sdk.runtime.store import Store
 from support.plans import provider
 
 UNUSED: Any = None
-"""In the place of what the test never asks."""
+"""A part that the test does not use."""
 
 
 def context(**parts: Any) -> Context:
-    """Of the example provider, with empty stores."""
+    """Return a context of the example provider with empty stores, and with the given parts."""
     manager = names.provider_manager(provider().name)
     verification = Verification(directly(UNUSED), lambda work: None, lambda key: None, always=False)
-    whole: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "provider": provider(),
         "client": UNUSED,
         "recorder": UNUSED,
@@ -33,4 +33,4 @@ def context(**parts: Any) -> Context:
         "verification": verification,
         "clock": lambda: 0.0,
     }
-    return Context(**(whole | parts))
+    return Context(**(defaults | parts))

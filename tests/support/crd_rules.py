@@ -1,4 +1,4 @@
-"""The rules of a CRD as its text has them, evaluated by Google's CEL (cel-expr-python)."""
+"""Evaluate the rules of a CRD by Google's CEL (cel-expr-python)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ def _program(rule: str) -> cel.Expression:
 
 
 def broken(value: Any, schema: Schema) -> Iterator[str]:
-    """Messages of the rules that a value with its defaults breaks, here and below.
+    """Yield the messages of the rules that a value (with its defaults) breaks, at any depth.
 
-    Raises AssertionError for a rule that cannot be evaluated on it: the API server would refuse with that error.
+    Raises:
+        AssertionError: A rule cannot be evaluated. The API server would refuse the value with that error.
     """
     for validation in schema.get("x-kubernetes-validations", ()):
         result = _program(validation["rule"]).eval(data={"self": value}).plain_value()

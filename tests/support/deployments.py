@@ -1,4 +1,4 @@
-"""ModelDeployments for tests: small, valid, one a case."""
+"""Small valid ModelDeployments for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GPU: dict[str, Any] = {
     "engine": {"type": "vllm", "trustRemoteCode": True},
     "resources": {"gpu": {"count": 1}},
 }
-"""vLLM on one GPU: every provider can."""
+"""vLLM on one GPU. Every provider supports it."""
 
 CPU: dict[str, Any] = {
     "model": {"id": "org/model-gguf"},
@@ -31,13 +31,13 @@ DISAGGREGATED: dict[str, Any] = {
         "decode": {"replicas": 2, "gpu": {"count": 1}, "memory": "16Gi"},
     },
 }
-"""Prefill and decode apart."""
+"""Separate prefill and decode."""
 
 
 def model_deployment(
     name: str, namespace: str, spec: dict[str, Any], *, provider: str | None = None, **metadata: Any
 ) -> dict[str, Any]:
-    """The object to create; `provider` names one explicitly."""
+    """Return a ModelDeployment to create. `provider` is the provider that its spec names."""
     full = copy.deepcopy(spec)
     if provider:
         full["provider"] = {**full.get("provider", {}), "name": provider}

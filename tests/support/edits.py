@@ -1,4 +1,4 @@
-"""An administrator's edits of upstream objects, and what the provider does after them."""
+"""An administrator's edits of upstream objects, and checks of the provider's reaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ADMIN = "kubectl-edit"
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An owned value of an upstream object: where it is, what an admin writes there, and how the Event calls it."""
+    """An edit of an owned value: its path, the admin's value, and the field's name in the Event."""
 
     provider: str
     spec: dict[str, Any]
@@ -31,16 +31,18 @@ class Edit:
 
     @property
     def pointer(self) -> str:
+        """Return the path as a JSON pointer."""
         return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in self.path)
 
     def read(self, obj: Object | None) -> Any:
-        found: Any = obj
+        """Return the value in an object, or None if a part of the path is missing."""
+        value: Any = obj
         for part in self.path:
             try:
-                found = found[part]
+                value = value[part]
             except (KeyError, IndexError, TypeError):
                 return None
-        return found
+        return value
 
 
 EDITS = {
@@ -92,7 +94,7 @@ EDITS = {
 async def running(
     api: Client, namespace: str, spec: dict[str, Any], provider: str, name: str = "m"
 ) -> Object:
-    """A ModelDeployment made and Running."""
+    """Create a ModelDeployment, and return it once it is Running."""
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment(name, namespace, spec, provider=provider), manager="test"
     )
@@ -102,10 +104,10 @@ async def running(
 async def nothing_more_is_done(
     suite: Suite, api: Client, namespace: str, provider: str, later: str = "later"
 ) -> None:
-    """Has the provider look at upstream object `m` again and again, and fails when it writes to it.
+    """Touch upstream object `m` several times, and assert that the provider does not write to it.
 
-    The provider knows of all of it once a ModelDeployment created after it, named `later`, runs; and has looked at it
-    once nothing is pending after that.
+    The provider has received all changes once a ModelDeployment that is created afterwards, `later`, runs. It has
+    reconciled them once nothing is pending after that.
     """
     kind = UPSTREAM[provider]
     log = AuditLog(suite)
@@ -122,7 +124,7 @@ async def nothing_more_is_done(
 
 
 async def until_upstream(api: Client, kind: Kind, namespace: str, holds: Callable[[Object], bool]) -> Object:
-    """Upstream object `m` once that is true of it."""
-    found = await until(api, kind, "m", namespace, lambda obj: obj is not None and holds(obj))
-    assert found is not None
-    return found
+    """Return upstream object `m` once `holds` is true of it."""
+    obj = await until(api, kind, "m", namespace, lambda obj: obj is not None and holds(obj))
+    assert obj is not None
+    return obj

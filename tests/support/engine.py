@@ -1,4 +1,4 @@
-"""An inference engine that is a server of ours, and the API server's way to it."""
+"""A simulated inference engine, and a Service that leads the API server to it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,16 @@ ENDPOINTS = Kind("", "v1", "endpoints", "Endpoints")
 
 
 class Engine:
-    """An OpenAI-style server. serves: what it lists now. asked: how often. answers: the status of a completion;
-    completed: what it was asked to complete. words: what it says in a chat. lists: the status of its list."""
+    """An OpenAI-style server.
+
+    Attributes:
+        serves: The model names that it lists.
+        words: The pieces of a chat's answer.
+        asked: The number of requests for the list.
+        answers: The HTTP status of a completion.
+        lists: The HTTP status of the list.
+        completed: The bodies of all requests for a completion.
+    """
 
     def __init__(self, *serves: str, answers: int = 503) -> None:
         self.serves = serves
@@ -31,11 +39,12 @@ class Engine:
         self.completed: list[Any] = []
 
     async def complete(self, request: web.Request) -> web.Response:
+        """Answer a request for a completion."""
         self.completed.append(await request.json())
         return web.json_response({"choices": [{"text": "2"}]}, status=self.answers)
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
-        """Each of `words` as an event of its own, when it comes; None ends the answer."""
+        """Stream each of `words` as an event as soon as it is put. None ends the answer."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         while (word := await self.words.get()) is not None:
@@ -45,21 +54,22 @@ class Engine:
         return response
 
     async def handle(self, request: web.Request) -> web.Response:
+        """Answer a request for the list of models."""
         self.asked += 1
         body = {"object": "list", "data": [{"id": name} for name in self.serves]}
         return web.json_response(body, status=self.lists)
 
 
 def own_address() -> str:
-    """One that is no loopback address: the API server passes nothing on to those."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_way_out:
-        any_way_out.connect(("192.0.2.1", 9))
-        return str(any_way_out.getsockname()[0])
+    """Return an address of this machine outside loopback, where the API server's proxy does not connect."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
 
 
 @asynccontextmanager
 async def listening(engine: Engine) -> AsyncIterator[int]:
-    """The port where it answers."""
+    """Serve the engine during the block, and yield its port."""
     app = web.Application()
     app.router.add_get("/v1/models", engine.handle)
     app.router.add_post("/v1/completions", engine.complete)
@@ -74,16 +84,21 @@ async def listening(engine: Engine) -> AsyncIterator[int]:
 
 
 async def led_to(api: Client, namespace: str, service: str, port: int, named: str = "http") -> None:
-    """Has the API server pass on what is for the Service, which it does to addresses of pods only.
+    """Lead the Service to a port of this machine. Its address has to be a pod's, or the API server refuses it.
 
-    named: the Service's port.
+    Args:
+        api: A client with the rights of an administrator.
+        namespace: Namespace of the Service.
+        service: Name of the Service.
+        port: The engine's port.
+        named: Name of the Service's port.
     """
     address = own_address()
     await pods.pod(
         api, namespace, "engine", {}, {**pods.ready(), "podIP": address, "podIPs": [{"ip": address}]}
     )
     target = {"kind": "Pod", "name": "engine", "namespace": namespace}
-    behind = {
+    subset = {
         "addresses": [{"ip": address, "targetRef": target}],
         "ports": [{"name": named, "port": port}],
     }
@@ -92,4 +107,4 @@ async def led_to(api: Client, namespace: str, service: str, port: int, named: st
         "kind": "Endpoints",
         "metadata": {"name": service, "namespace": namespace},
     }
-    await api.create(ENDPOINTS, {**body, "subsets": [behind]}, manager="test")
+    await api.create(ENDPOINTS, {**body, "subsets": [subset]}, manager="test")

@@ -1,4 +1,4 @@
-"""What a control plane of ours keeps in etcd, read and put back through etcd's JSON gateway."""
+"""Read and write the data of a local control plane by etcd's JSON gateway."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any, Final
 
 OBJECTS: Final = b"/registry/"
 EVERY: Final = b"/registry0"
-"""The first key behind all that begin with OBJECTS."""
+"""The first key after all keys that begin with OBJECTS."""
 
 SECONDS: Final = 30.0
 
 
 class Etcd:
-    """folder: the control plane's. Calls raise OSError or http.client.HTTPException."""
+    """The etcd of a control plane, found by its folder. Methods raise OSError or http.client.HTTPException."""
 
     def __init__(self, folder: Path) -> None:
         pki = folder / "pki"
@@ -28,44 +28,45 @@ class Etcd:
         self._port = int(json.loads((folder / "state.json").read_text())["etcdPort"])
 
     def values(self) -> dict[bytes, tuple[int, bytes]]:
-        """Revision and value of each key."""
+        """Return revision and value of each key."""
         return {key: (revision, value) for key, revision, value in self._range(OBJECTS, EVERY)}
 
     def revisions(self) -> dict[bytes, int]:
-        """The revision at which each key was written last."""
+        """Return the revision of the last write of each key."""
         return {key: revision for key, revision, _ in self._range(OBJECTS, EVERY, keys_only=True)}
 
     def value(self, key: bytes) -> bytes | None:
+        """Return the value of a key, or None if it is missing."""
         return next((value for _, _, value in self._range(key)), None)
 
     def write(self, values: Mapping[bytes, bytes], removed: Iterable[bytes]) -> None:
         """Put these values, and remove these keys.
 
-        A transaction has one revision, and Kubernetes expects one change of a resource at a revision: a watch that
-        the API server ends in between, because it is slow, goes on behind that revision and never sees the rest. The
-        API server's own watch of IPAddresses then deletes missing objects without an end.
+        A transaction changes each resource at most once, because Kubernetes expects one change of a resource at a
+        revision. A slow watch that the API server ends within a revision resumes after it, and never gets the other
+        changes. The API server's own watch of IPAddresses would then delete missing objects forever.
         """
         puts = {
             key: {"requestPut": {"key": _text(key), "value": _text(value)}} for key, value in values.items()
         }
         removals = {key: {"requestDeleteRange": {"key": _text(key)}} for key in removed}
-        rest: dict[bytes, list[dict[str, Any]]] = {}
+        operations_by_resource: dict[bytes, list[dict[str, Any]]] = {}
         for key, operation in (puts | removals).items():
-            rest.setdefault(_resource(key), []).append(operation)
-        for operations in itertools.zip_longest(*rest.values()):
+            operations_by_resource.setdefault(_resource(key), []).append(operation)
+        for operations in itertools.zip_longest(*operations_by_resource.values()):
             self._ask("/v3/kv/txn", {"success": [operation for operation in operations if operation]})
 
     def _range(
         self, key: bytes, end: bytes = b"", *, keys_only: bool = False
     ) -> Sequence[tuple[bytes, int, bytes]]:
-        asked = {"key": _text(key), "range_end": _text(end), "keys_only": keys_only}
+        request = {"key": _text(key), "range_end": _text(end), "keys_only": keys_only}
         return [
             (
-                base64.b64decode(found["key"]),
-                int(found["mod_revision"]),
-                base64.b64decode(found.get("value", "")),
+                base64.b64decode(entry["key"]),
+                int(entry["mod_revision"]),
+                base64.b64decode(entry.get("value", "")),
             )
-            for found in self._ask("/v3/kv/range", asked).get("kvs", ())
+            for entry in self._ask("/v3/kv/range", request).get("kvs", ())
         ]
 
     def _ask(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,17 +75,17 @@ class Etcd:
         )
         try:
             connection.request("POST", path, json.dumps(body))
-            answer = connection.getresponse()
-            content = answer.read()
-            if answer.status != 200:
-                raise OSError(f"etcd's {path}: {answer.status} {content[:500]!r}")
+            response = connection.getresponse()
+            content = response.read()
+            if response.status != 200:
+                raise OSError(f"etcd's {path}: {response.status} {content[:500]!r}")
             return dict(json.loads(content))
         finally:
             connection.close()
 
 
 def _resource(key: bytes) -> bytes:
-    """Return the part of the key that the objects of a resource share: a group has a dot."""
+    """Return the part of the key that the objects of a resource share. Only a group has a dot."""
     parts = key.removeprefix(OBJECTS).split(b"/")
     return b"/".join(parts[: 2 if b"." in parts[0] else 1])
 

@@ -1,4 +1,4 @@
-"""Events about a ModelDeployment, as the API server has them."""
+"""Read and wait for Events about a ModelDeployment."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from support.waiting import SECONDS
 
 
 async def notes(client: Client, namespace: str, reason: str) -> list[str]:
-    """Notes of the Events of that reason in the namespace, oldest first."""
+    """Return the notes of the Events with a reason in the namespace, oldest first."""
     items, _ = await client.list(EVENTS, namespace)
-    found = [item for item in items if item["reason"] == reason]
-    return [str(item.get("note", "")) for item in sorted(found, key=lambda item: item["eventTime"])]
+    events = [item for item in items if item["reason"] == reason]
+    return [str(item.get("note", "")) for item in sorted(events, key=lambda item: item["eventTime"])]
 
 
 async def until_event(
@@ -25,27 +25,27 @@ async def until_event(
     *,
     seconds: float = SECONDS,
 ) -> str:
-    """The note of the first Event of that reason of which `holds` is true. Fails when none comes in time."""
-    seen: list[str] = []
+    """Return the note of the first Event with the reason for which `holds` is true. Fail if there is none in time."""
+    others: list[str] = []
     try:
         async with asyncio.timeout(seconds):
             items, version = await client.list(EVENTS, namespace)
             for item in items:
-                if note := _matching(item, reason, holds, seen):
+                if note := _matching(item, reason, holds, others):
                     return note
             async for event in client.watch(
                 EVENTS, namespace, resource_version=version, seconds=int(seconds) + 1, silence=seconds + 1
             ):
-                if event["type"] == "ADDED" and (note := _matching(event["object"], reason, holds, seen)):
+                if event["type"] == "ADDED" and (note := _matching(event["object"], reason, holds, others)):
                     return note
     except TimeoutError:
         pass
-    raise AssertionError(f"no such Event {reason} in {namespace} within {seconds} s; others were {seen}")
+    raise AssertionError(f"no such Event {reason} in {namespace} within {seconds} s; others were {others}")
 
 
-def _matching(event: Object, reason: str, holds: Callable[[str], bool], seen: list[str]) -> str | None:
+def _matching(event: Object, reason: str, holds: Callable[[str], bool], others: list[str]) -> str | None:
     note = str(event.get("note", ""))
     if event["reason"] == reason and holds(note):
         return note
-    seen.append(f"{event['reason']}: {note}")
+    others.append(f"{event['reason']}: {note}")
     return None

@@ -1,4 +1,4 @@
-"""An API server that answers every question with what a test gives it, however odd: it checks no schema."""
+"""A fake API server that returns the test's objects without checking a schema."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ import yaml
 
 
 class Answers:
-    """objects: by plural, what a list of them holds; a single one is found by its name."""
+    """The responses of the server. `objects` has the items of each list, by plural."""
 
     def __init__(self) -> None:
         self.objects: Mapping[str, list[Any]] = {}
 
     def to(self, path: str) -> tuple[int, Any]:
+        """Return HTTP status and body for a path: a list, an object by its name, or the version."""
         path = path.partition("?")[0]
         if path == "/version":
             return 200, {"major": "1", "minor": "34", "gitVersion": "v1.34.0"}
         *_, before, last = ["", *path.strip("/").split("/")]
         if last in self.objects:
             return 200, {"metadata": {"resourceVersion": "1"}, "items": self.objects[last]}
-        for one in self.objects.get(before, ()):
-            if one["metadata"]["name"] == last:
-                return 200, one
+        for obj in self.objects.get(before, ()):
+            if obj["metadata"]["name"] == last:
+                return 200, obj
         return 404, {"kind": "Status", "code": 404, "message": f"{before} {last} not found"}
 
 
 @contextmanager
 def serving(answers: Answers, folder: Path) -> Iterator[Path]:
-    """A kubeconfig that leads to it."""
+    """Run the server during the block, and yield a kubeconfig for it."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,7 +1,7 @@
-"""The example's provider with errors of its own, where a ModelDeployment or a Widget asks for them. Run as a program.
+"""The example's provider, with faults that a ModelDeployment or a Widget requests. Run as a program.
 
-A ModelDeployment's env FAULT names the function that raises, or `name` for a Widget of another name; a Widget's
-`status.state` may be `Unreadable`, or `Impossible`: then what is observed cannot be stored.
+A ModelDeployment's env FAULT names the function that raises, or is `name` for a Widget with another name. A Widget's
+`status.state` is `Unreadable` to let `observe` raise, or `Impossible` for an observation that cannot be stored.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kubefoundry_widgets.provider import NAME, provider
 
 
 def build(options: Namespace) -> Provider:
+    """Return the provider, with the faults."""
     sound = provider(options.default_images)
 
     def supports(deployment: Deployment, schema: Schema | None) -> Sequence[str]:
@@ -35,15 +36,16 @@ def build(options: Namespace) -> Provider:
     def observe(deployment: Deployment, live: Object) -> Observation:
         if (live.get("status") or {}).get("state") == "Unreadable":
             raise KeyError("the part that nobody has ever seen")
-        seen = sound.observe(deployment, live)
+        observation = sound.observe(deployment, live)
         if (live.get("status") or {}).get("state") == "Impossible":
-            return replace(seen, phase="Running", reason="DeploymentReady", replicas=Replicas(1, 0, 0))
-        return seen
+            return replace(observation, phase="Running", reason="DeploymentReady", replicas=Replicas(1, 0, 0))
+        return observation
 
     return replace(sound, supports=supports, render=render, observe=observe)
 
 
 def fail(deployment: Deployment, function: str) -> None:
+    """Raise an error if the ModelDeployment requests it for this function."""
     if {"name": "FAULT", "value": function} in deployment.spec.env:
         raise ZeroDivisionError(f"{function} divides by zero " + "over and over " * 100)
 

@@ -1,13 +1,14 @@
-"""The field table of a provider's README, and the walk that holds the code to it.
+"""Read the field table of a provider's README, and compare the code with it.
 
 The table has the header `| Field | Variant | Class | Detail |`:
 
-- Field: a leaf field of contract §2 in backticks, `engine.args`; with a value, `engine.trustRemoteCode: false`,
-  where one value has a class of its own.
-- Variant: how this provider renders (`preset`, `v1beta1`, ...), several with commas, or `all`.
+- Field: a leaf field of contract §2 in backticks, `engine.args`. A value with a class of its own is added:
+  `engine.trustRemoteCode: false`.
+- Variant: kinds of this provider's upstream objects (`preset`, `v1beta1`, ...), separated by commas, or `all`.
 - Class: `honoured`, `refused` or `meaningless`.
-- Detail: honoured begins with the path, or paths with commas, where the value lands, in backticks (see
-  `support.paths`); refused has the text in double quotes, `{word}` for any text; meaningless says why.
+- Detail: an honoured field begins with the paths of its value, in backticks and separated by commas (see
+  `support.paths`). A refused field has its message in double quotes, with `{word}` for any text. A meaningless field
+  has the reason.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FieldClass = Literal["honoured", "refused", "meaningless"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table. `field` as written there, without backticks; `line` counts from 1."""
+    """A row of the table. `field` has no backticks; `line` counts from 1."""
 
     field: str
     variants: tuple[str, ...]
@@ -39,15 +40,17 @@ class Row:
 
     @property
     def leaf(self) -> str:
+        """Return the field without its value."""
         return self.field.split(":", 1)[0]
 
     def covers(self, variant: str) -> bool:
+        """Check whether the row is about the variant."""
         return variant in self.variants or "all" in self.variants
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Two specs (JSON) that differ in the one field, or value, of a row."""
+    """Two specs (JSON) that differ only in the field, or value, of a row."""
 
     base: Mapping[str, Any]
     changed: Mapping[str, Any]
@@ -55,7 +58,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """An honoured row with its sample: what the provider takes, by the table, in that variant."""
+    """An honoured field with its sample, which the provider accepts in this variant."""
 
     field: str
     variant: str
@@ -64,7 +67,11 @@ class Promise:
 
 
 def read(readme: Path) -> list[Row]:
-    """The rows of the one field table in that file. Raises ValueError where it is missing or malformed."""
+    """Return the rows of the field table in a file.
+
+    Raises:
+        ValueError: The table is missing or malformed.
+    """
     rows: list[Row] = []
     inside = False
     for number, line in enumerate(readme.read_text(encoding="utf-8").splitlines(), 1):
@@ -88,9 +95,9 @@ def _row(cells: list[str], readme: Path, line: int) -> Row:
 
 
 def gaps(rows: Iterable[Row], variants: Sequence[str]) -> list[str]:
-    """What the table leaves open: fields without a class for a variant; and unknown fields and variants."""
+    """Return messages about fields without a class for a variant, and about unknown fields and variants."""
     rows = list(rows)
-    found = [
+    messages = [
         f"{field} has no class for {variant}"
         for field in FIELDS
         for variant in variants
@@ -98,13 +105,13 @@ def gaps(rows: Iterable[Row], variants: Sequence[str]) -> list[str]:
     ]
     for row in rows:
         if row.leaf not in FIELDS:
-            found.append(f"line {row.line}: {row.leaf} is no field of the spec")
-        found += [
+            messages.append(f"line {row.line}: {row.leaf} is no field of the spec")
+        messages += [
             f"line {row.line}: {name} is not one of {', '.join(variants)}"
             for name in row.variants
             if name != "all" and name not in variants
         ]
-    return found
+    return messages
 
 
 def broken_promise(
@@ -113,9 +120,13 @@ def broken_promise(
     supports: Callable[[Mapping[str, Any]], Sequence[str]],
     render: Callable[[Mapping[str, Any]], Rendered],
 ) -> str | None:
-    """Why the code does not do what the row says, or None.
+    """Return why the code differs from the row, or None if it does not.
 
-    `supports` and `render` take a spec (JSON); the provider's test binds the variant's schema to them.
+    Args:
+        row: The row.
+        sample: Specs that differ only in the row's field.
+        supports: The provider's function, with the variant's schema, for a spec (JSON).
+        render: The provider's function, with the variant's schema, for a spec (JSON).
     """
     problems = list(supports(sample.changed))
     if row.klass == "refused":
@@ -131,10 +142,10 @@ def broken_promise(
     if row.klass == "meaningless":
         same = before.main == after.main and before.helpers == after.helpers
         return None if same else f"line {row.line}: {row.field} is called meaningless, but changes the render"
-    stated = re.match(r"`[^`]+`(\s*,\s*`[^`]+`)*", row.detail)
-    if not stated:
+    paths = re.match(r"`[^`]+`(\s*,\s*`[^`]+`)*", row.detail)
+    if not paths:
         return f"line {row.line}: an honoured row begins with a path in backticks"
-    for path in re.findall(r"`([^`]+)`", stated.group()):
+    for path in re.findall(r"`([^`]+)`", paths.group()):
         if values_at(before, path) == values_at(after, path):
             return f"line {row.line}: {row.field} does not change {path}"
     return None

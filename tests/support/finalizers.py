@@ -1,4 +1,4 @@
-"""Upstream objects that are slow to go."""
+"""Delay the deletion of upstream objects by a finalizer."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ HELD: Final = "example.com/held-by-the-test"
 
 @asynccontextmanager
 async def held(api: Client, kind: Kind, namespace: str, name: str = "m") -> AsyncIterator[None]:
-    """A finalizer of somebody else's on the object for the time of the block, in which it is deleted."""
+    """Put a foreign finalizer on an object during the block, in which the object is deleted."""
     await hold(api, kind, namespace, name)
     yield
     await let_go(api, kind, namespace, name)
 
 
 async def hold(api: Client, kind: Kind, namespace: str, name: str = "m") -> None:
+    """Add the finalizer."""
     add = [{"op": "add", "path": "/metadata/finalizers/-", "value": HELD}]
     await api.json_patch(kind, name, namespace, add, manager="test")
 
 
 async def let_go(api: Client, kind: Kind, namespace: str, name: str = "m") -> None:
-    """Of an object that is being deleted, once nobody else's finalizer is left on it."""
+    """Remove the finalizer of an object that is being deleted, once it is the last finalizer."""
     await until(
         api, kind, name, namespace, lambda obj: obj is not None and obj["metadata"]["finalizers"] == [HELD]
     )

@@ -1,4 +1,4 @@
-"""An object of each upstream kind as an administrator may have made it."""
+"""Upstream objects that an administrator has written by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CONTENT: Final[dict[str, dict[str, Any]]] = {
 
 
 def foreign(provider: str, name: str, namespace: str) -> Object:
-    """To be created."""
+    """Return an object of the provider's upstream kind to create."""
     kind = UPSTREAM[provider]
     return {
         "apiVersion": kind.api_version,

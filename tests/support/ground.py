@@ -1,7 +1,7 @@
-"""What every control plane of the tests starts with, kept as etcd's data: our CRDs, namespace and roles; more CRDs.
+"""The initial objects of every control plane of the tests, stored as etcd's data: CRDs, namespace and roles.
 
-To write it takes a third of the CPU time of a control plane's start, and a run of all tests starts a hundred. It is
-kept beside the control plane's binary, under a hash of all that it is made of.
+Writing them takes a third of the CPU time of a control plane's start, and a run of all tests starts a hundred. The
+data are beside the control plane's binary, under a hash of all sources.
 """
 
 from __future__ import annotations
@@ -26,21 +26,27 @@ from support.reused_planes import borrowed
 OURS: Final = (ROOT / "crds", ROOT / "manifests" / "namespace.yaml", ROOT / "manifests" / "users.yaml")
 
 WRITERS: Final = (Path(__file__), Path(suites.__file__), Path(planes.__file__))
-"""What writes it: who applies an object, and how, is in the object."""
+"""The modules that apply the objects. An object contains its field manager, so the hash depends on them."""
 
 
 @contextmanager
 def prepared_plane(
     folder: Path, crds: Sequence[Path], flags: Sequence[str] = (), *, own: bool = False
 ) -> Iterator[ControlPlane]:
-    """A control plane with our CRDs, namespace and roles, and these CRDs; `own`, or unless the environment names one,
-    one that nobody else uses meanwhile."""
+    """Yield a control plane with our CRDs, namespace and roles, and with these CRDs.
+
+    Args:
+        folder: The folder of its data.
+        crds: Further CRDs.
+        flags: Flags of the devcluster.
+        own: Whether to use a local control plane even if the environment names a running cluster.
+    """
     if os.environ.get(GIVEN) and not own:
         with control_plane(folder) as plane:
             _prepare(plane, crds, folder)
             yield plane
     else:
-        with borrowed(_kept(tuple(crds)), flags) as plane:
+        with borrowed(_stored_data(tuple(crds)), flags) as plane:
             yield plane
 
 
@@ -53,19 +59,19 @@ def _prepare(plane: ControlPlane, crds: Sequence[Path], folder: Path) -> None:
 
 
 @cache
-def _kept(crds: tuple[Path, ...]) -> Path:
-    """The folder of etcd's data; made by whoever comes first, while others wait."""
+def _stored_data(crds: tuple[Path, ...]) -> Path:
+    """Return the folder of etcd's data. The first process creates it, while others wait."""
     binary = build()
     folder = binary.parent.parent / f"ground-{_digest(binary, crds)}"
     with Path(f"{folder}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
             with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-                made = Path(work) / "plane"
-                with own_control_plane(made) as plane:
+                plane_folder = Path(work) / "plane"
+                with own_control_plane(plane_folder) as plane:
                     _prepare(plane, crds, Path(work) / "suite")
-                # whole once it has this name
-                shutil.move(made / "etcd", folder)
+                # The folder gets its name only when it is complete.
+                shutil.move(plane_folder / "etcd", folder)
     return folder
 
 

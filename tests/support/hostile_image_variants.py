@@ -1,6 +1,6 @@
-"""More hostile images: kinds of faults, each in several variants.
+"""More hostile images: several variants of each kind of fault.
 
-The kinds are what a vendor's build, a text editor or an attacker does to metadata, wheels and their archives.
+The faults are those that a vendor's build, a text editor or an attacker makes in metadata, wheels and archives.
 """
 
 from __future__ import annotations
@@ -46,54 +46,58 @@ ODD: Final[dict[str, Any]] = {
 
 
 def _fields() -> dict[str, HostileImage]:
-    """Each field with a value of another type, the types in turn."""
+    """Return an image for each field with a value of a wrong type. The types take turns."""
     fields = ["metadata__name", "metadata__version", "metadata__vendor", "spec__packageName"]
     fields += ["spec__providerType", "spec__api", "spec__wheelPath", "apiVersion", "kind", "metadata", "spec"]
-    found = {}
-    for at, field in enumerate(fields):
-        how = list(ODD)[at % len(ODD)]
-        shown = field.replace("__", ".")
-        found[f"{shown} is {how}"] = HostileImage(text(**{field: ODD[how]}), "InvalidSpec", (shown,))
-    return found
+    images = {}
+    for index, field in enumerate(fields):
+        type_name = list(ODD)[index % len(ODD)]
+        path = field.replace("__", ".")
+        images[f"{path} is {type_name}"] = HostileImage(
+            text(**{field: ODD[type_name]}), "InvalidSpec", (path,)
+        )
+    return images
 
 
 def encoded(name: str, *, bom: bytes = b"") -> Change:
+    """Return a change that writes the metadata in another encoding."""
     return raw(bom + TEXT.encode(name))
 
 
 def version(written: str) -> Change:
-    """Metadata in which the version is written like this."""
+    """Return a change that writes metadata with another text for the version."""
     return raw(TEXT.replace("version: 1.0.0", f"version: {written}").encode())
 
 
 def members(*extra: tuple[zipfile.ZipInfo, bytes]) -> Change:
-    """The main wheel with more members, as an archive that no builder writes."""
+    """Return a change that adds members to the main wheel, as no build tool would."""
 
     def change(content: bytes) -> bytes:
-        made = io.BytesIO(content)
-        with zipfile.ZipFile(made, "a") as archive:
+        buffer = io.BytesIO(content)
+        with zipfile.ZipFile(buffer, "a") as archive:
             for member, value in extra:
                 archive.writestr(member, value)
-        return made.getvalue()
+        return buffer.getvalue()
 
     return edited(change)
 
 
 def member(name: str, mode: int = 0) -> zipfile.ZipInfo:
-    """A file of an archive, whose kind is in its mode."""
-    made = zipfile.ZipInfo(name)
-    made.external_attr = mode << 16
-    made.compress_type = zipfile.ZIP_DEFLATED
-    return made
+    """Return a member of an archive. Its mode has the type of the file."""
+    info = zipfile.ZipInfo(name)
+    info.external_attr = mode << 16
+    info.compress_type = zipfile.ZIP_DEFLATED
+    return info
 
 
 def as_version(version: str) -> Change:
-    """A wheel that has this in its name."""
+    """Return a change that writes another version into the name of the main wheel."""
     name = f"acme_echo-{version}-py3-none-any.whl"
     return both(renamed(name), text(spec__wheelPath=f"packages/{name}"))
 
 
 def elf(change: Callable[[bytes], bytes], machine: int = 62) -> Change:
+    """Return a change that adds native code with changed bytes."""
     return brings({"native/core.so": change(shared_object(machine))})
 
 

@@ -1,4 +1,4 @@
-"""What a provider image may hold besides a provider, and the code by which it is refused."""
+"""Hostile provider images, each with the code that refuses it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ ABOUT: Final = "acme_echo-1.0.0.dist-info"
 
 @dataclass(frozen=True, slots=True)
 class HostileImage:
-    """change: of a good image's folder. code: empty where it is harmless. words: of the message."""
+    """A hostile image.
+
+    Attributes:
+        change: Changes the folder of a valid image.
+        code: The code of the refusal, empty if the image is harmless.
+        words: Parts of the message.
+    """
 
     change: Change
     code: str
@@ -28,41 +34,43 @@ class HostileImage:
 
 
 def text(**changes: object) -> Change:
+    """Return a change that writes metadata with other fields."""
     return lambda folder: write_spec(folder, spec(**changes))
 
 
 def raw(content: bytes) -> Change:
+    """Return a change that writes these bytes as metadata."""
     return lambda folder: (folder / "lls-provider-spec.yaml").write_bytes(content)
 
 
 def brings(files: Mapping[str, str | bytes]) -> Change:
-    """Another wheel, with these files."""
+    """Return a change that adds a wheel with these files."""
     return lambda folder: wheel(folder / "packages", "more", files=files)
 
 
 def edited(change: Callable[[bytes], bytes]) -> Change:
-    """The main wheel with other bytes."""
+    """Return a change of the main wheel's bytes."""
     return lambda folder: (folder / MAIN).write_bytes(change((folder / MAIN).read_bytes()))
 
 
 def rewritten(change: Callable[[dict[str, bytes]], object]) -> Change:
-    """The main wheel with other files: their contents by name, in order."""
+    """Return a change of the main wheel's files, which are contents by name in their order."""
 
     def rewrite(content: bytes) -> bytes:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             files = {name: archive.read(name) for name in archive.namelist()}
         change(files)
-        made = io.BytesIO()
-        with zipfile.ZipFile(made, "w") as archive:
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
             for name, value in files.items():
                 archive.writestr(zipfile.ZipInfo(name), value)
-        return made.getvalue()
+        return buffer.getvalue()
 
     return edited(rewrite)
 
 
 def named(before: bytes, after: bytes) -> Change:
-    """A file in the main wheel with a name that no writer would write, of the same length."""
+    """Return a change that adds a wheel with a file name that no library writes, of the same length."""
     assert len(before) == len(after)
 
     def change(folder: Path) -> None:
@@ -73,24 +81,26 @@ def named(before: bytes, after: bytes) -> Change:
 
 
 def encrypted(content: bytes) -> bytes:
-    """Bit 0 of every file's flags, in both of its headers."""
+    """Set the encryption flag (bit 0) of every file, in both of its headers."""
     for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         parts = content.split(mark)
         content = mark.join(
             [
                 parts[0],
-                *(one[: place - 4] + bytes([one[place - 4] | 1]) + one[place - 3 :] for one in parts[1:]),
+                *(part[: place - 4] + bytes([part[place - 4] | 1]) + part[place - 3 :] for part in parts[1:]),
             ]
         )
     return content
 
 
 def flipped(content: bytes) -> bytes:
-    """Other contents of a module than its checksum says."""
+    """Change the content of a module, so that its checksum is wrong."""
     return content.replace(b"class Config", b"class C0nfig", 1)
 
 
 def renamed(name: str | bytes) -> Change:
+    """Return a change that renames the main wheel."""
+
     def change(folder: Path) -> None:
         (folder / MAIN).rename(folder / "packages" / os.fsdecode(name))
 
@@ -98,6 +108,8 @@ def renamed(name: str | bytes) -> Change:
 
 
 def linked(path: str, target: str) -> Change:
+    """Return a change that replaces a file by a symbolic link."""
+
     def change(folder: Path) -> None:
         place = folder / path
         place.unlink(missing_ok=True)
@@ -107,6 +119,8 @@ def linked(path: str, target: str) -> Change:
 
 
 def pipe(path: str) -> Change:
+    """Return a change that replaces a file by a named pipe."""
+
     def change(folder: Path) -> None:
         (folder / path).unlink(missing_ok=True)
         os.mkfifo(folder / path)
@@ -115,26 +129,30 @@ def pipe(path: str) -> Change:
 
 
 def packages_in_a_loop(folder: Path) -> None:
-    """The folder of wheels is a link to itself."""
+    """Replace the folder of wheels by a link to itself."""
     (folder / MAIN).unlink()
     (folder / "packages").rmdir()
     (folder / "packages").symlink_to("packages")
 
 
 def metadata_as_a_folder(folder: Path) -> None:
+    """Replace the metadata by a folder."""
     (folder / "lls-provider-spec.yaml").unlink()
     (folder / "lls-provider-spec.yaml").mkdir()
 
 
 def both(*changes: Change) -> Change:
+    """Return a change that does all the changes."""
     return lambda folder: [change(folder) for change in changes]
 
 
 def without(name: str) -> Change:
+    """Return a change that removes a file of the main wheel's .dist-info."""
     return rewritten(lambda files: files.pop(f"{ABOUT}/{name}"))
 
 
 def about(name: str, content: bytes) -> Change:
+    """Return a change that replaces a file of the main wheel's .dist-info."""
     return rewritten(lambda files: files.update({f"{ABOUT}/{name}": content}))
 
 

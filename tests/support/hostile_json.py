@@ -1,4 +1,4 @@
-"""A sound document in which one part is something else than it should be, as text: no library writes all of it."""
+"""A valid document in which one part is replaced by hostile JSON, as text: no library writes all of it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOSTILE: dict[str, str] = {
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every part of a document, the whole among them."""
+    """Yield the path of every part of a document, and of the document itself."""
     yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, child in inside:
@@ -39,12 +39,12 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def spoilt(good: Object, path: tuple[str | int, ...], text: str) -> bytes:
-    """The document as text, another one at that place."""
+    """Return the document as JSON with another text at a path."""
     mark = "@here@"
     whole = [copy.deepcopy(good)]
     place: Any = whole
-    *way, last = (0, *path)
-    for step in way:
+    *parents, last = (0, *path)
+    for step in parents:
         place = place[step]
     place[last] = mark
     return json.dumps(whole[0]).replace(f'"{mark}"', text).encode()

@@ -1,6 +1,6 @@
-"""More hostile providers: kinds of faults, each in several variants.
+"""More hostile providers: several variants of each kind of fault.
 
-The kinds are what is wrong with a source, with the objects that a provider returns, or with how it ends.
+The faults are in a source, in the objects that a provider returns, or in the end of its process.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ ELSEWHERE: Final = {
 
 
 def returns(expression: str) -> dict[str, str | bytes]:
+    """Return a provider whose get_provider_spec returns the expression."""
     return {"acme_echo/provider.py": f"def get_provider_spec():\n    return {expression}\n"}
 
 
 def config(body: str) -> dict[str, str | bytes]:
-    """A config class that does this."""
+    """Return a provider with this body of the config class's constructor."""
     return {
         "acme_echo/__init__.py": f"class Config:\n    def __init__(self, **values):\n        {body}\n"
         "async def get_adapter_impl(config, deps): ...\n"
@@ -147,4 +148,4 @@ PROVIDER_VARIANTS: Final = {
     f"{kind}: {name}": case for kind, cases in PROVIDER_KINDS.items() for name, case in cases.items()
 }
 LINTED: Final = ("a source that is no Python", "a function in the wrong place")
-"""Kinds that `lint` sees in the source."""
+"""Kinds of faults that `lint` finds in the source."""

@@ -1,6 +1,6 @@
-"""Providers that hang, crash, collide, pry or lie: what each does, the code by which it is refused, and who is named.
+"""Providers that hang, crash, collide, pry or lie, each with the code that refuses it and the provider to blame.
 
-They are as their install containers leave them. `acme_good` beside each of them is a provider with nothing wrong.
+They are as their install containers leave them. Each has a valid provider, `acme_good`, beside it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,25 @@ SECRETS: Final = {
     "PIN": "7",
     "LINES": f"-----BEGIN\n{SECRET[::-1]}abcdef\nzyxwvuts9876\n-----END",
 }
-"""Values of variables, of which the operator says that they come from a Secret."""
+"""Values of variables that come from a Secret, as the operator reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """files: of the wheel, besides those of a good provider `acme_echo`. code: empty where it is harmless. entry:
-    where its entry of run.yaml differs. second: files of another provider, `acme_other` with the id `other`, loaded
-    before it. words: that the message has. secret: variables that the operator says come from a Secret. culprit:
-    provider that is named. package: of the wheel."""
+    """A hostile provider.
+
+    Attributes:
+        files: Files of its wheel, besides those of a valid provider `acme_echo`.
+        code: The code of the refusal, empty if the provider is harmless.
+        words: Parts of the message.
+        entry: Changed fields of its entry of run.yaml.
+        second: Files of another provider, `acme_other` with the id `other`, which is loaded before it.
+        second_entry: Changed fields of that provider's entry.
+        secret: Variables that come from a Secret, as the operator reports.
+        culprit: The provider that the message names.
+        package: Name of its wheel.
+        asked: Further input of preflight.
+    """
 
     files: Files
     code: str
@@ -40,14 +50,14 @@ class Hostile:
 
 
 def module(text: str, *, late: bool = False) -> dict[str, str | bytes]:
-    """Code that runs when `acme_echo.provider` is imported: before its own, or after it."""
+    """Return files with code that runs when `acme_echo.provider` is imported, before or after its own code."""
     own = str(provider_files("acme_echo", "remote::acme-echo")["acme_echo/provider.py"])
     return {"acme_echo/provider.py": f"{own}\n{text}\n" if late else f"{text}\n{own}"}
 
 
 def spec(**fields: str) -> dict[str, str | bytes]:
-    """A provider whose spec has other fields, each as Python text."""
-    given = {
+    """Return a provider whose spec has other fields, each as Python text."""
+    values = {
         "adapter_type": '"x"',
         "api": '"inference"',
         "provider_type": '"remote::acme-echo"',
@@ -55,7 +65,7 @@ def spec(**fields: str) -> dict[str, str | bytes]:
         "module": '"acme_echo"',
         **fields,
     }
-    text = ", ".join(f"{name}={value}" for name, value in given.items())
+    text = ", ".join(f"{name}={value}" for name, value in values.items())
     return {
         "acme_echo/provider.py": "from llama_stack_api import RemoteProviderSpec\ndef get_provider_spec():\n"
         f"    return RemoteProviderSpec({text})\n"
@@ -63,12 +73,12 @@ def spec(**fields: str) -> dict[str, str | bytes]:
 
 
 def says(text: str) -> dict[str, str | bytes]:
-    """An import that fails with this text, a Python expression in which `key` is the secret."""
+    """Return a provider whose import fails with this text: a Python expression in which `key` is the secret."""
     return module(f"import os, base64, urllib.parse\nkey = os.environ['KEY']\nraise ValueError({text})")
 
 
 def other(kind: str) -> dict[str, str | bytes]:
-    """A second provider, of this type."""
+    """Return a second provider of this type."""
     return provider_files("acme_other", kind)
 
 
@@ -76,7 +86,7 @@ SESSION: Final = (
     "import os, time\nreader, writer = os.pipe()\nif os.fork() == 0:\n"
     "    os.setsid()\n    os.write(writer, b'.')\n    time.sleep(600)\nos.read(reader, 1)\n"
 )
-"""Until it has left its group, whoever kills the group kills it, too."""
+"""The parent waits until the child has left the process group, because killing the group would kill it, too."""
 
 FORKS: Final = "import os, time\nif os.fork() == 0:\n    {}time.sleep(600)\n"
 SEVERAL: Final = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"

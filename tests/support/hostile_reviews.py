@@ -1,4 +1,4 @@
-"""What a stranger posts to the webhook's port, by kind: requests with a body, and bytes that are no request."""
+"""Hostile input for the webhook's port: requests with a body by kind, and bytes that are no request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.hostile_json import HOSTILE, places, spoilt
 
 PATHS: Final = ("/validate", "/mutate", "/validate-providerconfig")
 STEP: Final = 29
-"""Bytes between two places at which a review is cut off or spoilt."""
+"""Bytes between two positions at which a review is cut off or spoilt."""
 
 REVIEW: Final[Object] = {
     "kind": "AdmissionReview",
@@ -37,7 +37,7 @@ SOUND: Final = json.dumps(REVIEW, ensure_ascii=False).encode()
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A request that a client can send. path: None for each of PATHS in turn."""
+    """A request that a client can send. `path` None stands for each of PATHS in turn."""
 
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Posted:
 
 
 def requests() -> dict[str, list[Posted]]:
-    """By what is wrong with them."""
+    """Return the requests by kind of fault."""
     return {
         "depth": [Posted(body) for body in _deep()],
         "size": [Posted(body) for body in _sizes()],
@@ -54,8 +54,8 @@ def requests() -> dict[str, list[Posted]]:
         "encoding": [*_encodings()],
         "cut off": [Posted(SOUND[:length]) for length in range(0, len(SOUND), STEP)],
         "content type": [
-            Posted(SOUND, {"Content-Type": said})
-            for said in (
+            Posted(SOUND, {"Content-Type": content_type})
+            for content_type in (
                 "",
                 "text/html",
                 "multipart/form-data; boundary=x",
@@ -120,7 +120,7 @@ RAW: Final = (
     _HEAD + b"X: " + b"x" * 100_000,
     _HEAD + b"".join(b"X%d: x\r\n" % number for number in range(20_000)),
 )
-"""What no HTTP client sends, over TLS and without."""
+"""Bytes that no HTTP client sends, for connections with and without TLS."""
 
 UNFINISHED: Final = (
     b"",
@@ -128,4 +128,4 @@ UNFINISHED: Final = (
     _HEAD + b"Content-Length: 9\r\n\r\n{",
     _HEAD + b"Content-Length: %d\r\n\r\n{" % MAX_BODY,
 )
-"""What is begun and never ended."""
+"""Requests that never end."""

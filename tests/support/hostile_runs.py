@@ -1,4 +1,4 @@
-"""What the tool says of a hostile image or provider, in a pod of its own and started as a container starts it."""
+"""Run the tool on a hostile image or provider, in a pod of its own and as a container starts it."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from support.provider_server import GOOD, Server
 
 ID = "my-echo"
 BEYOND_LINT = ("", "ApiMismatch", "PipFailed")
-"""Codes whose cause `lint` does not know: pip's own, and the section that the image is used in."""
+"""Codes whose cause `lint` does not know: pip's errors, and the section in which the image is used."""
 
 
 def source(folder: Path, case: HostileImage) -> Path:
-    """The folder of the image."""
-    made = image(folder / "echo")
-    case.change(made)
-    return made
+    """Write the image, and return its folder."""
+    image_folder = image(folder / "echo")
+    case.change(image_folder)
+    return image_folder
 
 
 def installed(pod: Pod, folder: Path, case: HostileImage) -> Ended:
-    """What `install` says of the image."""
+    """Run `install` on the image."""
     return pod.install(source(folder, case), ID)
 
 
 def checked(server: Server, case: Hostile) -> Ended:
-    """What `preflight` says of the provider in a pod of its own."""
+    """Run `preflight` on the provider in a pod of its own."""
     server.distribution()
     server.distributed("single", "1.0.0", files={"single.py": "", "several/theirs.py": ""})
     server.distributed("declared", "1.0.0", files={"declared/__init__.py": SEVERAL})
@@ -52,15 +52,15 @@ def checked(server: Server, case: Hostile) -> Ended:
 
 
 def code(ended: Ended) -> str:
-    """The code of its message; empty for success."""
-    found = re.search(r"^Code: (\w+)$", ended.message, re.MULTILINE)
-    return found[1] if found else "" if ended.code == 0 else f"exit code {ended.code}"
+    """Return the code in its message, or empty text for success."""
+    match = re.search(r"^Code: (\w+)$", ended.message, re.MULTILINE)
+    return match[1] if match else "" if ended.code == 0 else f"exit code {ended.code}"
 
 
 def linted(folder: Path) -> str:
-    """The code of the first problem that `lint` reports."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    """Run `lint` on the image, and return the code of its first problem, or empty text."""
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         lint.main(folder)
-    found = re.search(r"^(?:error|warning): (\w+): ", said.getvalue(), re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^(?:error|warning): (\w+): ", output.getvalue(), re.MULTILINE)
+    return match[1] if match else ""

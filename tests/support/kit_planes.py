@@ -1,4 +1,4 @@
-"""Control planes of the conformance kit, where it runs in the process of a test: kept from one run to the next."""
+"""Reuse control planes for runs of the conformance kit in the process of a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.ground import prepared_plane
 
 @contextmanager
 def kept_planes() -> Iterator[None]:
-    """Meanwhile the kit starts none of its own where one is idle."""
+    """Let the kit borrow an idle control plane during the block, if there is one, and start none of its own."""
     local.planes_from(lambda folder: prepared_plane(folder / "plane", (), own=True))
     try:
         yield

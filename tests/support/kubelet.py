@@ -1,4 +1,4 @@
-"""A kubelet's logs, for an API server that has no node: what it asks for is a server of ours on this machine."""
+"""A simulated kubelet that serves logs, for an API server without nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,14 @@ NODES = Kind("", "v1", "nodes", "Node", namespaced=False)
 
 @dataclass(slots=True)
 class Kubelet:
-    """written: the lines of every container. Who follows gets those that come later."""
+    """A simulated kubelet.
+
+    Attributes:
+        node: Name of its node.
+        written: The lines of every container's log.
+        followers: The number of clients that follow a log.
+        changed: Notified after a change of the lines or the followers.
+    """
 
     node: str
     written: list[str] = field(default_factory=list)
@@ -29,22 +36,23 @@ class Kubelet:
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def write(self, line: str) -> None:
+        """Add a line to the logs."""
         async with self.changed:
             self.written.append(line)
             self.changed.notify_all()
 
     async def until_followed(self) -> None:
-        """Until somebody reads along."""
+        """Wait until a client follows a log."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.followers > 0)
 
     async def until_left(self) -> None:
-        """Until nobody reads along."""
+        """Wait until no client follows a log."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.followers == 0)
 
     async def pod(self, api: Client, namespace: str, name: str, labels: dict[str, str]) -> None:
-        """A pod that runs on this node."""
+        """Create a ready pod on this node."""
         await account(api, namespace)
         body: Object = {
             "apiVersion": "v1",
@@ -60,6 +68,7 @@ class Kubelet:
         await api.json_patch(PODS, f"{name}/status", namespace, change, manager="kubelet")
 
     async def log(self, request: web.Request) -> web.StreamResponse:
+        """Serve a log. With `follow=true` send later lines, too."""
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         reported, follow = 0, request.query.get("follow") == "true"
@@ -87,12 +96,12 @@ class Kubelet:
 
 @asynccontextmanager
 async def kubelet(api: Client, node: str, folder: Path) -> AsyncIterator[Kubelet]:
-    """A Node of that name whose kubelet answers on the loopback address. folder: for its certificate."""
-    made = Kubelet(node)
+    """Create a Node, and serve its kubelet on the loopback address. `folder` gets the certificate."""
+    server = Kubelet(node)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate(folder))
     app = web.Application()
-    app.router.add_get("/containerLogs/{path:.*}", made.log)
+    app.router.add_get("/containerLogs/{path:.*}", server.log)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -102,10 +111,10 @@ async def kubelet(api: Client, node: str, folder: Path) -> AsyncIterator[Kubelet
             "daemonEndpoints": {"kubeletEndpoint": {"Port": runner.addresses[0][1]}},
         }
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}, "status": status}
-        there = await api.create(NODES, body, manager="kubelet")
+        created = await api.create(NODES, body, manager="kubelet")
         try:
-            yield made
+            yield server
         finally:
-            await api.delete(NODES, node, None, uid=there["metadata"]["uid"])
+            await api.delete(NODES, node, None, uid=created["metadata"]["uid"])
     finally:
         await runner.cleanup()

@@ -1,4 +1,4 @@
-"""LlamaStackDistributions for tests, and waiting for what the operator makes of them."""
+"""LlamaStackDistributions for tests, and waiting for the operator's objects and status."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from support.waiting import SECONDS, until
 
 SERVER: dict[str, Any] = {"distribution": {"image": "example.com/stack:1"}, "containerSpec": {"port": 8321}}
-"""Small and whole: a Service, a Deployment, an account."""
+"""A small complete server: the operator creates a Service, a Deployment and an account."""
 
 ECHO: dict[str, Any] = {"providerId": "echo", "image": "example.com/echo:1", "config": {"prefix": "hi"}}
 GUARD: dict[str, Any] = {"providerId": "guard", "image": "example.com/guard:1"}
 
 
 def llsd(name: str, namespace: str, spec: dict[str, Any] | None = None, **server: Any) -> Object:
-    """The object to create; keywords are fields of spec.server."""
+    """Return an object to create. Keyword arguments are fields of spec.server."""
     return {
         "apiVersion": LLSD.api_version,
         "kind": LLSD.kind,
@@ -33,14 +33,14 @@ def llsd(name: str, namespace: str, spec: dict[str, Any] | None = None, **server
 async def edit(
     api: Client, name: str, namespace: str, change: Callable[[Object], None], kind: Kind = LLSD
 ) -> Object:
-    """Changes an object as `kubectl edit` does."""
+    """Change an object as `kubectl edit` does."""
     while True:
         live = await api.get(kind, name, namespace)
         change(live)
         try:
             return await api.replace(kind, live, manager="user")
         except ApiError as error:
-            # Somebody wrote between the two, as a status is written: kubectl asks for the edit again, too.
+            # Another writer, for example of the status, was faster. kubectl also asks for the edit again.
             if not error.conflict:
                 raise
 
@@ -48,47 +48,47 @@ async def edit(
 async def until_status(
     api: Client, name: str, namespace: str, holds: Callable[[Object], Any], *, seconds: float = SECONDS
 ) -> Object:
-    """The CR's status as soon as there is one and `holds` is true of it."""
+    """Return the CR's status once it exists and `holds` is true of it."""
 
-    def seen(obj: Object | None) -> bool:
+    def status_holds(obj: Object | None) -> bool:
         return obj is not None and "status" in obj and bool(holds(obj["status"]))
 
-    found = await until(api, LLSD, name, namespace, seen, seconds=seconds)
-    assert found is not None
-    return dict(found["status"])
+    obj = await until(api, LLSD, name, namespace, status_holds, seconds=seconds)
+    assert obj is not None
+    return dict(obj["status"])
 
 
 async def until_object(
     api: Client, kind: Kind, name: str, namespace: str, holds: Callable[[Object], Any] = bool
 ) -> Object:
-    """The object as soon as `holds` is true of it."""
-    found = await until(api, kind, name, namespace, lambda obj: obj is not None and holds(obj))
-    assert found is not None
-    return found
+    """Return the object once `holds` is true of it."""
+    obj = await until(api, kind, name, namespace, lambda obj: obj is not None and holds(obj))
+    assert obj is not None
+    return obj
 
 
 async def until_gone(api: Client, kind: Kind, name: str, namespace: str) -> None:
-    """Waits until there is no such object."""
+    """Wait until the object does not exist."""
     await until(api, kind, name, namespace, lambda obj: obj is None)
 
 
 def condition_of(status: Object, type_: str) -> Object:
-    """The condition of that type, empty where there is none."""
+    """Return the condition with this type, or an empty object."""
     return next((item for item in status.get("conditions") or () if item["type"] == type_), {})
 
 
 def reason(status: Object, type_: str) -> str:
-    """Its reason."""
+    """Return the reason of the condition with this type, or empty text."""
     return str(condition_of(status, type_).get("reason", ""))
 
 
 async def deployment(api: Client, name: str, namespace: str) -> Object:
-    """The Deployment as soon as there is one."""
+    """Return the Deployment once it exists."""
     return await until_object(api, DEPLOYMENTS, name, namespace)
 
 
 async def new_pod(api: Client, name: str, namespace: str, image: str) -> Object:
-    """A pod of the CR that runs that image, as soon as there is one."""
+    """Return a pod of the CR that runs the image, once it exists."""
 
     def fits(obj: Object) -> bool:
         parts = (*obj["spec"].get("initContainers", ()), *obj["spec"]["containers"])
@@ -103,23 +103,28 @@ async def new_pod(api: Client, name: str, namespace: str, image: str) -> Object:
             PODS, namespace, resource_version=version, seconds=60, silence=60, selector=selector
         ):
             if event["type"] in ("ADDED", "MODIFIED") and fits(event["object"]):
-                found: Object = event["object"]
-                return found
+                pod: Object = event["object"]
+                return pod
     raise AssertionError(f"no pod of {namespace}/{name} runs {image}")
 
 
 async def pod_status(api: Client, pod: Object, status: Object) -> None:
-    """Writes the pod's status as a kubelet does."""
+    """Write a pod's status as a kubelet does."""
     meta = {key: pod["metadata"][key] for key in ("name", "namespace")}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": status}
     await api.apply_status(PODS, body, manager="kubelet")
 
 
 def container(name: str, image: str = "example.com/any:1", **state: Object) -> Object:
-    """A container's status in one state: `running={}`, `terminated={...}`, `waiting={...}`; last={...} for the last
-    run's end."""
+    """Return a container's status.
+
+    Args:
+        name: Name of the container.
+        image: Its image.
+        state: `running={}`, `terminated={...}` or `waiting={...}`; also `last={...}`, the end of its last run.
+    """
     last = state.pop("last", None)
-    made: Object = {
+    status: Object = {
         "name": name,
         "image": image,
         "imageID": f"{image}@sha256:0",
@@ -127,4 +132,4 @@ def container(name: str, image: str = "example.com/any:1", **state: Object) -> O
         "restartCount": 1 if last else 0,
         "state": state,
     }
-    return {**made, "lastState": {"terminated": last}} if last else made
+    return {**status, "lastState": {"terminated": last}} if last else status

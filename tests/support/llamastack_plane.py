@@ -1,4 +1,4 @@
-"""The ground of LlamaStackDistributions."""
+"""Control planes for LlamaStackDistributions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ CRD = ROOT / "crds" / "llamastack" / "llamastackdistributions.yaml"
 
 @contextmanager
 def plane_with_crds(folder: Path, *, own: bool = False) -> Iterator[Suite]:
-    """A control plane with all controllers and our CRDs; nothing of ours runs yet. Raises CannotRun.
+    """Yield a control plane with all controllers and our CRDs, without processes of ours.
 
-    own: not the one that the environment names.
+    Args:
+        folder: The folder of its data.
+        own: Whether to use a local control plane even if the environment names a running cluster.
+
+    Raises:
+        CannotRun: It cannot be built or started.
     """
     with prepared_plane(folder / "plane", [CRD], ["--all-controllers"], own=own) as server:
-        made = Suite(server, folder / "suite")
+        suite = Suite(server, folder / "suite")
         try:
-            yield made
+            yield suite
         finally:
-            made.stop()
+            suite.stop()

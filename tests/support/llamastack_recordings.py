@@ -1,6 +1,6 @@
-"""What was recorded of the existing operator: CRs, the children it made of them, and who owned which field.
+"""Recordings of the existing operator: CRs, their children, and the owners of fields.
 
-They lie in ../shared, and only there; tests that read them are of the upstream rung.
+They are only in ../shared. Tests that read them belong to the upstream rung.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = SHARED / "upstream-crds" / "llamastack"
 CHILDREN = FOLDER / "children"
 
 LOADER: Any = quick_loader()
-"""The pure Python one takes a second whenever the tests are collected."""
+"""The pure Python loader would take a second whenever tests are collected."""
 
 Object = dict[str, Any]
 
@@ -32,7 +32,7 @@ needed = pytest.mark.skipif(
 REFUSED = "17-name-and-image"
 CHILDLESS = "18-unknown-name"
 FLAGGED = "15-network-policy"
-"""Recorded with the network policies switched on."""
+"""The case that was recorded with network policies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,45 +45,45 @@ class Case:
 
     @property
     def namespace(self) -> str:
-        found: str = self.cr["metadata"]["namespace"]
-        return found
+        """Return the CR's namespace."""
+        return str(self.cr["metadata"]["namespace"])
 
 
 def cases() -> list[Case]:
-    """All cases that have children, in order."""
-    found = []
+    """Return all cases with children, in order."""
+    recorded = []
     for path in sorted(CHILDREN.glob("[0-9][0-9]-*.yaml")):
         if path.stem in (REFUSED, CHILDLESS):
             continue
         cr, *children = yaml.load_all(path.read_bytes(), Loader=LOADER)
-        found.append(Case(path.stem, cr, children))
-    return found
+        recorded.append(Case(path.stem, cr, children))
+    return recorded
 
 
 def names() -> list[str]:
-    """Of all cases; where none are there, one that stands for them: its test is skipped with the reason."""
+    """Return the names of all cases. Without recordings, return one name for a test that is skipped."""
     return [case.name for case in cases()] or ["all of them"]
 
 
 def inputs() -> Iterator[Object]:
-    """What the CRs name: ConfigMaps, the ClusterRole, the operator's ConfigMap."""
+    """Yield the objects that the CRs need: ConfigMaps, the ClusterRole, the operator's ConfigMap."""
     yield from yaml.load_all((CHILDREN / "inputs.yaml").read_bytes(), Loader=LOADER)
 
 
 def wish(case: Case) -> Object:
-    """The CR as a user would apply it."""
+    """Return the CR as a user would apply it."""
     cr = copy.deepcopy(case.cr)
     cr.pop("status", None)
     return cr
 
 
 def content(obj: Object) -> Object:
-    """An object without what differs between any two clusters, or is a control plane's to say."""
-    made = copy.deepcopy(obj)
-    # Items of a list do not say their kind.
+    """Return an object without the fields that differ between clusters or that a control plane sets."""
+    copied = copy.deepcopy(obj)
+    # Items of a list have no kind.
     for key in ("status", "apiVersion", "kind"):
-        made.pop(key, None)
-    meta = made["metadata"]
+        copied.pop(key, None)
+    meta = copied["metadata"]
     for key in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
         meta.pop(key, None)
     annotations = meta.get("annotations") or {}
@@ -92,21 +92,21 @@ def content(obj: Object) -> Object:
         meta.pop("annotations", None)
     for owner in meta.get("ownerReferences") or ():
         owner.pop("uid", None)
-    spec = made.get("spec") or {}
+    spec = copied.get("spec") or {}
     if spec.get("clusterIP"):
         spec["clusterIP"], spec["clusterIPs"] = "CLUSTER-IP", ["CLUSTER-IP"]
-    return made
+    return copied
 
 
-def differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
-    """Paths at which two objects are not the same."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}):
-            yield from differences(one.get(key), other.get(key), f"{path}.{key}".lstrip("."))
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for index, (first, second) in enumerate(zip(one, other, strict=True)):
+def differences(left: Any, right: Any, path: str = "") -> Iterator[str]:
+    """Yield the paths at which two objects differ."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        for key in sorted({*left, *right}):
+            yield from differences(left.get(key), right.get(key), f"{path}.{key}".lstrip("."))
+    elif isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        for index, (first, second) in enumerate(zip(left, right, strict=True)):
             yield from differences(first, second, f"{path}[{_mark(first, index)}]")
-    elif one != other:
+    elif left != right:
         yield path
 
 

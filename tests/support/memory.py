@@ -1,4 +1,4 @@
-"""What a process holds, and how much memory its manifest gives it."""
+"""Memory and open files of a process, and the memory limit of its manifest."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from kubefoundry_local.suite import COMPONENTS
 
 
 def limit(component: str) -> int:
-    """Bytes that the manifest gives the component."""
+    """Return the component's memory limit in bytes."""
     documents = yaml.safe_load_all((ROOT / "manifests" / COMPONENTS[component]).read_text())
-    [pod] = [it["spec"]["template"]["spec"] for it in documents if it["kind"] == "Deployment"]
-    found = re.fullmatch(r"(\d+)Mi", pod["containers"][0]["resources"]["limits"]["memory"])
-    assert found
-    return int(found[1]) * 1024 * 1024
+    [pod] = [
+        document["spec"]["template"]["spec"] for document in documents if document["kind"] == "Deployment"
+    ]
+    match = re.fullmatch(r"(\d+)Mi", pod["containers"][0]["resources"]["limits"]["memory"])
+    assert match
+    return int(match[1]) * 1024 * 1024
 
 
 def most_held(pid: int) -> int:
-    """Bytes that the process has held at most."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found
-    return int(found[1]) * 1024
+    """Return the peak of the process's resident memory in bytes."""
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert match
+    return int(match[1]) * 1024
 
 
 def open_files(pid: int) -> int:
-    """Its open files, connections among them."""
+    """Return the number of open files of the process, with connections."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))

@@ -1,4 +1,4 @@
-"""Commands and other remedies in the product's messages, as its sources have them.
+"""Find commands and other remedies in the messages of the product's sources.
 
 `python -m support.message_commands` (with PYTHONPATH=tests) prints all of them, grouped by class.
 """
@@ -19,10 +19,10 @@ from kubefoundry_cli.main import COMMANDS
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDERS: Final = ("sdk", "core", "selector", "providers", "cli", "dashboard", "llamastack")
 HOLE: Final = "{}"
-"""Stands for a part of a message that is computed."""
+"""Placeholder for a computed part of a message."""
 
 CALLS: Final = ("hint", "kubectl")
-"""Functions that add the options of the running command to a further command; their results begin with a program."""
+"""Functions that add the options of the running command to a suggested command. They also add the program."""
 
 VERBS: Final = (
     *("annotate", "apply", "auth", "create", "delete", "describe", "edit", "get", "label", "logs"),
@@ -37,7 +37,7 @@ COMMAND: Final = re.compile(
 REST: Final = re.compile(
     r"(, | (?:is|says|shows|lists|adds|does|or|of|and|in|with|has|would|to|first)\b|\.( |$)).*", re.S
 )
-"""The rest of the sentence behind a command."""
+"""The rest of the sentence after a command."""
 
 IMPERATIVE: Final = re.compile(
     r"(?:^|[;:.(]|,| or| and| then) *(add|annotate|apply|ask|change|check|choose|contact|copy|correct|create|declare|"
@@ -50,10 +50,11 @@ IMPERATIVE: Final = re.compile(
 
 @dataclass(frozen=True, order=True, slots=True)
 class Site:
-    """A command that a message has.
+    """A command in a message.
 
-    module: file without `src/kubefoundry_` and `.py`.
-    command: as the source has it, each computed part replaced by `{}`.
+    Attributes:
+        module: The file without `src/kubefoundry_` and `.py`.
+        command: The command in the source, with `{}` for each computed part.
     """
 
     module: str
@@ -61,11 +62,12 @@ class Site:
 
     @property
     def key(self) -> str:
+        """Return the key of the site in SITES."""
         return f"{self.module}: {self.command}"
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        """Match the command in a message; the options of the running command follow those that `hint` has made."""
+        """Return a pattern of the command in a message, with the options that `hint` adds."""
         words = r"[^\s;,<]+".join(map(re.escape, self.command.split(HOLE)))
         if self.module.startswith("cli/"):
             words = words.replace(r"kubectl\ ", r"kubectl (?:-n \S+ )?")
@@ -84,7 +86,7 @@ def text_of(node: ast.expr) -> str:
 
 
 def sources() -> Iterator[tuple[str, ast.Module]]:
-    """The modules of the product: the name for messages of this file, and the parsed code."""
+    """Yield name and parsed code of each module of the product."""
     for path in sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
         if "src" in parts and "templates" not in parts:
@@ -93,7 +95,7 @@ def sources() -> Iterator[tuple[str, ast.Module]]:
 
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Texts that are no docstrings, each with its line; the parts of one text are no texts of their own."""
+    """Yield line and text of each string that is no docstring. The parts of an f-string are one text."""
     nodes = [*ast.walk(tree)]
     inner = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
     inner |= {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
@@ -106,42 +108,42 @@ def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def sites() -> list[Site]:
-    """Every command in a message of the product."""
-    found = set()
+    """Return every command in a message of the product."""
+    commands = set()
     for module, tree in sources():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
                 program = "kubefoundry" if node.func.id == "hint" else "kubectl"
                 if module != "cli/advice":
-                    found.add(Site(module, f"{program} {text_of(node.args[0])}"))
+                    commands.add(Site(module, f"{program} {text_of(node.args[0])}"))
         for _, text in texts(tree):
             for match in COMMAND.finditer(text):
                 if module != "cli/hint":
-                    found.add(Site(module, REST.sub("", match[0]).strip()))
+                    commands.add(Site(module, REST.sub("", match[0]).strip()))
     templates = [template for reasons in advice.ADVICE.values() for template in reasons.values()]
     for template in (*templates, advice.ADOPTION):
         for command in advice.COMMAND.findall(template):
             words = re.sub(r"\b(NAME|PROVIDER|KIND)\b", HOLE, command)
-            found.add(Site("cli/advice", f"kubefoundry {words}"))
-    return sorted(found)
+            commands.add(Site("cli/advice", f"kubefoundry {words}"))
+    return sorted(commands)
 
 
 SITES: Final = {site.key: site for site in sites()}
 
 
 def command_in(message: str, key: str) -> list[str]:
-    """Return the command of that site as the message prints it, in words. Fails if the message does not have it."""
-    found = SITES[key].pattern.search(message)
-    assert found is not None, f"{key} is not in: {message}"
-    return shlex.split(found[0])
+    """Return the words of the site's command in the message. Fail if the message does not have it."""
+    match = SITES[key].pattern.search(message)
+    assert match is not None, f"{key} is not in: {message}"
+    return shlex.split(match[0])
 
 
 def imperatives() -> Iterator[tuple[str, str, int, str]]:
-    """Class, module, line and text of each message that tells the reader to do something."""
+    """Yield class, module, line and text of each message that tells the reader to do something."""
     for module, tree in sources():
         for line, text in texts(tree):
-            if " " in text and (found := IMPERATIVE.search(text)):
-                yield found[1], module, line, text
+            if " " in text and (match := IMPERATIVE.search(text)):
+                yield match[1], module, line, text
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Metrics of our processes, as Prometheus scrapes them."""
+"""Scrape metrics of our processes as Prometheus does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 def scrape(component: Component) -> Series:
-    """All samples by name and labels."""
+    """Return all samples by name and labels."""
     with urllib.request.urlopen(
         f"http://127.0.0.1:{component.metrics_port}/metrics", timeout=SECONDS
-    ) as answer:
-        families = text_string_to_metric_families(answer.read().decode())
+    ) as response:
+        families = text_string_to_metric_families(response.read().decode())
         return {
             (sample.name, frozenset(sample.labels.items())): sample.value
             for family in families
@@ -29,11 +29,12 @@ def scrape(component: Component) -> Series:
 
 
 def sample(series: Series, name: str, /, **labels: str) -> float | None:
+    """Return the sample with exactly these labels, or None."""
     return series.get((name, frozenset(labels.items())))
 
 
 async def until_scraped(component: Component, holds: Callable[[Series], bool]) -> Series:
-    """The samples once `holds` is true of them. Fails with the last ones."""
+    """Return the samples once `holds` is true of them. Fail with the last samples."""
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         series = await asyncio.to_thread(scrape, component)

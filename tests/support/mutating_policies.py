@@ -1,4 +1,4 @@
-"""Policies of a platform that change objects while the API server admits them (MutatingAdmissionPolicy)."""
+"""Policies of a platform that change objects at admission (MutatingAdmissionPolicy)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ BINDINGS: Final = Kind(
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One change of what is written.
+    """A change of written objects.
 
-    resource: plural, with the subresource (`modeldeployments/status`). group: its API group.
-    patch: a CEL expression that returns a list of JSONPatch.
-    name: of the objects to change, and the first part of it before a dash; empty for all.
+    Attributes:
+        group: API group of the resource.
+        resource: Plural of the resource, with the subresource (`modeldeployments/status`).
+        patch: A CEL expression that returns a list of JSONPatch.
+        name: Name of the objects, or the part of their names before a dash. Empty for all objects.
     """
 
     group: str
@@ -35,9 +37,9 @@ class Mutation:
 
 
 def patch(op: str, path: str, value: str = "", *, when: str = "true") -> str:
-    """The CEL expression of one operation. value: a CEL expression. when: a CEL condition."""
-    stated = f", value: {value}" if value else ""
-    return f'{when} ? [JSONPatch{{op: "{op}", path: "{path}"{stated}}}] : []'
+    """Return the CEL expression of one operation. `value` and `when` (a condition) are CEL expressions."""
+    argument = f", value: {value}" if value else ""
+    return f'{when} ? [JSONPatch{{op: "{op}", path: "{path}"{argument}}}] : []'
 
 
 PROBED: Final = Mutation("", "configmaps", patch("add", "/data", '{"mutated": "yes"}'), "probe")
@@ -45,9 +47,9 @@ PROBED: Final = Mutation("", "configmaps", patch("add", "/data", '{"mutated": "y
 
 @asynccontextmanager
 async def mutating(api: Client, namespace: str, mutations: Sequence[Mutation]) -> AsyncIterator[None]:
-    """The mutations are in force inside the block, for objects of the namespace."""
+    """Put the mutations in force during the block, for objects of the namespace."""
     async with AsyncExitStack() as stack:
-        # The API server takes up policies together: once the last is in force, so are the others.
+        # The API server loads all policies together: once the last is in force, the others are as well.
         for number, mutation in enumerate((*mutations, PROBED)):
             await stack.enter_async_context(_policy(api, namespace, f"{namespace}-{number}", mutation))
         example = {
@@ -65,8 +67,8 @@ async def mutating(api: Client, namespace: str, mutations: Sequence[Mutation]) -
 async def _policy(api: Client, namespace: str, name: str, mutation: Mutation) -> AsyncIterator[None]:
     condition = "true"
     if mutation.name:
-        called = "object.metadata.name"
-        condition = f"{called} == '{mutation.name}' || {called}.startsWith('{mutation.name}-')"
+        object_name = "object.metadata.name"
+        condition = f"{object_name} == '{mutation.name}' || {object_name}.startsWith('{mutation.name}-')"
     spec = {
         "failurePolicy": "Fail",
         "reinvocationPolicy": "Never",
@@ -85,12 +87,12 @@ async def _policy(api: Client, namespace: str, name: str, mutation: Mutation) ->
         "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": mutation.patch}}],
     }
     head = {"apiVersion": POLICIES.api_version, "metadata": {"name": name}}
-    made = await api.create(POLICIES, {**head, "kind": POLICIES.kind, "spec": spec}, manager="admin")
-    bound = await api.create(
+    policy = await api.create(POLICIES, {**head, "kind": POLICIES.kind, "spec": spec}, manager="admin")
+    binding = await api.create(
         BINDINGS, {**head, "kind": BINDINGS.kind, "spec": {"policyName": name}}, manager="admin"
     )
     try:
         yield
     finally:
-        await api.delete(BINDINGS, name, None, uid=bound["metadata"]["uid"])
-        await api.delete(POLICIES, name, None, uid=made["metadata"]["uid"])
+        await api.delete(BINDINGS, name, None, uid=binding["metadata"]["uid"])
+        await api.delete(POLICIES, name, None, uid=policy["metadata"]["uid"])

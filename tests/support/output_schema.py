@@ -1,4 +1,4 @@
-"""What commands print, compared with docs/cli-output.schema.json."""
+"""Compare the output of commands with docs/cli-output.schema.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCHEMA: Final[dict[str, Any]] = json.loads((ROOT / "docs/cli-output.schema.json"
 
 
 def checked(command: str, text: str) -> Any:
-    """The document. Raises ValidationError where it is not as the schema says."""
+    """Return the document in a command's output. Raise ValidationError if it does not match the schema."""
     document = json.loads(text)
     shape = {**SCHEMA["properties"][command], "$defs": SCHEMA["$defs"]}
     Draft202012Validator(shape).validate(document)

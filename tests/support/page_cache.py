@@ -1,4 +1,4 @@
-"""Files that have to be read from the disk."""
+"""Remove files from the page cache, so that they are read from the disk."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def forget_cached(folder: Path) -> int:
-    """Takes every file below out of the page cache; bytes in all."""
+    """Remove every file below a folder from the page cache, and return their size in bytes."""
     size = 0
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
-                # only what is on the disk can be forgotten
+                # The kernel keeps pages that are not on the disk yet.
                 os.fsync(file.fileno())
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             size += path.stat().st_size

@@ -1,4 +1,4 @@
-"""Large YAML files, parsed once: what came out is kept as JSON in build/parsed/ by the file's content."""
+"""Parse large YAML files once. The results are stored as JSON in build/parsed/, by a hash of the content."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import yaml
 
 from kubefoundry_sdk.api.foreign_yaml import quick_loader
 
-KEPT: Final = Path(__file__).resolve().parents[2] / "build" / "parsed"
+CACHE: Final = Path(__file__).resolve().parents[2] / "build" / "parsed"
 
 
 def parsed(path: Path) -> Any:
-    """The file's one document. The published CRDs are up to 1 MB: half a second as YAML, ten milliseconds as JSON."""
+    """Return the file's document. CRDs have up to 1 MB: half a second as YAML, ten milliseconds as JSON."""
     content = path.read_bytes()
-    kept = KEPT / f"{hashlib.sha256(content).hexdigest()}.json"
-    if kept.exists():
-        return json.loads(kept.read_bytes())
-    # the pure Python loader takes half a minute for one
+    cached = CACHE / f"{hashlib.sha256(content).hexdigest()}.json"
+    if cached.exists():
+        return json.loads(cached.read_bytes())
+    # The pure Python loader takes half a minute for a CRD.
     document = yaml.load(content, Loader=quick_loader())
-    KEPT.mkdir(parents=True, exist_ok=True)
-    # whole or not at all: several processes collect tests at once
-    unfinished = kept.with_name(f"{kept.name}.{os.getpid()}")
+    CACHE.mkdir(parents=True, exist_ok=True)
+    # Several processes collect tests at the same time, so the file gets its name only when it is complete.
+    unfinished = cached.with_name(f"{cached.name}.{os.getpid()}")
     unfinished.write_text(json.dumps(document))
-    unfinished.rename(kept)
+    unfinished.rename(cached)
     return document

@@ -1,9 +1,9 @@
-"""Paths into rendered objects, as the field tables write them.
+"""Read values of rendered objects by the paths of the field tables.
 
 `spec.services.VllmWorker.resources.limits.gpu`, `template.spec.containers[0].args`,
-`spec.components[worker].replicas` (the element with that name), `spec.services.*.envs` (all of them),
-`metadata.annotations["kaito.sh/runtime"]`. Text that holds a YAML or JSON mapping is gone into:
-`spec.serveConfigV2.applications[0].args`. A helper object is named first:
+`spec.components[worker].replicas` (the element with this name), `spec.services.*.envs` (all elements),
+`metadata.annotations["kaito.sh/runtime"]`. Text with a YAML or JSON mapping is decoded:
+`spec.serveConfigV2.applications[0].args`. The kind of a helper object comes first:
 `ConfigMap data["inference_config.yaml"].vllm.max-model-len`.
 """
 
@@ -21,17 +21,21 @@ _STEP: Final = re.compile(r'\["(?P<quoted>[^"]+)"\]|\[(?P<element>[^\]]+)\]|\.?(
 
 
 def values_at(rendered: Rendered, path: str) -> list[Any]:
-    """What is there, in order; empty where nothing does. Raises ValueError for an unreadable path."""
+    """Return the values at a path, in order.
+
+    Raises:
+        ValueError: The path is unreadable.
+    """
     kind, _, rest = path.rpartition(" ")
     roots = [helper for helper in rendered.helpers if helper["kind"] == kind] if kind else [rendered.main]
-    found: list[Any] = list(roots)
+    values: list[Any] = list(roots)
     for step in _steps(rest):
-        found = [child for value in found for child in _children(_opened(value), step)]
-    return found
+        values = [child for value in values for child in _children(_opened(value), step)]
+    return values
 
 
 def _steps(path: str) -> list[tuple[str, bool]]:
-    """Each step, and whether it is an element in brackets."""
+    """Return the steps of a path, each with a flag for an element in brackets."""
     steps, position = [], 0
     while position < len(path):
         match = _STEP.match(path, position)

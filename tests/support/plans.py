@@ -1,4 +1,4 @@
-"""An example provider, and the plans of its runtime: what one plan applied lives when the next one is made."""
+"""An example provider and its plans. Each plan starts from the objects that an earlier plan applied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPEC: dict[str, Any] = {
 
 
 def provider(default_image: str = "default:1", flag: str = "") -> Provider:
-    """A provider of two parts, one of them a helper. Its context length cannot change in place."""
+    """Return a provider with a main object and a helper. Its context length cannot change in place."""
 
     def render(deployment: Deployment, schema: Schema) -> Rendered:
         spec = deployment.spec
@@ -70,26 +70,29 @@ def provider(default_image: str = "default:1", flag: str = "") -> Provider:
 
 
 def deployment(spec: dict[str, Any] | None = None, **metadata: Any) -> Deployment:
+    """Return a ModelDeployment with SPEC and these fields of the spec."""
     raw = {**SPEC, **(spec or {})}
     return Deployment("m", "n", "uid", 1, ModelDeploymentSpec.model_validate(raw), raw_spec=raw, **metadata)
 
 
 def planned(
-    wanted: Deployment, live: Plan | None = None, subject: Provider | None = None, schema: Schema = V1
+    model: Deployment, live: Plan | None = None, subject: Provider | None = None, schema: Schema = V1
 ) -> Plan:
-    """The plan for `wanted`, where what an earlier plan applied lives upstream."""
+    """Return the plan for a model whose upstream objects are those of an earlier plan."""
     subject = subject or provider()
     main = live.main if live else None
     helpers = live.helpers if live else []
     record = manifest.applied(main) if main else None
-    pinned_to_it = pinned(wanted, record)
-    rendered = subject.render(pinned_to_it, schema)
-    return plan(subject, pinned_to_it, schema, rendered, main, helpers)
+    pinned_model = pinned(model, record)
+    rendered = subject.render(pinned_model, schema)
+    return plan(subject, pinned_model, schema, rendered, main, helpers)
 
 
 def changed(todo: Plan) -> list[str]:
+    """Return the kinds of the changed objects."""
     return [obj["kind"] for obj in todo.changed]
 
 
 def image(todo: Plan) -> str:
+    """Return the image of the main object."""
     return str(todo.main["spec"]["groups"][0]["image"])

@@ -1,4 +1,4 @@
-"""A node that plays: pods that Kubernetes' own controllers made are ready as soon as they are there, or fail."""
+"""A simulated node: pods that Kubernetes' own controllers create become ready at once, or fail."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from support import pods
 
 Fate = Callable[[Object], Object | None]
-"""A pod as it was made -> the status that its kubelet reports; None to leave it as it is."""
+"""Returns the status that the kubelet reports for a new pod. None leaves the pod unchanged."""
 
 
 def ready_status(pod: Object) -> Object:
+    """Return the status of a ready pod."""
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": pods.SINCE}
     return {**pods.ready(), "phase": "Running", "conditions": [ready]}
 
 
 @asynccontextmanager
 async def node(client: Client, namespace: str, fate: Fate = ready_status) -> AsyncIterator[None]:
-    """Reports for every pod of the namespace, until the block ends."""
+    """Report a status for every pod of the namespace until the block ends."""
 
-    async def play() -> None:
+    async def report_all() -> None:
         listed, version = await client.list(PODS, namespace)
         for pod in listed:
             await _report(client, pod, fate)
@@ -32,12 +33,12 @@ async def node(client: Client, namespace: str, fate: Fate = ready_status) -> Asy
             if event["type"] == "ADDED":
                 await _report(client, event["object"], fate)
 
-    playing = asyncio.create_task(play())
+    task = asyncio.create_task(report_all())
     try:
         yield
     finally:
-        playing.cancel()
-        await asyncio.gather(playing, return_exceptions=True)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _report(client: Client, pod: Object, fate: Fate) -> None:
@@ -48,5 +49,6 @@ async def _report(client: Client, pod: Object, fate: Fate) -> None:
     try:
         await client.json_patch(PODS, f"{meta['name']}/status", meta["namespace"], change, manager="kubelet")
     except ApiError as error:
+        # The pod may have been deleted meanwhile.
         if not error.not_found:
             raise

@@ -1,4 +1,4 @@
-"""Pods as an upstream operator would make them, in the states that a kubelet would report: there is none here."""
+"""Create the pods of an upstream operator, with a status that a kubelet would report."""
 
 from __future__ import annotations
 
@@ -11,40 +11,45 @@ from kubefoundry_sdk.cluster.errors import ApiError
 
 ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 SINCE: Final = "2026-01-01T00:00:00Z"
-"""When it all happened: long ago."""
+"""The time of all transitions, long ago."""
 
 
 def waiting(reason: str, message: str) -> Object:
+    """Return the status of a pod whose container waits."""
     return _container({"waiting": {"reason": reason, "message": message}})
 
 
 def crash_loop(last_words: str, restarts: int = 4) -> Object:
+    """Return the status of a pod in a crash loop. `last_words` is the termination message."""
     end = {"exitCode": 1, "reason": "Error", "message": last_words, "startedAt": SINCE, "finishedAt": SINCE}
     back_off = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
     return _container(back_off, lastState={"terminated": end}, restartCount=restarts)
 
 
 def ready() -> Object:
+    """Return the status of a pod whose container is ready."""
     return _container({"running": {"startedAt": SINCE}}, ready=True)
 
 
 def unschedulable(message: str) -> Object:
+    """Return the status of a pod that fits on no node."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     return {"phase": "Pending", "conditions": [condition]}
 
 
 def gated() -> Object:
+    """Return the status of a pod with scheduling gates."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "gated"}
     return {"phase": "Pending", "conditions": [condition]}
 
 
 def refused(reason: str, message: str) -> Object:
-    """A pod that its node refuses before it starts a container."""
+    """Return the status of a pod that its node refuses before it starts a container."""
     return {"phase": "Failed", "reason": reason, "message": message}
 
 
 def evicted(message: str) -> Object:
-    """A pod that had restarted once before its node evicted it."""
+    """Return the status of a pod that had restarted once before its node evicted it."""
     end = {"exitCode": 137, "reason": "Error", "startedAt": SINCE, "finishedAt": SINCE}
     status = _container({"terminated": end}, restartCount=1)
     return {**status, **refused("Evicted", message)}
@@ -58,7 +63,7 @@ async def pod(
     status: Object,
     gates: Sequence[str] = (),
 ) -> None:
-    """Makes the pod, or has its kubelet report another status."""
+    """Create a pod with a status, or update the status of an existing pod."""
     await account(client, namespace)
     body: Object = {
         "apiVersion": "v1",
@@ -77,7 +82,7 @@ async def pod(
 
 
 async def account(client: Client, namespace: str) -> None:
-    """Without the ServiceAccount of a namespace no pod is admitted; where its controller runs, it makes the same."""
+    """Create the namespace's ServiceAccount, if its controller has not. No pod is admitted without it."""
     body = {
         "apiVersion": "v1",
         "kind": "ServiceAccount",

@@ -26,7 +26,7 @@ def extract(folder: Path) -> Path:
         ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"needs the version {revision}, and git does not have it: {error}")
-    # Python 3.11.0 to 3.11.3, that of Debian 12 among them, has no filters
+    # Python 3.11.0 to 3.11.3 has no filters. Debian 12 has one of these versions.
     safely: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     with tarfile.open(fileobj=io.BytesIO(archived)) as archive:
         archive.extractall(folder, **safely)

@@ -1,4 +1,4 @@
-"""Provider images as folders, made of real wheels that a few lines write."""
+"""Write provider images as folders with real wheels."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def wheel(
     tag: str = "py3-none-any",
     tag_inside: str = "",
 ) -> Path:
-    """Writes a wheel (PyPA "Binary distribution format" 1.0). tag_inside: where WHEEL says another than the name."""
+    """Write a wheel (PyPA "Binary distribution format" 1.0). `tag_inside` is another tag for the file WHEEL."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name.replace('-', '_')}-{version}"
     about = [
         f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}",
-        *(f"Requires-Dist: {one}" for one in requires),
+        *(f"Requires-Dist: {requirement}" for requirement in requires),
     ]
     if requires_python:
         about.append(f"Requires-Python: {requires_python}")
@@ -70,7 +70,7 @@ def wheel(
 def provider_files(
     package: str, kind: str, api: str = "inference", extra: Files | None = None
 ) -> dict[str, str | bytes]:
-    """The modules of a provider that loads: its spec, its implementation functions, a config class."""
+    """Return the modules of a valid provider: spec, implementation functions and config class."""
     folder = package.replace(".", "/")
     api_class = "RemoteProviderSpec" if kind.startswith("remote") else "InlineProviderSpec"
     more = 'adapter_type="x"' if kind.startswith("remote") else ""
@@ -79,7 +79,7 @@ def provider_files(
 
 
 def spec(**changes: Any) -> dict[str, Any]:
-    """A valid lls-provider-spec.yaml; a change is `spec__api="safety"`, None takes the field away."""
+    """Return a valid lls-provider-spec.yaml with changes, as `spec__api="safety"`. None removes the field."""
     value: dict[str, Any] = {
         "apiVersion": "llamastack.io/v1alpha1",
         "kind": "ProviderPackage",
@@ -115,7 +115,7 @@ def image(
     extra: Files | None = None,
     dependency_wheels: Sequence[str] | None = None,
 ) -> Path:
-    """A folder with what a provider image holds at /lls-provider; more wheels can be written into `packages`."""
+    """Write the content of a provider image at /lls-provider, and return its folder. Wheels are in `packages`."""
     package = package or name.replace("-", "_")
     kind = kind or f"remote::{name}"
     main = wheel(
@@ -136,12 +136,12 @@ def image(
 
 
 def write_spec(folder: Path, value: dict[str, Any] | str) -> None:
-    """lls-provider-spec.yaml of the image."""
+    """Write lls-provider-spec.yaml of the image."""
     folder.mkdir(parents=True, exist_ok=True)
     text = value if isinstance(value, str) else yaml.safe_dump(value, sort_keys=False)
     (folder / "lls-provider-spec.yaml").write_text(text)
 
 
 def shared_object(machine: int) -> bytes:
-    """The first bytes of a 64-bit little-endian ELF file for a processor (its e_machine)."""
+    """Return the first bytes of a 64-bit little-endian ELF file for a processor (its e_machine)."""
     return b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HH", 3, machine) + bytes(44)

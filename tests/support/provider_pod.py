@@ -1,4 +1,4 @@
-"""A pod without a cluster: folders in the places where containers have them, and the tool as they start it."""
+"""A pod without a cluster: its volumes as folders, and the tool as a container starts it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from llamastack_providers import layout, request
 from support.preloaded.client import run_folder
 
 SEARCHED: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
-"""The search path of an image: pip asks a Rust compiler, wherever there is one, for its version at each start."""
+"""The search path of an image. pip runs a Rust compiler for its version at each start if it finds one."""
 
 LONG: Final = 50_000
-"""Letters of arguments that fit into a message to the process that is forked."""
+"""Characters of arguments that fit into a request for a fork."""
 
 
 def python_with_pip(folder: Path) -> str:
-    """Makes a Python with pip and no other package, as an image has it; returns its path."""
+    """Create a Python with pip and no other package, as in an image, and return its path."""
     venv.create(folder, symlinks=True)
-    [theirs] = folder.glob("lib/python*/site-packages")
+    [site_packages] = folder.glob("lib/python*/site-packages")
     assert pip.__file__ is not None
-    own = Path(pip.__file__).parent
-    for part in (own, *own.parent.glob("pip-*.dist-info")):
-        (theirs / part.name).symlink_to(part)
+    pip_folder = Path(pip.__file__).parent
+    for part in (pip_folder, *pip_folder.parent.glob("pip-*.dist-info")):
+        (site_packages / part.name).symlink_to(part)
     return str(folder / "bin" / "python")
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """code: exit code. log: all output. message: the termination message."""
+    """The result of a container: exit code, all output (`log`) and termination message."""
 
     code: int
     log: str
@@ -47,8 +47,14 @@ class Ended:
 
 @dataclass(slots=True)
 class Pod:
-    """root: where all paths begin. tool: the zipapp. images: what is at /lls-provider, by provider id. python: the
-    image's."""
+    """A simulated pod.
+
+    Attributes:
+        root: The folder that stands for `/`.
+        tool: The zipapp.
+        images: Image references at /lls-provider, by provider id.
+        python: The image's interpreter.
+    """
 
     root: Path
     tool: Path
@@ -57,14 +63,16 @@ class Pod:
 
     @property
     def places(self) -> layout.Layout:
+        """Return the tool's paths in this pod."""
         return layout.Layout(self.root)
 
     @property
     def shared(self) -> Path:
+        """Return the shared volume."""
         return self.places.shared
 
     def copied(self, root: Path) -> Pod:
-        """A pod with the same on its volumes."""
+        """Return a pod with a copy of the volumes."""
         shutil.copytree(self.root, root, symlinks=True)
         return Pod(root, self.tool, dict(self.images), self.python)
 
@@ -75,9 +83,10 @@ class Pod:
         python: str = "",
         within: Sequence[str] = (),
     ) -> Ended:
-        """Runs the zipapp as a container does. within: a command that starts it in other surroundings.
+        """Run the tool as a container does. `within` is a command that starts it in another environment.
 
-        With nothing unusual about the start itself, the process is forked from one that has loaded the libraries.
+        A usual start is a fork of a server with preloaded libraries. Another interpreter, a wrapper, variables that
+        Python reads at its start, long arguments and a packed zipapp need a new process.
         """
         message = self.places.at(layout.TERMINATION_LOG)
         message.parent.mkdir(parents=True, exist_ok=True)
@@ -85,8 +94,8 @@ class Pod:
         changed = dict(env or {})
         started_with = {name for name in changed if name.startswith("PYTHON")} - {"PYTHONPATH"}
         if not (within or python or started_with or sum(map(len, arguments)) > LONG or self.tool.is_file()):
-            code, said = run_folder(self.python, self.tool, arguments, {**os.environ, **SEARCHED, **changed})
-            return Ended(code, said, message.read_text())
+            code, log = run_folder(self.python, self.tool, arguments, {**os.environ, **SEARCHED, **changed})
+            return Ended(code, log, message.read_text())
         done = subprocess.run(
             [*within, python or self.python, str(self.tool), *arguments],
             env={**os.environ, **SEARCHED, **changed},
@@ -98,10 +107,11 @@ class Pod:
         return Ended(done.returncode, done.stdout, message.read_text())
 
     def command(self, name: str, value: Mapping[str, Any], **how: Any) -> Ended:
+        """Run a command of the tool with an input."""
         return self.call(name, "--root", str(self.root), "--input", *request.encode(value), **how)
 
     def install_arguments(self, image: Path, provider_id: str, **changes: Any) -> list[str]:
-        """Puts the image in place; the arguments of its install container."""
+        """Mount the image, and return the arguments of its install container."""
         self.root.mkdir(parents=True, exist_ok=True)
         link = self.root / "lls-provider"
         link.unlink(missing_ok=True)
@@ -121,20 +131,22 @@ class Pod:
     def install(
         self, image: Path, provider_id: str, *, env: Mapping[str, str] | None = None, **changes: Any
     ) -> Ended:
+        """Run the install container of an image."""
         return self.call(*self.install_arguments(image, provider_id, **changes), env=env)
 
     def base(self, text: str) -> None:
-        """The base configuration."""
+        """Write the base configuration."""
         self.places.base_config.parent.mkdir(parents=True, exist_ok=True)
         self.places.base_config.write_text(text)
 
     def merge(self, *models: Mapping[str, Any], env: Mapping[str, str] | None = None) -> Ended:
-        providers = [{"providerId": one, "image": image} for one, image in self.images.items()]
+        """Run the container that merges the configurations."""
+        providers = [{"providerId": id_, "image": image} for id_, image in self.images.items()]
         value = {"image": "distribution:1", "container": "merge-config", "providers": providers}
         return self.command("merge-config", {**value, "modelDeployments": list(models)}, env=env)
 
     def tree(self) -> str:
-        """One hash over path, mode and bytes of everything on the shared volume."""
+        """Return a hash of path, mode and bytes of all files on the shared volume."""
         digest = hashlib.sha256()
         for path in sorted(self.shared.rglob("*")):
             about = f"{path.relative_to(self.shared)} {path.lstat().st_mode:o}\n".encode()
@@ -142,6 +154,6 @@ class Pod:
         return digest.hexdigest()
 
     def installed(self) -> set[str]:
-        """The modules below python-packages, without their metadata."""
-        found = (path.relative_to(self.places.packages) for path in self.places.packages.rglob("*.py"))
-        return {path.as_posix() for path in found}
+        """Return the modules below python-packages, without metadata."""
+        packages = self.places.packages
+        return {path.relative_to(packages).as_posix() for path in packages.rglob("*.py")}

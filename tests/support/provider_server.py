@@ -1,7 +1,7 @@
-"""A pod at the moment in which the server's container starts, and a stand-in for llama-stack.
+"""A pod at the start of the server's container, and a stand-in for llama-stack.
 
-Simulates its classes of specs, its provider types and its expansion of variables (0.7.3); the acceptance runs
-have the real one.
+The stand-in has llama-stack's classes of specs, provider types and expansion of variables (0.7.3). The acceptance
+runs use the real llama-stack.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ def replace_env_vars(value):
         return [replace_env_vars(inner) for inner in value]
     def expanded(match):
         name, sign, other = match.groups()
-        found = os.environ.get(name)
+        setting = os.environ.get(name)
         if sign == "=":
-            return found or other
+            return setting or other
         if sign == "+":
-            return other if found else ""
-        if not found:
+            return other if setting else ""
+        if not setting:
             raise ValueError(f"Environment variable '{name}' not set or empty")
-        return found
+        return setting
     return re.sub(r"\$\{env\.([A-Z0-9_]+)(?::([=+])([^}]*))?}", expanded, value) if isinstance(value, str) else value
 """
 REGISTRY = """
@@ -61,7 +61,7 @@ GOOD = provider_files("acme_echo", "remote::acme-echo")
 
 
 def changed(**modules: str) -> dict[str, str | bytes]:
-    """The good provider with other modules: `provider="..."`, `init="..."`."""
+    """Return the valid provider with other modules: `provider="..."`, `init="..."`."""
     names = {"init": "__init__"}
     return {**GOOD, **{f"acme_echo/{names.get(name, name)}.py": text for name, text in modules.items()}}
 
@@ -77,13 +77,16 @@ FIELDS = (
 
 
 class Server(Pod):
-    """The main container: its image's packages, and what the init containers left. asked: what the operator passes to
-    preflight besides image and container."""
+    """The main container: its image's packages, and the volume that the init containers filled.
+
+    Attributes:
+        asked: The operator's input of preflight besides image and container.
+    """
 
     asked: Mapping[str, Any] = {}
 
     def distribution(self, **packages: str) -> None:
-        """The image's own packages: llama-stack, and others as `name="version"`."""
+        """Install the image's own packages: llama-stack, and others as `name="version"`."""
         files: Files = {
             "llama_stack_api.py": API,
             "llama_stack/core/stack.py": STACK,
@@ -96,10 +99,11 @@ class Server(Pod):
             self.distributed(name, version)
 
     def distributed(self, name: str, version: str, *requires: str, files: Files | None = None) -> None:
+        """Install a package of the image."""
         about = self.root / "site" / f"{name}-{version}.dist-info" / "METADATA"
         about.parent.mkdir(parents=True)
         head = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        about.write_text(head + "".join(f"Requires-Dist: {one}\n" for one in requires))
+        about.write_text(head + "".join(f"Requires-Dist: {requirement}\n" for requirement in requires))
         for path, text in (files or {}).items():
             (self.root / "site" / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / "site" / path).write_text(str(text))
@@ -109,24 +113,25 @@ class Server(Pod):
     def provide(
         self, files: Files, name: str = "acme-echo", *, provider_id: str = "echo", **wheel_fields: Any
     ) -> None:
-        """Puts a provider's files and metadata on the volume, as its install container leaves them."""
+        """Put a provider's files and metadata on the volume, as its install container does."""
         path = wheel(self.root / "wheels", name, files=files, **wheel_fields)
         with zipfile.ZipFile(path) as archive:
             archive.extractall(self.places.packages)
             names = archive.namelist()
         record = self.places.metadata / provider_id / "installed.json"
         record.parent.mkdir(parents=True, exist_ok=True)
-        one = {"name": name, "version": "1.0.0", "requires": []}
+        distribution = {"name": name, "version": "1.0.0", "requires": []}
         value = {"providerId": provider_id, "image": f"images/{provider_id}:1", "order": 0}
-        record.write_text(json.dumps({**value, "distributions": [one], "files": names}))
+        record.write_text(json.dumps({**value, "distributions": [distribution], "files": names}))
 
     def unpack(self, wheels: Path) -> None:
-        """Puts the contents of all wheels of a folder on the volume."""
+        """Put the contents of all wheels of a folder on the volume."""
         for path in wheels.iterdir():
             with zipfile.ZipFile(path) as archive:
                 archive.extractall(self.places.packages)
 
     def configure(self, section: str = "inference", **changes: Any) -> None:
+        """Write run.yaml with a built-in provider and the external provider."""
         entry = {
             "provider_id": "echo",
             "provider_type": "remote::acme-echo",
@@ -139,7 +144,7 @@ class Server(Pod):
         (self.places.config / "run.yaml").write_text(yaml.safe_dump(value, sort_keys=False))
 
     def configure_before(self, provider_id: str, **changes: Any) -> None:
-        """Another provider, before that of `configure`."""
+        """Insert a provider into run.yaml, before the providers of `configure`."""
         path = self.places.config / "run.yaml"
         config = yaml.safe_load(path.read_text())
         entry = {"provider_id": provider_id, "provider_type": "remote::acme-echo", **changes}
@@ -147,11 +152,12 @@ class Server(Pod):
         path.write_text(yaml.safe_dump(config, sort_keys=False))
 
     def effective_types(self) -> list[str]:
-        """provider_type of each provider in what the server starts from."""
+        """Return provider_type of each provider in the server's configuration."""
         providers = yaml.safe_load(self.places.effective.read_text())["providers"]
-        return [one["provider_type"] for entries in providers.values() for one in entries]
+        return [entry["provider_type"] for entries in providers.values() for entry in entries]
 
     def preflight(self, *within: str, **env: str) -> Ended:
+        """Run preflight with the image's packages on PYTHONPATH."""
         path = str(self.root / "site")
         return self.command(
             "preflight", {**ABOUT, **self.asked}, env={"PYTHONPATH": path, **env}, within=within

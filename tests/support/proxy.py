@@ -1,4 +1,4 @@
-"""A small TLS proxy between one component and the API server that answers in its place when a test asks for it."""
+"""A TLS proxy between a component and the API server that injects the faults of a test."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import yaml
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk.cluster import credentials
+from kubefoundry_simulators.certificate import self_signed
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An answer in the server's place. retry_after: seconds, as a header. message: its own words, for a person.
-    body: the whole answer, where it is no Status."""
+    """A response in place of the server's.
+
+    Attributes:
+        code: HTTP status.
+        reason: Reason of the Status.
+        retry_after: Seconds in the header `Retry-After`.
+        message: Message of the Status.
+        body: The whole body, if it is no Status.
+    """
 
     code: int
     reason: str
@@ -40,13 +42,20 @@ class Fault:
 
 
 Rule = Callable[[web.Request], Fault | None]
-"""Asked for every request; a Fault is answered instead of passing it on."""
+"""Called for every request. Returns a fault, or None to pass the request on."""
 
 
 @dataclass(slots=True)
 class Proxy:
-    """rule: what goes wrong now. done: called once the server has answered, before the component hears of it.
-    answered: how often each code was made up, and under `passed` what went on."""
+    """A running proxy.
+
+    Attributes:
+        server: URL of the API server.
+        rule: The present rule for faults.
+        done: Called after the server's response, before the component gets it.
+        answered: Number of injected faults by code, and of passed requests as `passed`.
+        changed: Notified after a change of `answered`.
+    """
 
     server: str
     rule: Rule = lambda request: None
@@ -57,7 +66,7 @@ class Proxy:
     _session: aiohttp.ClientSession | None = None
 
     def cut_watches(self) -> int:
-        """Breaks the connections of all watches that are open; how many."""
+        """Break the connections of all open watches, and return their number."""
         cut = list(self._watches)
         for response in cut:
             payload = response._payload_writer
@@ -66,11 +75,12 @@ class Proxy:
         return len(cut)
 
     async def until(self, holds: Callable[[Counter[str]], bool], seconds: float = 30) -> None:
-        """Waits until the counts are these."""
+        """Wait until `holds` is true of the counts."""
         async with asyncio.timeout(seconds), self.changed:
             await self.changed.wait_for(lambda: holds(self.answered))
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request with a fault, or pass it on."""
         if fault := self.rule(request):
             await self._count(str(fault.code))
             body = fault.body or {
@@ -103,21 +113,23 @@ class Proxy:
             f"{self.server}{request.path_qs}",
             headers=headers,
             data=await request.read() or None,
-        ) as answer:
-            kept = {
-                key: answer.headers[key] for key in ("Content-Type", "Retry-After") if key in answer.headers
+        ) as upstream_response:
+            response_headers = {
+                key: upstream_response.headers[key]
+                for key in ("Content-Type", "Retry-After")
+                if key in upstream_response.headers
             }
             if not watching:
-                body = await answer.read()
+                body = await upstream_response.read()
                 self.done(request)
-                return web.Response(status=answer.status, body=body, headers=kept)
-            response = web.StreamResponse(status=answer.status, headers=kept)
+                return web.Response(status=upstream_response.status, body=body, headers=response_headers)
+            response = web.StreamResponse(status=upstream_response.status, headers=response_headers)
             await response.prepare(request)
             self._watches.add(response)
             try:
-                # The server may end within an answer, as it does when it is restarted.
+                # A restarted server ends in the middle of a response.
                 with suppress(aiohttp.ClientError):
-                    async for chunk in answer.content.iter_any():
+                    async for chunk in upstream_response.content.iter_any():
                         await response.write(chunk)
             finally:
                 self._watches.discard(response)
@@ -131,7 +143,7 @@ class Proxy:
 
 @asynccontextmanager
 async def between(component: Component, server: str, server_ca: Path, folder: Path) -> AsyncIterator[Proxy]:
-    """A proxy for the component (not started yet): its environment is led through it."""
+    """Run a proxy for a component that is not started yet, and change its environment to use the proxy."""
     authority, key = certificate(folder)
     upstream = ssl.create_default_context(cafile=str(server_ca))
     async with _listening(Proxy(server), authority, key, upstream) as (proxy, port):
@@ -143,7 +155,7 @@ async def between(component: Component, server: str, server_ca: Path, folder: Pa
 
 @asynccontextmanager
 async def before(kubeconfig: Path, folder: Path) -> AsyncIterator[tuple[Proxy, Path]]:
-    """A proxy for programs of its user, and the kubeconfig that leads to it, in that folder."""
+    """Run a proxy for programs of a kubeconfig's user, and yield it with a kubeconfig for it."""
     document = yaml.safe_load(await asyncio.to_thread(kubeconfig.read_text))
     [cluster] = document["clusters"]
     authority, key = certificate(folder)
@@ -182,51 +194,33 @@ async def _listening(
 
 @asynccontextmanager
 async def behind(suite: Suite, name: str, folder: Path) -> AsyncIterator[Proxy]:
-    """The suite's component restarted behind a proxy, and as it was afterwards. `folder`: for a certificate."""
+    """Restart a component behind a proxy during the block, and without it afterwards."""
     component = suite.components[name]
-    as_it_was = dict(component.environment)
-    account = Path(as_it_was["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+    environment = dict(component.environment)
+    account = Path(environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
     authority = (account / "ca.crt").read_bytes()
     (folder / "ca.crt").write_bytes(authority)
     component.stop()
     try:
-        async with between(component, suite.plane.server, folder / "ca.crt", folder / "proxy") as made:
+        async with between(component, suite.plane.server, folder / "ca.crt", folder / "proxy") as proxy:
             component.start()
             try:
-                # in a thread: the proxy has to run meanwhile
+                # In a thread, because the proxy runs in this event loop.
                 await asyncio.to_thread(component.wait_ready)
-                yield made
+                yield proxy
             finally:
                 component.stop()
     finally:
-        component.environment = as_it_was
+        component.environment = environment
         (account / "ca.crt").write_bytes(authority)
         component.start()
         component.wait_ready()
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate for the loopback address."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test proxy")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+    """Write a self-signed certificate for the loopback address, and return its file and the key's."""
+    signed, key = self_signed("127.0.0.1")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "proxy.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "proxy.key").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-    )
+    (folder / "proxy.crt").write_bytes(signed)
+    (folder / "proxy.key").write_bytes(key)
     return folder / "proxy.crt", folder / "proxy.key"

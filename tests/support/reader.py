@@ -1,4 +1,4 @@
-"""A reader of messages: runs the command that a message names, word for word."""
+"""A simulated reader of messages, who runs the command of a message literally."""
 
 from __future__ import annotations
 
@@ -22,10 +22,16 @@ NOWHERE: Path = Path(os.devnull)
 
 @dataclass
 class Reader:
-    """What a test has at hand, and what it has followed.
+    """A reader of messages.
 
-    kubeconfig: the reader's own. The command line has it as an option, so its messages must name it; whoever reads a
-        condition or the warning of `kubectl apply` has it in KUBECONFIG.
+    Attributes:
+        plane: The control plane.
+        api: A client with the rights of an administrator.
+        namespace: The namespace of the reader's models.
+        folder: A folder for files.
+        kubeconfig: The reader's kubeconfig. The command line gets it as an option, so its messages must name it.
+            For a condition or a warning of `kubectl apply`, the reader has it in KUBECONFIG.
+        fill: Values for words in capitals.
     """
 
     plane: ControlPlane
@@ -37,33 +43,33 @@ class Reader:
 
     @property
     def kubefoundry(self) -> CommandLine:
-        """The command line, its cluster and namespace given as options."""
+        """Return the command line with cluster and namespace as options."""
         return CommandLine(self.kubeconfig, self.namespace)
 
     async def says(self, command: str, *arguments: str) -> str:
-        """Return all that a command prints."""
+        """Return the output of a command."""
         done = await self.kubefoundry(command, *arguments)
         return done.out + done.err
 
     async def follow(self, message: str, key: str, fill: Mapping[str, str] | None = None) -> Done:
         """Run the command that the message has for this key of `SITES`, and answer its question with yes.
 
-        fill: values for words in capitals, which the message leaves to its reader.
+        `fill` has values for words in capitals, which the reader has to replace.
         """
         words = [(fill or {}).get(word, word) for word in command_in(message, key)]
         return await self.run(words, NOWHERE if key.startswith("cli/") else self.kubeconfig)
 
     async def run(self, words: list[str], kubeconfig: Path) -> Done:
-        """Run a command in a terminal whose KUBECONFIG is this one."""
+        """Run a command with this KUBECONFIG."""
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("KUBECONFIG", str(kubeconfig))
             if words[0] == "kubectl":
                 program = [str(self.plane.binary), "kubectl"] if self.plane.binary else ["kubectl"]
                 return await asyncio.to_thread(_run, [*program, *words[1:]])
-            answered = await CommandLine.offline(*words[1:])
-            if "add --yes" in answered.err:
+            done = await CommandLine.offline(*words[1:])
+            if "add --yes" in done.err:
                 return await CommandLine.offline(*words[1:], "--yes")
-            return answered
+            return done
 
 
 def _run(command: list[str]) -> Done:

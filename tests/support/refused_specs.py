@@ -1,4 +1,4 @@
-"""Specs that the rules of a ModelDeployment refuse, each with the text that says so (contract §2)."""
+"""Specs that the rules of a ModelDeployment refuse, each with the message (contract §2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GONE: Final = object()
 
 
 def changed(spec: Spec, **changes: Any) -> Spec:
-    """A copy with fields set, or left out with GONE; `scaling__decode__memory` is a path."""
+    """Return a copy with changed fields, as `scaling__decode__memory="1Gi"`. GONE removes the field."""
     copied = copy.deepcopy(spec)
     for path, value in changes.items():
         *parents, name = path.split("__")
@@ -40,7 +40,7 @@ def changed(spec: Spec, **changes: Any) -> Spec:
 
 
 class Refused(NamedTuple):
-    """field: where the problem is. message: word for word."""
+    """A refused spec, with the path of the problem (`field`) and the complete message."""
 
     name: str
     spec: Spec

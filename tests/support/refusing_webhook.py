@@ -1,4 +1,4 @@
-"""An admission webhook of the test's own that refuses what carries a marker."""
+"""An admission webhook of the test that refuses objects with a marker."""
 
 from __future__ import annotations
 
@@ -31,20 +31,26 @@ WEBHOOKS: Final = Kind(
 async def refusing(
     api: Client, kind: Kind, namespace: str, *, marker: str, code: int, words: str, example: Object
 ) -> AsyncIterator[None]:
-    """Refuses writes of the kind and of its status in the namespace whose JSON holds `marker`, inside the block.
+    """Refuse writes of a kind and of its status during the block.
 
-    code, words: the webhook's answer. example: an object of the kind by which is found out when the API server
-    asks the webhook; it is never stored.
+    Args:
+        api: A client with the rights of an administrator.
+        kind: The kind.
+        namespace: The namespace of the objects.
+        marker: Text in the JSON of refused objects.
+        code: Code of the refusal.
+        words: Message of the refusal.
+        example: An object for dry runs, which show when the API server calls the webhook.
     """
-    asked = asyncio.Event()
+    called = asyncio.Event()
 
     async def review(request: web.Request) -> web.Response:
-        asked.set()
+        called.set()
         body: dict[str, Any] = await request.json()
-        answer: dict[str, Any] = {"uid": body["request"]["uid"], "allowed": True}
+        response: dict[str, Any] = {"uid": body["request"]["uid"], "allowed": True}
         if marker in json.dumps(body["request"]["object"]):
-            answer |= {"allowed": False, "status": {"code": code, "message": words}}
-        return web.json_response({**body, "request": None, "response": answer})
+            response |= {"allowed": False, "status": {"code": code, "message": words}}
+        return web.json_response({**body, "request": None, "response": response})
 
     certificate, key = self_signed(HOST)
     app = web.Application()
@@ -53,14 +59,16 @@ async def refusing(
     await runner.setup()
     await web.TCPSite(runner, HOST, 0, ssl_context=tls(certificate, key)).start()
     url = f"https://{HOST}:{runner.addresses[0][1]}/"
-    made = await api.create(WEBHOOKS, _configuration(kind, namespace, url, certificate), manager="test")
+    body = _configuration(kind, namespace, url, certificate)
+    configuration = await api.create(WEBHOOKS, body, manager="test")
     try:
         async with asyncio.timeout(SECONDS):
-            while not asked.is_set():
+            while not called.is_set():
                 await api.create(kind, example, manager="test", dry_run=True)
         yield
     finally:
-        await api.delete(WEBHOOKS, made["metadata"]["name"], None, uid=made["metadata"]["uid"])
+        meta = configuration["metadata"]
+        await api.delete(WEBHOOKS, meta["name"], None, uid=meta["uid"])
         await runner.cleanup()
 
 

@@ -1,4 +1,4 @@
-"""Providers that are only registered: what a third party's provider would say of itself, without a provider."""
+"""Registrations of third-party providers, without a running provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rule = tuple[str, int]
 async def register(
     api: Client, name: str, *rules: Rule, engines: tuple[str, ...] = ("vllm",), ready: bool = True
 ) -> Object:
-    """A provider of these engines on GPUs, aggregated; the object as stored."""
+    """Register a provider that serves these engines on GPUs in aggregated mode, and return the stored object."""
     head = {
         "apiVersion": PROVIDER_CONFIGS.api_version,
         "kind": PROVIDER_CONFIGS.kind,
@@ -32,24 +32,25 @@ async def register(
 
 
 async def until_judged(api: Client, config: Object) -> dict[str, Any]:
-    """The condition RulesValid, once the selector has looked at this generation of the registration."""
+    """Return the condition RulesValid, once the selector has judged this generation of the registration."""
     generation = config["metadata"]["generation"]
-    found = await until(
+    judged = await until(
         api,
         PROVIDER_CONFIGS,
         config["metadata"]["name"],
         None,
         lambda obj: obj and rules_valid(obj).get("observedGeneration") == generation,
     )
-    assert found is not None
-    return rules_valid(found)
+    assert judged is not None
+    return rules_valid(judged)
 
 
 async def unregister(api: Client, name: str) -> None:
+    """Delete the registration."""
     live = await api.get(PROVIDER_CONFIGS, name)
     await api.delete(PROVIDER_CONFIGS, name, None, uid=live["metadata"]["uid"])
 
 
 def rules_valid(config: Object) -> dict[str, Any]:
-    """The condition RulesValid, empty where there is none."""
+    """Return the condition RulesValid, or an empty object."""
     return find((config.get("status") or {}).get("conditions"), "RulesValid") or {}

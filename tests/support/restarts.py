@@ -1,4 +1,4 @@
-"""A component of the suite that is down, not there at all, or has other settings, for a while."""
+"""Stop, uninstall or reconfigure a component of the suite for a while."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubefoundry_local.suite import Component, Suite
 
 @contextmanager
 def stopped(component: Component) -> Iterator[None]:
-    """Down inside the block, and up again after it."""
+    """Stop the component during the block."""
     component.stop()
     try:
         yield
@@ -21,8 +21,10 @@ def stopped(component: Component) -> Iterator[None]:
 
 @contextmanager
 def uninstalled(suite: Suite, provider: str, environment: Mapping[str, str]) -> Iterator[None]:
-    """Neither process nor permissions nor registration of the provider inside the block; after it, it is installed
-    with these variables."""
+    """Remove process, permissions and registration of a provider during the block.
+
+    Afterwards it is installed with these variables.
+    """
     suite.uninstall(provider)
     suite.plane.kubectl("delete", "inferenceproviderconfig", provider)
     try:
@@ -34,7 +36,7 @@ def uninstalled(suite: Suite, provider: str, environment: Mapping[str, str]) -> 
 
 @contextmanager
 def restarted(component: Component, environment: Mapping[str, str]) -> Iterator[None]:
-    """Restarts it with these variables added, and afterwards as it was."""
+    """Restart the component with additional variables during the block."""
     before = component.environment
     _restart(component, {**before, **environment})
     try:

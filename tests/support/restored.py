@@ -18,9 +18,9 @@ DROPPED = (
 
 
 def as_restored(obj: Object) -> Object:
-    """The object without status, owners and the metadata that the API server sets."""
-    made = copy.deepcopy(obj)
-    made.pop("status", None)
+    """Return the object without status, owners and the metadata that the API server sets."""
+    restored = copy.deepcopy(obj)
+    restored.pop("status", None)
     for name in DROPPED:
-        made["metadata"].pop(name, None)
-    return made
+        restored["metadata"].pop(name, None)
+    return restored

@@ -1,8 +1,8 @@
-"""Control planes that one test after another uses: each begins with exactly the objects of the ground.
+"""Reuse control planes for several tests. Each test starts with exactly the initial objects (`support.ground`).
 
-A start takes 2 s of CPU time and 5 s until it is ready. So a control plane is kept when its test ends: whatever etcd
-has more, less or otherwise than it had at first is put back there, as a restored backup would do it, and the API
-server learns of that by its watches. One that cannot be brought back is stopped.
+A start takes 2 s of CPU time and 5 s until it is ready. So a control plane is reused after a test. All additional,
+missing and changed keys of etcd are reset, as by a restored backup, and the API server gets the changes by its
+watches. A control plane that cannot be reset is stopped.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from kubefoundry_local.control_plane import ControlPlane, own_control_plane
 from support.etcd import Etcd
 
 IDLE: Final = 2
-"""How many a process keeps: each takes 1 % of a core and 300 MB."""
+"""Idle control planes of a process, at most. Each takes 1 % of a core and 300 MB."""
 
 ROUNDS: Final = 20
-"""How often it is looked again whether the API server has written something meanwhile."""
+"""Attempts to reset etcd. The API server may write during an attempt."""
 
-SEEN: Final = 10.0
-"""Seconds within which the API server has seen a change in etcd."""
+DEADLINE: Final = 10.0
+"""Seconds until the API server has received a change of etcd, at most."""
 
 NAMESPACES: Final = b"/registry/namespaces/"
 
@@ -39,12 +39,12 @@ ITS_OWN: Final = (
     b"/registry/masterleases/",
     b"/registry/ranges/",
 )
-"""Keys that the API server itself renews."""
+"""Prefixes of keys that the API server itself renews."""
 
 
 @dataclass
-class _Kept:
-    """A control plane with what it began with. values: revision and value of each key."""
+class _Reusable:
+    """A control plane with its initial state. `values` has revision and value of each key."""
 
     ground: tuple[Path, tuple[str, ...]]
     plane: ControlPlane
@@ -53,97 +53,99 @@ class _Kept:
     values: dict[bytes, tuple[int, bytes]]
 
     def put_back(self) -> bool:
-        """Whether it is as it was at first. Raises OSError or HTTPException if it does not answer."""
+        """Reset etcd, and return whether this succeeded. Raise OSError or HTTPException if it does not answer."""
         process = self.plane.process
         if process is None or process.poll() is not None:
             return False
-        self.plane.answer("/readyz", seconds=SEEN)
+        self.plane.answer("/readyz", seconds=DEADLINE)
         for _ in range(ROUNDS):
-            now = self.etcd.revisions()
-            more = [key for key in now if key not in self.values and not key.startswith(ITS_OWN)]
-            less = {key: value for key, (_, value) in self.values.items() if key not in now}
-            other: dict[bytes, bytes] = {}
-            for key in now.keys() & self.values.keys():
+            revisions = self.etcd.revisions()
+            added = [key for key in revisions if key not in self.values and not key.startswith(ITS_OWN)]
+            removed = {key: value for key, (_, value) in self.values.items() if key not in revisions}
+            changed: dict[bytes, bytes] = {}
+            for key in revisions.keys() & self.values.keys():
                 revision, value = self.values[key]
-                if now[key] != revision and not key.startswith(ITS_OWN):
+                if revisions[key] != revision and not key.startswith(ITS_OWN):
                     if self.etcd.value(key) == value:
-                        self.values[key] = (now[key], value)
+                        self.values[key] = (revisions[key], value)
                     else:
-                        other[key] = value
-            if not (more or less or other):
+                        changed[key] = value
+            if not (added or removed or changed):
                 self._forget_requests()
                 return True
-            # Controllers fill a namespace again as long as the API server lets them.
-            namespaces = [key for key in more if key.startswith(NAMESPACES)]
+            # Controllers create objects in a namespace again as long as the API server accepts them.
+            namespaces = [key for key in added if key.startswith(NAMESPACES)]
             self.etcd.write({}, namespaces)
-            for key in namespaces[-1:]:  # it learns of them in this order
+            for key in namespaces[-1:]:  # the last one is enough: the watch keeps the order
                 self._wait_refused(key.removeprefix(NAMESPACES).decode())
-            self.etcd.write(less | other, [key for key in more if key not in namespaces])
+            self.etcd.write(removed | changed, [key for key in added if key not in namespaces])
         return False
 
     def _wait_refused(self, namespace: str) -> None:
-        """Until the API server has seen that there is no such namespace. Raises OSError if that takes too long."""
-        ends = time.monotonic() + SEEN
+        """Wait until the API server refuses objects of a deleted namespace. Raise OSError if that takes too long."""
+        ends = time.monotonic() + DEADLINE
         path = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All"
         while time.monotonic() < ends:
             try:
-                self.plane.answer(path, {"metadata": {"name": "test"}}, SEEN)
+                self.plane.answer(path, {"metadata": {"name": "test"}}, DEADLINE)
             except HTTPError as error:
                 if error.code == 404:
                     return
-        raise OSError(f"{namespace} is still accepted after {SEEN:.0f} s")
+        raise OSError(f"{namespace} is still accepted after {DEADLINE:.0f} s")
 
     def _forget_requests(self) -> None:
-        """The next test counts its own."""
+        """Empty the audit log, because the next test counts its own requests."""
         assert self.plane.audit_log is not None
         os.truncate(self.plane.audit_log, 0)
 
 
-_idle: list[_Kept] = []
+_idle: list[_Reusable] = []
 
 
 @contextmanager
 def borrowed(data: Path, flags: Sequence[str]) -> Iterator[ControlPlane]:
-    """One that began with etcd's data of that folder and was started with these flags."""
+    """Yield an idle or a new control plane with these flags and with etcd's data of the folder."""
     ground = (data, tuple(flags))
-    kept = next((one for one in _idle if one.ground == ground), None)
-    if kept:
-        _idle.remove(kept)
+    reusable = next((idle for idle in _idle if idle.ground == ground), None)
+    if reusable:
+        _idle.remove(reusable)
     else:
-        kept = _started(ground)
-    process = kept.plane.process
+        reusable = _started(ground)
+    process = reusable.plane.process
     try:
-        yield kept.plane
+        yield reusable.plane
     except BaseException:
-        kept.stack.close()
+        # A failed test may have left it in any state.
+        reusable.stack.close()
         raise
-    if kept.plane.process is process and _put_back(kept):
-        _idle.append(kept)
+    # A test may have replaced the devcluster and its data (`restore_etcd`), which `values` do not describe.
+    if reusable.plane.process is process and _put_back(reusable):
+        _idle.append(reusable)
     else:
-        kept.stack.close()
+        reusable.stack.close()
     if len(_idle) > IDLE:
         _idle.pop(0).stack.close()
 
 
-def _put_back(kept: _Kept) -> bool:
+def _put_back(reusable: _Reusable) -> bool:
     try:
-        return kept.put_back()
+        return reusable.put_back()
     except (OSError, http.client.HTTPException):
         return False  # a test has stopped or broken it
 
 
-def _started(ground: tuple[Path, tuple[str, ...]]) -> _Kept:
+def _started(ground: tuple[Path, tuple[str, ...]]) -> _Reusable:
     data, flags = ground
     stack = ExitStack()
     folder = stack.enter_context(tempfile.TemporaryDirectory(dir=_folder()))
     plane = stack.enter_context(own_control_plane(Path(folder) / "plane", flags, data))
     etcd = Etcd(plane.kubeconfig.parent)
-    return _Kept(ground, plane, stack, etcd, etcd.values())
+    return _Reusable(ground, plane, stack, etcd, etcd.values())
 
 
 @cache
 def _folder() -> Path:
-    """Of all of this process; what is left is stopped and removed when it ends."""
+    """Create the folder of all control planes of this process. They are stopped and removed when it ends."""
     folder = tempfile.TemporaryDirectory(prefix="kubefoundry-planes-")
     atexit.register(folder.cleanup)
     atexit.register(_stop_idle)

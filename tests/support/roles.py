@@ -1,4 +1,4 @@
-"""What our components may do, changed for a while: in force when the API server itself says so."""
+"""Change the permissions of our components for a while, and wait until the change is in force."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from support.waiting import SECONDS
 def until_allowed(
     plane: ControlPlane, component: str, verb: str, resource: str, *, allowed: bool, namespace: str = ""
 ) -> None:
-    """Returns once the API server, which learns of roles in its own time, answers so; without a namespace for all.
+    """Wait until the API server, which learns of roles by a watch, allows or denies a request.
 
-    component: as its ServiceAccount is called, `provider-kaito`. resource: `workspaces.kaito.sh`, and where only one
-    object is meant `deployments.apps/kaito-workspace`.
+    Args:
+        plane: The control plane.
+        component: The component, as in the name of its ServiceAccount: `provider-kaito`.
+        verb: An RBAC verb.
+        resource: `workspaces.kaito.sh`, or `deployments.apps/kaito-workspace` for a single object.
+        allowed: The expected answer.
+        namespace: The namespace of the objects, empty for all namespaces.
     """
     account = f"system:serviceaccount:{NAMESPACE}:kubefoundry-{component}"
     where = f"--namespace={namespace}" if namespace else "--all-namespaces"
@@ -34,7 +39,7 @@ def until_allowed(
 
 @contextmanager
 def without(plane: ControlPlane, component: str, resource: str, *verbs: str) -> Iterator[None]:
-    """Takes these verbs on a resource from the component's ClusterRole for the time of the block."""
+    """Remove these verbs on a resource from the component's ClusterRole during the block."""
     name = f"kubefoundry-{component}"
     role = json.loads(plane.kubectl("get", "clusterrole", name, "-o", "json").stdout)
     del role["metadata"]["resourceVersion"]
@@ -50,7 +55,7 @@ def without(plane: ControlPlane, component: str, resource: str, *verbs: str) -> 
 
 
 def cut(role: dict[str, Any], resource: str, verbs: Collection[str]) -> dict[str, Any]:
-    """The ClusterRole without these verbs on a resource, and without rules that say nothing any more."""
+    """Return the ClusterRole without these verbs on a resource, and without rules that have no verbs left."""
     plural, _, group = resource.partition("/")[0].partition(".")
     rules = []
     for rule in role["rules"]:

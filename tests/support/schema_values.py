@@ -1,4 +1,4 @@
-"""Values made from a structural schema: every field there or not, and, where asked, odd ones that it refuses."""
+"""Generate values from a structural schema, with any set of fields, and optionally with invalid values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ODD: Final = st.sampled_from(
 
 
 def values(schema: Schema, *, odd: bool = False) -> SearchStrategy[Any]:
-    """Values that the schema takes; with `odd` now and then, at any depth, one that it may refuse."""
+    """Return a strategy of valid values. `odd` adds values at any depth that the schema may refuse."""
     fitting = _fitting(schema, odd=odd)
     return st.integers(0, 15).flatmap(lambda roll: _ODD if roll == 0 else fitting) if odd else fitting
 
@@ -55,8 +55,8 @@ def _fitting(schema: Schema, *, odd: bool) -> SearchStrategy[Any]:
                 return st.lists(items, max_size=3, unique_by=lambda item: tuple(item[key] for key in keys))
             return st.lists(items, max_size=3)
         case "integer":
-            least, most = schema.get("minimum", 0), schema.get("maximum", 2**31 - 1)
-            return st.sampled_from([least, least + 1, 8, most])
+            minimum, maximum = schema.get("minimum", 0), schema.get("maximum", 2**31 - 1)
+            return st.sampled_from([minimum, minimum + 1, 8, maximum])
         case "boolean":
             return st.booleans()
     return _texts(schema)
@@ -65,8 +65,8 @@ def _fitting(schema: Schema, *, odd: bool) -> SearchStrategy[Any]:
 def _texts(schema: Schema) -> SearchStrategy[str]:
     if "pattern" in schema:
         texts = st.from_regex(schema["pattern"].removeprefix("^").removesuffix("$"), fullmatch=True)
-        most = schema.get("maxLength", 64)
-        return texts.filter(lambda text: schema.get("minLength", 0) <= len(text) <= most)
+        longest = schema.get("maxLength", 64)
+        return texts.filter(lambda text: schema.get("minLength", 0) <= len(text) <= longest)
     return st.text("ab1 ", min_size=schema.get("minLength", 0), max_size=8)
 
 

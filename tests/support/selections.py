@@ -1,4 +1,4 @@
-"""Replays the selector on a ModelDeployment whose other writers do what the contract has them do."""
+"""Run the selector on a ModelDeployment whose other writers are simulated by the contract."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MORE_GPUS = {**GPU_SPEC, "resources": {"gpu": {"count": 2}}}
 
 
 def offered(name: str, *, priority: int = 0, engines: Sequence[str] = ("vllm",)) -> Provider:
-    """A provider whose one rule always matches."""
+    """Return a provider with a single rule, which always matches."""
     spec = {
         "capabilities": {"engines": list(engines), "servingModes": ["aggregated"], "gpuSupport": True},
         "selectionRules": [{"condition": "true", "priority": priority, "reason": f"always → {name}"}],
@@ -34,7 +34,7 @@ B_SGLANG = offered("b", engines=["vllm", "sglang"])
 
 
 class Deployment:
-    """A ModelDeployment and what its writers do to it, each as the contract has it."""
+    """A ModelDeployment, and the writes of its users, of core and of its provider."""
 
     def __init__(self, spec: dict[str, Any] | None = None, **metadata: Any) -> None:
         self.object: Object = {
@@ -45,27 +45,32 @@ class Deployment:
 
     @property
     def status(self) -> dict[str, Any]:
+        """Return the status."""
         status: dict[str, Any] = self.object["status"]
         return status
 
     def condition(self, type_: str) -> dict[str, Any]:
+        """Return the condition with this type, or an empty object."""
         return next((item for item in self.status.get("conditions", []) if item["type"] == type_), {})
 
     def put_condition(self, type_: str, **content: Any) -> None:
-        kept = [item for item in self.status.get("conditions", []) if item["type"] != type_]
-        self.status["conditions"] = [*kept, {"type": type_, **content}]
+        """Add or replace a condition."""
+        others = [item for item in self.status.get("conditions", []) if item["type"] != type_]
+        self.status["conditions"] = [*others, {"type": type_, **content}]
 
     def users_change(self, spec: dict[str, Any]) -> None:
-        """A new generation, which core finds valid."""
+        """Write a spec as a new generation, which core validates."""
         self.object["spec"] = spec
         self.object["metadata"]["generation"] += 1
         generation = self.object["metadata"]["generation"]
         self.put_condition("Validated", status="True", observedGeneration=generation)
 
     def annotate(self, value: str | None) -> None:
+        """Set the annotation that requests a new selection; None removes it."""
         self.object["metadata"]["annotations"] = {} if value is None else {"kubefoundry.ai/reselect": value}
 
     def core_selects(self, name: str) -> None:
+        """Name a provider in the spec, which core writes into the status."""
         self.users_change({**self.object["spec"], "provider": {"name": name}})
         self.status["provider"] = {"name": name, "selectedReason": "explicit provider selection"}
         generation = self.object["metadata"]["generation"]
@@ -78,6 +83,7 @@ class Deployment:
         )
 
     def provider_refuses(self, name: str, message: str) -> None:
+        """Write the provider's refusal of the spec."""
         self.provider_writes(name)
         generation = self.object["metadata"]["generation"]
         self.put_condition(
@@ -89,6 +95,7 @@ class Deployment:
         )
 
     def provider_writes(self, name: str) -> None:
+        """Make the provider the owner of ProviderCompatible."""
         self.object["metadata"]["managedFields"] = [
             {
                 "manager": f"{name}-provider",
@@ -99,7 +106,7 @@ class Deployment:
         ]
 
     def turn(self, *registered: Provider) -> str | None:
-        """The selector's turn, written; what it announces. A second turn must find nothing left to change."""
+        """Run the selector, write its decision, and return its Event. Assert that a second run changes nothing."""
         decided = decide(self.object, registered)
         if decided is None:
             return None
@@ -114,10 +121,12 @@ class Deployment:
 
     @property
     def provider(self) -> str | None:
+        """Return the selected provider."""
         name: str | None = self.status.get("provider", {}).get("name")
         return name
 
     @property
     def selected(self) -> tuple[str, str, str]:
-        found = self.condition("ProviderSelected")
-        return found["status"], found["reason"], found["message"]
+        """Return status, reason and message of ProviderSelected."""
+        condition = self.condition("ProviderSelected")
+        return condition["status"], condition["reason"], condition["message"]

@@ -1,4 +1,4 @@
-"""What the API server counts."""
+"""Read counters of the API server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kubefoundry_local.control_plane import ControlPlane
 
 
 def samples(plane: ControlPlane, counter: str) -> Sequence[Sample]:
-    """Of that counter, named as the server does. It counts so much else that all of it takes seconds to parse."""
+    """Return the samples of a counter. Only its lines are parsed, because all metrics would take seconds."""
     lines = plane.kubectl("get", "--raw", "/metrics").stdout.splitlines()
     text = "\n".join(line for line in lines if line.startswith((f"{counter}{{", f"{counter} ")))
-    return [found for family in text_string_to_metric_families(f"{text}\n") for found in family.samples]
+    return [sample for family in text_string_to_metric_families(f"{text}\n") for sample in family.samples]
 
 
-def total(found: Sequence[Sample], **labels: str) -> float:
-    """Sum of those that carry these labels."""
-    return sum(one.value for one in found if labels.items() <= one.labels.items())
+def total(samples: Sequence[Sample], **labels: str) -> float:
+    """Return the sum of the samples with these labels."""
+    return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())

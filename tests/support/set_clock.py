@@ -1,4 +1,4 @@
-"""`kubefoundry-core` on a machine whose clock is ahead by the days that a file says: python -m support.set_clock."""
+"""`python -m support.set_clock`: run `kubefoundry-core` with a clock that is ahead by the days in a file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from kubefoundry_core import certificate_keeper, main
 
 FILE = "CLOCK_AHEAD_FILE"
-"""Variable with the file's path."""
+"""Environment variable with the file's path."""
 
 
 class Clock(datetime):
-    """Datetime whose `now` is ahead."""
+    """A datetime class whose `now` is ahead."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""An event loop whose clock leaps over the time in which nothing happens; requests over loopback are real."""
+"""An event loop whose clock skips the time without events. Requests over loopback are real."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import selectors
 from typing import Final
 
 MOMENT: Final = 0.001
-"""Real seconds within which an answer over loopback is there, before the clock leaps."""
+"""Real seconds to wait for a response over loopback before the clock skips ahead."""
 
 
 class _Leaping(selectors.DefaultSelector):
@@ -16,14 +16,14 @@ class _Leaping(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or timeout <= 0:
             return super().select(timeout)
-        came = super().select(MOMENT)
-        if not came:
+        ready = super().select(MOMENT)
+        if not ready:
             self.now += timeout
-        return came
+        return ready
 
 
 class SimulatedTime(asyncio.SelectorEventLoop):
-    """For `asyncio.Runner(loop_factory=SimulatedTime)`."""
+    """The loop, for `asyncio.Runner(loop_factory=SimulatedTime)`."""
 
     def __init__(self) -> None:
         self._leaping = _Leaping()

@@ -9,7 +9,7 @@ from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
 
 RELEASE = 120.0
-"""Seconds until core has released the fields that a provider reports: at most 40, on a busy machine."""
+"""Seconds until core has released the fields that a provider reports. It takes up to 40 on a busy machine."""
 
 
 def owned_by(deployment: Object, manager: str) -> frozenset[str]:
@@ -20,5 +20,5 @@ def owned_by(deployment: Object, manager: str) -> frozenset[str]:
 
 
 def is_released_by_core(deployment: Object) -> bool:
-    """Check whether core owns no part of the fields that a provider reports: it then writes no more of itself."""
+    """Check whether core owns no part of the fields that a provider reports. It then stops writing them."""
     return REPORTED.isdisjoint(owned_by(deployment, names.CORE_MANAGER))

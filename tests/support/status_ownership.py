@@ -1,5 +1,4 @@
-"""Server-side apply to the conditions of a status, reduced to values and owners: what the API server does, without
-one."""
+"""Simulate server-side apply to the conditions of a status, reduced to values and owners."""
 
 from __future__ import annotations
 
@@ -14,9 +13,14 @@ Condition = Mapping[str, Any]
 
 
 class OwnedConditions:
-    """A ModelDeployment's conditions and the fields that each manager owns.
+    """A ModelDeployment's conditions, and the fields that each manager owns.
 
-    `written`: the conditions that each manager applied last, whatever happened to its ownership since.
+    Attributes:
+        generation: Generation of the ModelDeployment.
+        chosen: The selected provider.
+        values: Fields of each condition by type.
+        owners: Fields by manager, as (type, field).
+        written: The conditions that each manager applied last, even if it has lost their ownership since.
     """
 
     def __init__(self, generation: int = 2) -> None:
@@ -27,26 +31,29 @@ class OwnedConditions:
         self.written: dict[str, dict[str, dict[str, Any]]] = {}
 
     def apply(self, manager: str, *conditions: Condition) -> None:
-        """Apply by force: fields that differ change their owner, and fields that the manager no longer states go with
-        their last owner."""
+        """Apply by force.
+
+        Fields with other values change their owner. Fields that the manager applies no longer are removed with their
+        last owner.
+        """
         if not self.owners and self.values:
-            # The API server's answer to an object without managedFields.
+            # The API server does this for an object without managedFields.
             self.owners["before-first-apply"] = self._fields()
-        stated = {item["type"]: dict(item) for item in conditions}
-        wanted = {(type_, field) for type_, item in stated.items() for field in item}
+        applied = {item["type"]: dict(item) for item in conditions}
+        fields = {(type_, field) for type_, item in applied.items() for field in item}
         changed = {
-            (type_, field) for type_, field in wanted if self._value(type_, field) != stated[type_][field]
+            (type_, field) for type_, field in fields if self._value(type_, field) != applied[type_][field]
         }
         for other in self.owners:
             if other != manager:
                 self.owners[other] -= changed
-        released = self.owners.get(manager, set()) - wanted
-        self.owners[manager] = wanted
-        self.written[manager] = stated
-        for type_, item in stated.items():
+        released = self.owners.get(manager, set()) - fields
+        self.owners[manager] = fields
+        self.written[manager] = applied
+        for type_, item in applied.items():
             self.values.setdefault(type_, {}).update(item)
-        kept = set().union(*self.owners.values())
-        for type_, field in released - kept:
+        owned = set().union(*self.owners.values())
+        for type_, field in released - owned:
             self.values.get(type_, {}).pop(field, None)
         self._drop_empty()
 
@@ -71,7 +78,7 @@ class OwnedConditions:
         self.owners[manager] = self._fields()
 
     def object(self) -> Object:
-        """The ModelDeployment as the API server returns it."""
+        """Return the ModelDeployment as the API server does."""
         entries = [
             {
                 "manager": manager,
@@ -102,13 +109,13 @@ class OwnedConditions:
         return {(type_, field) for type_, item in self.values.items() for field in item}
 
     def _drop_empty(self) -> None:
-        """An item of a list-map goes with its key."""
+        """Remove the items of the list-map that have lost their key."""
         self.values = {type_: item for type_, item in self.values.items() if "type" in item}
 
 
 def _fields_v1(fields: set[tuple[str, str]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for type_, field in sorted(fields):
         key = json.dumps({"type": type_}, separators=(",", ":"))
-        found.setdefault(f"k:{key}", {".": {}})[f"f:{field}"] = {}
-    return found
+        entries.setdefault(f"k:{key}", {".": {}})[f"f:{field}"] = {}
+    return entries

@@ -1,4 +1,4 @@
-"""Suites on control planes of their own, and the upstream CRDs that come and go under them."""
+"""Suites on control planes of their own, and the installation of upstream CRDs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from support.upstream import STANDINS
 def running_suite(
     folder: Path, *providers: str, simulator_flags: Sequence[str] = (), plane_flags: Sequence[str] = ()
 ) -> Iterator[Suite]:
-    """A suite on a control plane of its own; `providers`: whose upstream CRD and simulated operator are there."""
+    """Yield a suite on a control plane of its own, with upstream CRD and simulated operator of each provider."""
     crds = [STANDINS / f"{provider}.yaml" for provider in providers]
     with prepared_plane(folder / "plane", crds, plane_flags) as plane:
-        made = Suite(plane, folder / "suite")
+        suite = Suite(plane, folder / "suite")
         if providers:
-            made.simulate(*providers, flags=simulator_flags)
+            suite.simulate(*providers, flags=simulator_flags)
         try:
-            yield made
+            yield suite
         finally:
-            made.stop()
+            suite.stop()
 
 
 def install_crd(suite: Suite, document: dict[str, Any]) -> None:
-    """Applies an upstream CRD and waits until it is served."""
+    """Apply an upstream CRD, and wait until it is served."""
     apply(suite.plane, [document])
     suite.plane.wait_served(document["metadata"]["name"])

@@ -1,4 +1,4 @@
-"""The recorded runs of the real upstream operators in ../shared/facts/timelines: a line a change."""
+"""Read the recorded runs of the real upstream operators in ../shared/facts/timelines. Each line is a change."""
 
 from __future__ import annotations
 
@@ -17,10 +17,20 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """An object as it stood from `time` on (seconds from the start of the recording).
+    """The state of an object from `time` on.
 
-    event: ADDED, MODIFIED, DELETED, or LIST for what was there before. kind: the plural. owners: `Kind/name`,
-    with ` ctrl` for the controller. note: what was done by hand since the line before (None mostly).
+    Attributes:
+        line: Number of the line.
+        time: Seconds from the start of the recording.
+        event: ADDED, MODIFIED, DELETED, or LIST for an object that existed before.
+        kind: The plural.
+        name: Name of the object.
+        generation: Its generation.
+        finalizers: Its finalizers.
+        owners: Its owners as `Kind/name`, with ` ctrl` for the controller.
+        deleting: Whether it has a deletionTimestamp.
+        status: Its status.
+        note: A note about manual changes since the line before, None in most lines.
     """
 
     line: int
@@ -37,14 +47,18 @@ class State:
 
 
 def recordings() -> list[Path]:
-    """Every recording, by name; empty where ../shared is missing."""
+    """Return every recording by name. Without ../shared there is none."""
     return sorted(FOLDER.glob("*.jsonl"))
 
 
 def states(recording: Path | str, kind: str | None = None) -> Iterator[State]:
-    """The states of a recording (a path, or its name without `.jsonl`), of one kind where given, in order.
+    """Yield the states of a recording in order, and only of one kind if it is given.
 
-    Notes of lines that are left out go to the next state of that kind.
+    Notes of skipped lines are added to the next state.
+
+    Args:
+        recording: A path, or the name of a recording without `.jsonl`.
+        kind: The plural of a kind.
     """
     path = recording if isinstance(recording, Path) else FOLDER / f"{recording}.jsonl"
     notes: list[str] = []

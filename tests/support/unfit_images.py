@@ -1,4 +1,4 @@
-"""Images that do not fit what they are used for, as mistakes make them, and the message that their user gets."""
+"""Images with common mistakes, and the message that their user gets."""
 
 from __future__ import annotations
 
@@ -10,31 +10,37 @@ from support.provider_images import shared_object, wheel, write_spec
 
 
 def replaced(path: str, content: bytes) -> Change:
+    """Return a change that replaces a file."""
     return lambda folder: (folder / path).write_bytes(content)
 
 
 def empty_packages(folder: Path) -> None:
+    """Remove all wheels."""
     for path in (folder / "packages").iterdir():
         path.unlink()
 
 
 def no_packages(folder: Path) -> None:
+    """Remove the folder of wheels."""
     empty_packages(folder)
     (folder / "packages").rmdir()
 
 
 def link_out(folder: Path) -> None:
+    """Add a link to a wheel outside the image."""
     outside = wheel(folder.parent / "outside", "outside")
     (folder / "packages" / outside.name).symlink_to(outside)
 
 
 def link_to_root(folder: Path) -> None:
+    """Replace the main wheel by a link to a wheel outside the image."""
     outside = wheel(folder.parent / "outside", "acme-echo")
     (folder / "packages" / outside.name).unlink()
     (folder / "packages" / outside.name).symlink_to(outside)
 
 
 def foreign_object(folder: Path) -> None:
+    """Add a wheel for any processor with native code for one."""
     wheel(folder / "packages", "native", files={"native/core.abi3.so": shared_object(machine=8)})
 
 

@@ -1,4 +1,4 @@
-"""Another release of an upstream CRD in place of the installed one, as its operator's upgrade brings it."""
+"""Replace an installed upstream CRD by another release, as an upgrade of its operator does."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ TEXT: Schema = {"type": "string"}
 
 
 async def upgrade(api: Client, document: dict[str, Any]) -> None:
-    """Replaces the whole spec: merged by an apply, a webhook would keep the address of the release before."""
+    """Replace the whole spec. An apply would merge, and keep the address of the earlier release's webhook."""
     replacement = [{"op": "replace", "path": "/spec", "value": document["spec"]}]
     await api.json_patch(CRDS, document["metadata"]["name"], None, replacement, manager="upgrade")
 
 
 def bare(document: dict[str, Any]) -> dict[str, Any]:
-    """A CRD of the same name and versions that would store anything and declares nothing but its status."""
-    made = copy.deepcopy(document)
-    for version in made["spec"]["versions"]:
+    """Return a CRD with the same name and versions that accepts any fields and declares only its status."""
+    crd = copy.deepcopy(document)
+    for version in crd["spec"]["versions"]:
         status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
         version["schema"]["openAPIV3Schema"] = {**FREE, "properties": {"status": status}}
-    return made
+    return crd
 
 
 def dynamo_stored_as_v1beta1() -> dict[str, Any]:
-    """The stand-in with the version that Dynamo 1.5 stores, in the shape of a list, beside the one that it had.
+    """Return the stand-in with a second version, v1beta1, which Dynamo 1.5 stores and which has a list of components.
 
-    Its operator's webhook converts; where that is, the operator says when it finds the CRD.
+    The operator's webhook converts. The operator writes its address when it finds the CRD.
     """
-    made = copy.deepcopy(standin("dynamo").document)
-    [before] = made["spec"]["versions"]
+    crd = copy.deepcopy(standin("dynamo").document)
+    [before] = crd["spec"]["versions"]
     before["storage"] = False
     status = copy.deepcopy(before["schema"]["openAPIV3Schema"]["properties"]["status"])
     status["properties"]["components"] = status["properties"].pop("services")
@@ -54,7 +54,7 @@ def dynamo_stored_as_v1beta1() -> dict[str, Any]:
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["name"],
     }
-    made["spec"]["versions"].append(
+    crd["spec"]["versions"].append(
         {
             "name": "v1beta1",
             "served": True,
@@ -67,12 +67,12 @@ def dynamo_stored_as_v1beta1() -> dict[str, Any]:
             },
         }
     )
-    nowhere = {"namespace": "dynamo-system", "name": "dynamo-operator-webhook-service", "path": "/convert"}
-    made["spec"]["conversion"] = {
+    service = {"namespace": "dynamo-system", "name": "dynamo-operator-webhook-service", "path": "/convert"}
+    crd["spec"]["conversion"] = {
         "strategy": "Webhook",
-        "webhook": {"clientConfig": {"service": nowhere}, "conversionReviewVersions": ["v1"]},
+        "webhook": {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]},
     }
-    return made
+    return crd
 
 
 def _object(**properties: Schema) -> Schema:

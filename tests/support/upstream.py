@@ -1,4 +1,4 @@
-"""The real upstream CRDs beside the checkout (optional), and the project's own small stand-ins."""
+"""Read the real upstream CRDs beside the checkout (optional), and the project's own small stand-ins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.parsed import parsed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHARED = Path(os.environ.get("KUBEFOUNDRY_SHARED") or REPOSITORY.parent / "shared")
-"""The optional data folder `../shared`; KUBEFOUNDRY_SHARED names another place."""
+"""The optional data folder `../shared`. KUBEFOUNDRY_SHARED names another folder."""
 
 STANDINS = REPOSITORY / "dev" / "simulators" / "crds"
 """The project's own CRDs, one file a provider."""
@@ -26,24 +26,26 @@ requires_shared = pytest.mark.skipif(
     not (SHARED / "upstream-crds").is_dir(),
     reason="the real upstream CRDs are not here: no ../shared beside the checkout, no KUBEFOUNDRY_SHARED",
 )
-"""Skips a test that needs the real upstream CRDs or recordings."""
+"""Skip a test that needs the real upstream CRDs or recordings."""
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamCRD:
-    """A CustomResourceDefinition as an upstream release publishes it; `name` is the release's."""
+    """A CustomResourceDefinition of an upstream release. `name` is the release."""
 
     name: str
     document: dict[str, Any]
 
     @property
     def storage_version(self) -> str:
+        """Return the version that is stored."""
         return next(
             str(version["name"]) for version in self.document["spec"]["versions"] if version["storage"]
         )
 
     @property
     def served_versions(self) -> tuple[str, ...]:
+        """Return the versions that are served."""
         return tuple(
             version["name"] for version in self.document["spec"]["versions"] if version.get("served")
         )
@@ -54,7 +56,7 @@ class UpstreamCRD:
 
 @cache
 def crds(provider: str) -> tuple[UpstreamCRD, ...]:
-    """Every release of the provider's CRD that ../shared holds, by file name; empty where it is missing."""
+    """Return the releases of the provider's CRD in ../shared, by file name. Without ../shared there are none."""
     return tuple(
         UpstreamCRD(path.stem, parsed(path))
         for path in sorted((SHARED / "upstream-crds" / provider).glob("*.yaml"))
@@ -62,7 +64,7 @@ def crds(provider: str) -> tuple[UpstreamCRD, ...]:
 
 
 def oldest_first(provider: str) -> list[UpstreamCRD]:
-    """`crds` in the order of their releases: v0.9.4, v0.10.0, v1.2-main-…, main-…"""
+    """Return `crds` in the order of their releases: v0.9.4, v0.10.0, v1.2-main-…, main-…"""
 
     def age(crd: UpstreamCRD) -> tuple[bool, list[int]]:
         numbers = re.match(r"v([\d.]+)", crd.name)
@@ -73,14 +75,13 @@ def oldest_first(provider: str) -> list[UpstreamCRD]:
 
 @cache
 def standin(provider: str) -> UpstreamCRD:
-    """The project's own stand-in: the fields that the provider uses, no more."""
+    """Return the project's own stand-in, which has only the fields that the provider uses."""
     return UpstreamCRD("standin", parsed(STANDINS / f"{provider}.yaml"))
 
 
 def schema(crd: UpstreamCRD, version: str) -> dict[str, Any]:
-    """The `openAPIV3Schema` of that version. Raises KeyError where the CRD has none of that name."""
+    """Return the `openAPIV3Schema` of a version. Raise KeyError if the CRD does not have the version."""
     for candidate in crd.document["spec"]["versions"]:
         if candidate["name"] == version:
-            found: dict[str, Any] = candidate["schema"]["openAPIV3Schema"]
-            return found
+            return dict(candidate["schema"]["openAPIV3Schema"])
     raise KeyError(f"{crd.name} has no version {version}")

@@ -1,4 +1,4 @@
-"""Waiting for what the API server reports, never for time to pass."""
+"""Wait for states of objects by watches, never for time to pass."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 
 SECONDS = 60.0
-"""Bound on every wait: it ends a hang, no matter how busy the machine is; a fault shows as the last state seen."""
+"""Seconds of every wait, at most. It ends a hang even on a busy machine. The failure shows the last state."""
 
 AGAIN = 0.1
-"""Seconds until a kind is asked for again that is not served: it is, a moment after its CRD is established."""
+"""Seconds until the next request for a kind that is not served yet, a moment after its CRD is established."""
 
 
 async def until(
@@ -26,9 +26,10 @@ async def until(
     *,
     seconds: float = SECONDS,
 ) -> Object | None:
-    """The object as soon as `holds` is true of it (None: there is none), from a watch.
+    """Watch an object until `holds` is true of it, and return it. A missing object is None.
 
-    Fails with the last state when that does not come about in time.
+    Raises:
+        AssertionError: `holds` was not true in time. The message has the last state.
     """
     last: Object | None = None
     try:
@@ -48,22 +49,22 @@ async def until(
                             if holds(last):
                                 return last
                 except ApiError as error:
-                    # What every watching client does: the server that has just started asks to come again.
+                    # A server that has just started asks for a retry. Every watching client does that.
                     if error.retry_after is None and not error.not_found:
                         raise
                     await asyncio.sleep(error.retry_after or AGAIN)
     except TimeoutError:
-        shown = {key: value for key, value in (last or {}).items() if key in ("spec", "status")}
+        visible = {key: value for key, value in (last or {}).items() if key in ("spec", "status")}
         raise AssertionError(
-            f"{kind.kind} {namespace}/{name} did not get there in {seconds} s; last seen: {shown or last}"
+            f"{kind.kind} {namespace}/{name} did not get there in {seconds} s; last seen: {visible or last}"
         ) from None
 
 
 async def until_deployment(
     client: Client, name: str, namespace: str, holds: Callable[[Object], Any], *, seconds: float = SECONDS
 ) -> Object:
-    """A ModelDeployment of which `holds` is true."""
-    found = await until(
+    """Return a ModelDeployment once `holds` is true of it."""
+    deployment = await until(
         client,
         MODEL_DEPLOYMENTS,
         name,
@@ -71,24 +72,25 @@ async def until_deployment(
         lambda obj: obj is not None and holds(obj),
         seconds=seconds,
     )
-    assert found is not None
-    return found
+    assert deployment is not None
+    return deployment
 
 
 def phase(obj: Object) -> str | None:
+    """Return the phase, or None."""
     value = (obj.get("status") or {}).get("phase")
     return str(value) if value else None
 
 
 def serves(obj: Object) -> bool:
-    """Whether the newest spec serves. Running alone comes earlier: while the status of an operator settles."""
+    """Check whether the newest spec serves. The phase may be Running before the operator has seen the spec."""
     return (
         phase(obj) == "Running" and obj["status"].get("observedGeneration") == obj["metadata"]["generation"]
     )
 
 
 def reason(obj: Object, type_: str) -> str | None:
-    """Reason of the condition of that type, None where there is none."""
+    """Return the reason of the condition with this type, or None."""
     for item in (obj.get("status") or {}).get("conditions") or ():
         if item["type"] == type_:
             return str(item["reason"])
@@ -96,7 +98,7 @@ def reason(obj: Object, type_: str) -> str | None:
 
 
 def message(obj: Object, type_: str) -> str:
-    """Message of the condition of that type, empty where there is none."""
+    """Return the message of the condition with this type, or empty text."""
     for item in (obj.get("status") or {}).get("conditions") or ():
         if item["type"] == type_:
             return str(item["message"])

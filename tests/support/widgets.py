@@ -1,4 +1,4 @@
-"""The example's provider of a third party on a suite. A test says what its upstream does."""
+"""Run the example's provider on a suite, while the test simulates its upstream operator."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 EXAMPLES: Final = ROOT / "examples"
 WIDGETS: Final = Kind("example.com", "v1", "widgets", "Widget")
 SPEC: Final[dict[str, Any]] = {**GPU, "image": "example.com/vllm:1"}
-"""What a Widget can do."""
+"""A spec that the provider supports."""
 
 
 def install(suite: Suite) -> Component:
-    """The CRD, and the provider as the guide says; not started."""
+    """Install the CRD and the provider as in the guide. The process is not started."""
     install_crd(suite, yaml.safe_load((EXAMPLES / "provider" / "widgets.crd.yaml").read_text()))
     return suite.install(
         "widgets", documents=list(yaml.safe_load_all((EXAMPLES / "provider" / "manifest.yaml").read_text()))
@@ -31,7 +31,7 @@ def install(suite: Suite) -> Component:
 
 
 def install_faulty(suite: Suite) -> None:
-    """As `install`, with the program of `faulty_widgets`."""
+    """Install the provider with the program of `faulty_widgets`."""
     provider = install(suite)
     provider.command = [
         sys.executable,
@@ -41,7 +41,7 @@ def install_faulty(suite: Suite) -> None:
 
 
 async def says(api: Client, namespace: str, **status: Any) -> Object:
-    """Simulates the upstream operator: that becomes the Widget's status."""
+    """Write the Widget's status as the upstream operator."""
     live = await until(api, WIDGETS, "m", namespace, lambda obj: obj)
     assert live
     body = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "status": status}
@@ -50,5 +50,5 @@ async def says(api: Client, namespace: str, **status: Any) -> Object:
 
 
 def reason_of(deployment: Object) -> str | None:
-    """Of `ResourceCreated`."""
+    """Return the reason of `ResourceCreated`."""
     return reason(deployment, "ResourceCreated")

@@ -1,4 +1,4 @@
-"""A server in the API server's place that answers as a test tells it to, and keeps what it was asked."""
+"""A fake API server with the responses of a test. It records the requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubefoundry_sdk.cluster.credentials import Credentials
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request; body: its decoded JSON, None where there was none."""
+    """A request. `body` is its decoded JSON, or None."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ Answer = Callable[[Asked], web.Response]
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """client: speaks to the server, with a token that names the number of the request."""
+    """A running server. The token of `client` has the number of the request; `asked` has all requests."""
 
     client: Client
     asked: list[Asked]
@@ -39,7 +39,7 @@ class Wire:
 
 @asynccontextmanager
 async def wire(answer: Answer) -> AsyncIterator[Wire]:
-    """A server for as long as the block lasts."""
+    """Run the server during the block."""
     asked: list[Asked] = []
 
     async def handle(request: web.Request) -> web.Response:
@@ -59,23 +59,24 @@ async def wire(answer: Answer) -> AsyncIterator[Wire]:
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handle)
     async with TestServer(app) as server:
-        who = Credentials(str(server.make_url("")).rstrip("/"), None, lambda: f"token-{len(asked)}")
-        async with Client(who, user_agent="test") as client:
+        account = Credentials(str(server.make_url("")).rstrip("/"), None, lambda: f"token-{len(asked)}")
+        async with Client(account, user_agent="test") as client:
             yield Wire(client, asked)
 
 
 def ok(body: Any = None) -> web.Response:
+    """Return a response with status 200."""
     return web.json_response(body if body is not None else {})
 
 
 def refusal(code: int, reason: str, message: str = "no", *, retry_after: int | None = None) -> web.Response:
-    """A Status, with the header `Retry-After` where seconds are given."""
+    """Return a Status, with the header `Retry-After` if seconds are given."""
     status = {"kind": "Status", "code": code, "reason": reason, "message": message}
     headers = {"Retry-After": str(retry_after)} if retry_after is not None else None
     return web.json_response(status, status=code, headers=headers)
 
 
 def events(*reported: tuple[str, Any]) -> web.Response:
-    """A watch that ends after these."""
+    """Return a watch that ends after these events."""
     lines = [json.dumps({"type": kind, "object": obj}) for kind, obj in reported]
     return web.Response(text="".join(f"{line}\n" for line in lines), content_type="application/json")

@@ -1,4 +1,4 @@
-"""What a user changes on ModelDeployment `m`."""
+"""Changes of ModelDeployment `m` by a user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubefoundry_sdk.cluster.client import Client
 
 
 async def annotate(api: Client, namespace: str, name: str, value: str | None) -> None:
-    """Sets the annotation of ModelDeployment `m`, or removes it."""
+    """Set the annotation, or remove it if the value is None."""
     live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
     path = "/metadata/annotations"
     change: list[dict[str, Any]] = []
@@ -23,5 +23,6 @@ async def annotate(api: Client, namespace: str, name: str, value: str | None) ->
 
 
 async def change_spec(api: Client, namespace: str, pointer: str, value: Any) -> None:
+    """Set a field of the object by a JSON pointer."""
     change = [{"op": "add", "path": pointer, "value": value}]
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")

@@ -1,10 +1,10 @@
-"""Which tests share a worker where several run (`pytest -n`), and which come first.
+"""Group and order the tests for several workers (`pytest -n`).
 
-Tests that share a control plane share a worker, so that it is started once; a test that starts one of its own may run
-anywhere. The large groups come first, and the small files of unit tests fill the gaps at the end.
+Tests that share a control plane share a worker, so that it is started once. A test with a control plane of its own
+may run on any worker. The large groups come first, and the small files of unit tests fill the gaps at the end.
 
-xdist's own groups rely on a test's id being changed, which pytest 9.2 does not allow any more. So the workers, which
-alone know the tests, write down the group of each, and the scheduler reads that.
+xdist's own groups change the ids of tests, which pytest 9.2 does not allow any more. So each worker writes a file
+with the group of each test, because only workers collect tests, and the scheduler reads that file.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 SHARED: Final = ("strict_suite", "suite", "stack", "cluster")
-"""Fixtures with a control plane; `strict_suite` first, because a module may make its own `suite` from that."""
+"""Fixtures with a control plane. `strict_suite` is first, because a module may define its `suite` by it."""
 
 OWN: Final = ("fresh", "idle")
-"""Fixtures that start one for each test."""
+"""Fixtures that start a control plane for each test."""
 
 FOLDER: Final = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 _WRITTEN: Final = "groups.json"
-"""Name of the file, and of its path in what a worker is given."""
+"""Name of the file, and key of its path in a worker's input."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sorts the groups; within one the order stays."""
+    """Sort the groups. The order within a group stays."""
     items.sort(key=_rank)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """In a worker: writes the groups down, before the scheduler hears of the tests."""
+    """Write the groups, in a worker. The scheduler gets the tests afterwards."""
     if written := getattr(session.config, "workerinput", {}).get(_WRITTEN):
         unfinished = Path(f"{written}.{os.getpid()}")
         unfinished.write_text(json.dumps({item.nodeid: group(item) for item in session.items}))
@@ -50,19 +50,20 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """In the process that schedules: tells each worker where to write."""
+    """Pass the file's path to a worker, in the process of the scheduler."""
     folder = node.config.stash.setdefault(FOLDER, tempfile.TemporaryDirectory(prefix="kubefoundry-groups-"))
     node.workerinput[_WRITTEN] = str(Path(folder.name) / _WRITTEN)
 
 
 class ByGroup(LoadScopeScheduling):
-    """A group is one piece of work, in the order of the tests."""
+    """A scheduler that assigns whole groups, in the order of the tests."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False
 
     def schedule(self) -> None:
+        """Read the groups, and schedule the tests."""
         written = Path(self.config.stash[FOLDER].name) / _WRITTEN
         self._groups: dict[str, str] = json.loads(written.read_text())
         super().schedule()
@@ -73,12 +74,13 @@ class ByGroup(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    """Return the scheduler."""
     return ByGroup(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Ends what a group shares after its last test: a suite takes 3 % of a core for as long as it is there."""
+    """End the shared fixture of a group after its last test, because a running suite takes 3 % of a core."""
     yield
     name = group(item)
     if name in SHARED and (nextitem is None or group(nextitem) != name):
@@ -88,7 +90,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def group(item: pytest.Item) -> str:
-    """The name of what the test shares with others: a fixture, its file, or itself alone."""
+    """Return the group of a test: a fixture that it shares, its file, or its own id."""
     file = item.nodeid.split("::")[0]
     if not _needs_cluster(item):
         return file
@@ -110,7 +112,7 @@ def _needs_cluster(item: pytest.Item) -> bool:
 
 
 def _rank(item: pytest.Item) -> int:
-    """What takes long comes first: the suites, then what mostly waits, and so leaves the cores to others."""
+    """Return the rank of a test. Long tests come first: suites, then tests that mostly wait and need few cores."""
     if not _needs_cluster(item):
         return 3
     if group(item) in SHARED:

@@ -1,6 +1,6 @@
-"""The example's provider with one fault, which the environment names: `KUBEFOUNDRY_FAULT`. Run as a program.
+"""The example's provider with a fault, which the variable `KUBEFOUNDRY_FAULT` names. Run as a program.
 
-Faults are of the process, so most are in what it sends: a client that changes requests.
+The faults are those of a process, so most of them change its requests, by a client of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONG: Final = 3600.0
 
 
 class Wrong(Client):
-    """Sends what the fault makes of a request."""
+    """A client that changes requests by the fault."""
 
     async def apply(
         self, kind: Kind, body: Object, *, manager: str, force: bool = True, dry_run: bool = False
@@ -46,7 +46,7 @@ class Wrong(Client):
             and FAULT == "WRI-3"
             and FINALIZER in body["metadata"].get("finalizers", ())
         ):
-            # The finalizer comes once the object is there: until then only the answer says so.
+            # The finalizer is written after the upstream object. Until then only this response has it.
             live = await self.get(kind, body["metadata"]["name"], body["metadata"]["namespace"])
             live["metadata"]["finalizers"] = [FINALIZER]
             self.later = body
@@ -62,7 +62,7 @@ class Wrong(Client):
         return await super().apply(kind, body, manager=manager, force=force, dry_run=dry_run)
 
     later: Object | None = None
-    ignored: set[str] = set()  # noqa: RUF012 (of the process, whichever copy of the client looks)
+    ignored: set[str] = set()  # noqa: RUF012 (all copies of the client in the process share it)
 
     async def _catch_up(self, manager: str) -> None:
         if self.later is not None:
@@ -94,13 +94,13 @@ class Wrong(Client):
                 await self._deployment(body, status)
         stored = await super().apply_status(kind, body, manager=manager, force=force)
         if kind == MODEL_DEPLOYMENTS:
-            # The answer counts like an event, and may be the first to show a deletion.
+            # The provider treats the response like an event, and it may be the first to show a deletion.
             await self._seen(stored)
         return stored
 
     def _registration(self, status: dict[str, Any]) -> None:
         if FAULT == "REG-2":
-            # Slower than what others wait for, by more than a busy machine sees it late.
+            # Slower than the limit of the readers, with a margin for a busy machine.
             status["lastHeartbeat"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() // 15 * 15))
         if FAULT == "REG-3":
             status["ready"] = True
@@ -109,8 +109,8 @@ class Wrong(Client):
                 item["reason"], item["message"] = "Missing", "something is missing"
 
     async def _deployment(self, body: Object, status: dict[str, Any]) -> None:
-        said = {item["type"]: item for item in status.get("conditions", ())}
-        created = said.get("ResourceCreated", {}).get("reason")
+        conditions = {item["type"]: item for item in status.get("conditions", ())}
+        created = conditions.get("ResourceCreated", {}).get("reason")
         name, namespace = body["metadata"]["name"], body["metadata"]["namespace"]
         if FAULT == "WRI-2" and created == "NameConflict":
             claim = [{"op": "add", "path": "/metadata/labels", "value": {"claimed": "true"}}]
@@ -119,8 +119,8 @@ class Wrong(Client):
             status["phase"] = "Failed"
         if FAULT == "OBS-6" and status.get("phase") != "Running":
             status["endpoint"] = {"service": name, "port": 8000}
-        if FAULT == "OBS-10" and "Ready" in said:
-            said["Ready"]["observedGeneration"] = said["ProviderCompatible"]["observedGeneration"]
+        if FAULT == "OBS-10" and "Ready" in conditions:
+            conditions["Ready"]["observedGeneration"] = conditions["ProviderCompatible"]["observedGeneration"]
         if FAULT == "STA-1":
             other = {"phase": status.get("phase", "Pending")}
             plain = {key: body["metadata"][key] for key in ("name", "namespace", "uid")}
@@ -129,7 +129,7 @@ class Wrong(Client):
             )
             del body["metadata"]["resourceVersion"]
         if FAULT == "STA-4":
-            for item in said.values():
+            for item in conditions.values():
                 item["lastTransitionTime"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     async def delete(self, kind: Kind, name: str, namespace: str | None, **more: Any) -> None:
@@ -153,12 +153,12 @@ class Wrong(Client):
             await self._denied()
         async for page, version in super().pages(kind, namespace, **more):
             if kind == MODEL_DEPLOYMENTS and FAULT == "PRO-5":
-                # What was begun before is never taken up again.
-                begun = [one for one in page if FINALIZER in (one["metadata"].get("finalizers") or ())]
-                self.ignored |= {one["metadata"]["uid"] for one in begun}
-                page = [one for one in page if one not in begun]
-            for one in page if kind == MODEL_DEPLOYMENTS else ():
-                await self._seen(one)
+                # The process never resumes models of an earlier process.
+                begun = [obj for obj in page if FINALIZER in (obj["metadata"].get("finalizers") or ())]
+                self.ignored |= {obj["metadata"]["uid"] for obj in begun}
+                page = [obj for obj in page if obj not in begun]
+            for obj in page if kind == MODEL_DEPLOYMENTS else ():
+                await self._seen(obj)
             yield page, version
 
     async def _denied(self) -> None:
@@ -169,7 +169,7 @@ class Wrong(Client):
             pass
 
     async def _seen(self, obj: Object) -> None:
-        """What the subject makes of a ModelDeployment that it sees."""
+        """Change a ModelDeployment that the process receives, or write to it, by the fault."""
         meta = obj["metadata"]
         notes = meta.get("annotations") or {}
         if FAULT == "WRI-7":
@@ -187,6 +187,7 @@ WIDGETS: Final = Kind("example.com", "v1", "widgets", "Widget")
 
 
 def build(options: Namespace) -> Provider:
+    """Return the provider, with the faults of its declaration."""
     sound = provider(options.default_images)
     if FAULT == "REG-5":
         return replace(sound, selection_rules=(SelectionRule("spec.engine.type ==", priority=1),))
@@ -196,6 +197,7 @@ def build(options: Namespace) -> Provider:
 
 
 def main(arguments: Sequence[str]) -> int:
+    """Run the provider with the fault, and return its exit code."""
     vars(process)["Client"] = Wrong
     if FAULT == "WRI-6":
         vars(repairs)["LIMIT"] = 50

@@ -1,9 +1,7 @@
-"""Our selector with one fault, which the environment names: `KUBEFOUNDRY_FAULT`, the rule it breaks, and how; or
-`slow`, which breaks none.
+"""Our selector with a fault, which the variable `KUBEFOUNDRY_FAULT` names. Run as a program.
 
-Run as a program.
-
-A fault changes what the decision sees of a ModelDeployment or of the providers, or what becomes of the decision.
+The name has the rule that the fault breaks, and how. `slow` breaks no rule. A fault changes the ModelDeployment or
+the providers before the decision, or the decision itself.
 """
 
 from __future__ import annotations
@@ -32,72 +30,76 @@ UNSEEN: Final = {
     "SEL-5": reasons.PROVIDER_COMPATIBLE,
     "SEL-2": reasons.VALIDATED,
 }
-"""By fault the condition that is not seen as it is."""
+"""The condition that is hidden from the decision, by fault."""
 
 OWN: Final = "own-format."
-"""Before a value that the selector records in a format of its own."""
+"""Prefix of a value that the selector records in a format of its own."""
 
 IGNORED: Final = {"SEL-4": names.RESELECT_ANNOTATION, "SEL-8": names.PAUSED_ANNOTATION}
-"""By fault the annotation that is not seen."""
+"""The annotation that is hidden from the decision, by fault."""
 
 
 def decide(deployment: Object, registered: Sequence[Provider], choice: Select = select) -> Object | None:
-    seen = copy.deepcopy(deployment)
-    live = seen.setdefault("status", {})
+    """Decide with the fault."""
+    changed = copy.deepcopy(deployment)
+    live = changed.setdefault("status", {})
     conditions = live.setdefault("conditions", [])
-    conditions[:] = [one for one in conditions if one["type"] != UNSEEN.get(FAULT)]
+    conditions[:] = [item for item in conditions if item["type"] != UNSEEN.get(FAULT)]
     if FAULT == "SEL-2":
         valid = condition(
-            reasons.VALIDATED, True, "ValidationPassed", "", generation=seen["metadata"]["generation"]
+            reasons.VALIDATED, True, "ValidationPassed", "", generation=changed["metadata"]["generation"]
         )
         conditions.append({**valid})
     if FAULT == "SEL-3" and _down(live, registered):
         live.pop("provider", None)
-        conditions[:] = [one for one in conditions if one["type"] != reasons.PROVIDER_SELECTED]
-    annotations = seen["metadata"].get("annotations") or {}
+        conditions[:] = [item for item in conditions if item["type"] != reasons.PROVIDER_SELECTED]
+    annotations = changed["metadata"].get("annotations") or {}
     annotations.pop(IGNORED.get(FAULT), None)
     if FAULT == "SEL-4 again" and names.RESELECT_ANNOTATION in annotations:
-        annotations[names.RESELECT_ANNOTATION] += ",".join(one.name for one in registered if one.healthy)
+        healthy = ",".join(provider.name for provider in registered if provider.healthy)
+        annotations[names.RESELECT_ANNOTATION] += healthy
     if FAULT == "SEL-11 moved" and "selection" not in live:
         live["selection"] = {"reselect": ""}
     if FAULT == "SEL-11 unrecorded" and live.get("selection"):
         live["selection"]["reselect"] = live["selection"].get("reselect", "").removeprefix(OWN)
-    decided = decision.decide(seen, _as_seen(registered), choice)
+    decided = decision.decide(changed, _changed_providers(registered), choice)
     if FAULT == "SEL-11 unrecorded" and decided:
         decided["selection"]["reselect"] = OWN + decided["selection"]["reselect"]
-    if FAULT == "SEL-7" and decided and any(one["status"] == "False" for one in decided["conditions"]):
+    if FAULT == "SEL-7" and decided and any(item["status"] == "False" for item in decided["conditions"]):
         return None
     return None if FAULT == "SEL-9" and decided == {} else decided
 
 
 status_write: Final = status.write
-_known: Final[dict[str, Provider]] = {}
+_former: Final[dict[str, Provider]] = {}
 
 
-def _as_seen(registered: Sequence[Provider]) -> Sequence[Provider]:
+def _changed_providers(registered: Sequence[Provider]) -> Sequence[Provider]:
+    """Return the providers as the fault shows them to the decision."""
     match FAULT:
         case "SEL-6 ready":
-            return [replace(one, not_ready=None) for one in registered]
+            return [replace(provider, not_ready=None) for provider in registered]
         case "SEL-6 fresh":
-            return [replace(one, heartbeat_fresh=True) for one in registered]
+            return [replace(provider, heartbeat_fresh=True) for provider in registered]
         case "SEL-10":
             engines, modes = frozenset({"vllm"}), frozenset({"aggregated"})
             return [
-                replace(one, engines=engines, serving_modes=modes, gpu_support=True) for one in registered
+                replace(provider, engines=engines, serving_modes=modes, gpu_support=True)
+                for provider in registered
             ]
         case "SEL-6 registered":
-            there = {one.name for one in registered if one.not_ready != registry.GONE}
-            registered = [one for one in registered if one.name in there]
-            gone = [one for name, one in _known.items() if name not in there]
-            _known.update((one.name, one) for one in registered)
-            return [*registered, *(replace(one, not_ready=None, heartbeat_fresh=True) for one in gone)]
+            present = {provider.name for provider in registered if provider.not_ready != registry.GONE}
+            registered = [provider for provider in registered if provider.name in present]
+            gone = [provider for name, provider in _former.items() if name not in present]
+            _former.update((provider.name, provider) for provider in registered)
+            return [*registered, *(replace(item, not_ready=None, heartbeat_fresh=True) for item in gone)]
     return registered
 
 
 def _down(live: Object, registered: Sequence[Provider]) -> bool:
-    """Whether the selected provider is not healthy now."""
+    """Check whether the selected provider is unhealthy."""
     chosen = (live.get("provider") or {}).get("name")
-    return any(one.name == chosen and not one.healthy for one in registered)
+    return any(provider.name == chosen and not provider.healthy for provider in registered)
 
 
 async def _answered_late(

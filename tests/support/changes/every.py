@@ -1,4 +1,4 @@
-"""The changes of all providers that reach what runs."""
+"""The changes of all providers that reach the running workload."""
 
 from __future__ import annotations
 

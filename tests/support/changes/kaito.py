@@ -1,4 +1,4 @@
-"""Changes of a ModelDeployment on KAITO: none reaches what runs in place (sources §1.4)."""
+"""Changes of a ModelDeployment on KAITO. None reaches the running workload in place (sources §1.4)."""
 
 from __future__ import annotations
 

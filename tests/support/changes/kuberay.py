@@ -1,4 +1,4 @@
-"""Changes of a ModelDeployment on KubeRay: in the running cluster or through a second one (sources §3.6)."""
+"""Changes of a ModelDeployment on KubeRay, in the running cluster or by a second cluster (sources §3.6)."""
 
 from __future__ import annotations
 

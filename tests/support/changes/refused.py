@@ -1,4 +1,4 @@
-"""Changes of a ModelDeployment that a provider cannot do: what ran goes on running."""
+"""Changes of a ModelDeployment that a provider refuses. The old workload keeps running."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ REFUSED: list[tuple[str, str, Spec, str]] = [
         "KubeRay does not support model.source custom",
     ),
 ]
-"""Provider, field, what replaces fields of the spec, and what is said to it."""
+"""Provider, field, replacements of fields of the spec, and the beginning of the message."""

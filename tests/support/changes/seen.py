@@ -1,4 +1,4 @@
-"""What the simulated operators run behind a spec, and values that several changes use."""
+"""The workload that the simulated operators run, and values that several changes use."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ Spec = dict[str, Any]
 Seen = Callable[[Object], bool]
 
 Change = tuple[Literal["in place", "recreate"], str, Spec, Spec, Seen]
-"""What becomes of the upstream object, the field, the spec before, what replaces fields of it (None: removed), and
-how the new value shows in what runs."""
+"""The effect on the upstream object, the field, the spec before, the replacements of its fields (None removes), and a
+check for the new value in the running workload."""
 
 
 def runs(upstream: Object | None) -> Object:
-    """What the simulated operator says that it runs."""
-    reported = ((upstream or {}).get("metadata", {}).get("annotations") or {}).get(
-        "simulator.kubefoundry.ai/runs"
-    )
-    found: Object = json.loads(reported) if reported else {}
-    return found
+    """Return the workload that the simulated operator reports, or an empty object."""
+    annotations = (upstream or {}).get("metadata", {}).get("annotations") or {}
+    workload: Object = json.loads(annotations.get("simulator.kubefoundry.ai/runs") or "{}")
+    return workload
 
 
 def at(path: str, value: Any) -> Seen:
-    """Whether the value is at that path of what runs, or in a list there."""
+    """Return a check for a value at a path of the running workload, or in a list there."""
 
-    def seen(workload: Object) -> bool:
-        found = values_at(Rendered(workload), path)
-        return any(item == value or (isinstance(item, list) and value in item) for item in found)
+    def is_at(workload: Object) -> bool:
+        candidates = values_at(Rendered(workload), path)
+        return any(item == value or (isinstance(item, list) and value in item) for item in candidates)
 
-    return seen
+    return is_at
 
 
 def without(text: str) -> Seen:
+    """Return a check that a text is nowhere in the running workload."""
     return lambda workload: bool(workload) and text not in json.dumps(workload)
 
 
@@ -49,6 +48,6 @@ TOLERATION = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
 def with_metadata(path: str) -> Seen:
-    """Whether labels and annotations of POD are in the metadata at that path, beside others."""
+    """Return a check for the labels and annotations of POD in the metadata at a path, possibly beside others."""
     label, annotation = at(f"{path}.labels.team", "a"), at(f"{path}.annotations.note", "b")
     return lambda workload: label(workload) and annotation(workload)

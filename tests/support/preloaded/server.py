@@ -1,9 +1,10 @@
-"""Runs Python programs in processes that are forked from this one, which has their modules loaded.
+"""Run Python programs in forks of this process, which has loaded their modules.
 
-Started with the number of a socket, and libraries to load instead of our own; each message on the socket is a request
-(`client.py`). Most of the CPU time of a start is the loading of modules, and a run of all tests starts hundreds of
-processes. Each of them is in the state of one that the console script starts: arguments, environment, session,
-working directory, files and signals are its own. Our programs are loaded here, and run only there.
+The arguments are the number of a socket, and libraries to load instead of our own. Each message on the socket is a
+request (`client.py`). Most of the CPU time of a start is the loading of modules, and a run of all tests starts
+hundreds of processes. Each fork has the state of a process that the console script starts, with its own arguments,
+environment, session, working directory, files and signals. This process loads our programs, and only its forks run
+them.
 """
 
 from __future__ import annotations
@@ -30,24 +31,32 @@ LIBRARIES: Final = (
     *("cryptography.hazmat.primitives.asymmetric.ec", "kubernetes.config", "http.server", "urllib.request"),
 )
 OURS: Final = "kubefoundry"
-"""How the names of our programs begin."""
+"""Prefix of the names of our programs."""
 
 NOT_LOADED: Final = ("kubefoundry-conformance", "kubefoundry-demo")
-"""The conformance kit loads hypothesis, which has hooks for each garbage collection; the demo handles an interrupt
-before it loads anything."""
+"""The conformance kit loads hypothesis, which has hooks for each garbage collection. The demo has to handle an
+interrupt before it loads its modules."""
 
 REQUEST: Final = 1 << 20
-"""Bytes of the longest request."""
+"""Bytes of a request, at most."""
 
 PR_SET_PDEATHSIG: Final = 1
 
 INTERRUPT: Final = signal.getsignal(signal.SIGINT)
-"""What a program does with Ctrl-C: a shell has its background jobs ignore it."""
+"""The inherited handler of SIGINT. Shells let background jobs ignore it."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """files: stdin, stdout, stderr. status: a socket for the process id and, at its end, the wait status."""
+    """A program to run.
+
+    Attributes:
+        argv: Its arguments.
+        environment: Its environment.
+        folder: Its working directory.
+        files: Its stdin, stdout and stderr.
+        status: A socket for the process id and, at the end, the exit code.
+    """
 
     argv: list[str]
     environment: dict[str, str]
@@ -56,19 +65,20 @@ class Request:
     status: socket.socket
 
 
-def load(instead: list[str]) -> None:
-    for name in instead or LIBRARIES:
+def load(libraries: list[str]) -> None:
+    """Load these libraries, or by default all programs of ours."""
+    for name in libraries or LIBRARIES:
         import_module(name)
-    if instead:
+    if libraries:
         return
     for program in entry_points(group="console_scripts"):
         if program.name.startswith(OURS) and program.name not in NOT_LOADED:
-            with contextlib.suppress(Exception):  # the program itself fails with it, and alone
+            with contextlib.suppress(Exception):  # the program fails when it runs
                 import_module(program.module)
 
 
 def serve(requests: socket.socket) -> Request | None:
-    """Answers requests until the other end closes; in each forked child it returns what is to run there."""
+    """Answer requests until the other end closes, then return None. In each fork, return the request to run."""
     children: dict[int, socket.socket] = {}
     woken, wake = socket.socketpair()
     for end in (woken, wake):
@@ -85,9 +95,9 @@ def serve(requests: socket.socket) -> Request | None:
             raw, files, _, _ = socket.recv_fds(requests, REQUEST, 4)
             if not raw:
                 return None
-            asked: dict[str, Any] = json.loads(raw)
+            fields: dict[str, Any] = json.loads(raw)
             *standard, status = files
-            request = Request(**asked, files=standard, status=socket.socket(fileno=status))
+            request = Request(**fields, files=standard, status=socket.socket(fileno=status))
             if (pid := os.fork()) == 0:
                 signal.set_wakeup_fd(-1)
                 return request
@@ -98,19 +108,19 @@ def serve(requests: socket.socket) -> Request | None:
 
 
 def _report(children: dict[int, socket.socket]) -> None:
-    """Tells who asked for them how those ended that have."""
+    """Send the exit code of each ended child to its client."""
     while children:
         pid, code = os.waitpid(-1, os.WNOHANG)
         if not pid:
             return
-        # OSError: nobody waits for it any more
+        # OSError: the client has closed the socket.
         with children.pop(pid) as status, contextlib.suppress(OSError):
             status.send(f"{os.waitstatus_to_exitcode(code)}\n".encode())
 
 
 def become(request: Request, server: int) -> None:
-    """The state in which a new process of the program would be."""
-    # before anything else, as with a process of its own: nothing outlives the tests
+    """Give this fork the state of a new process of the program."""
+    # This comes first, so that no fork outlives the tests.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != server:
         sys.exit(1)
@@ -125,7 +135,7 @@ def become(request: Request, server: int) -> None:
     os.environ.clear()
     os.environ.update(request.environment)
     if not {"LC_ALL", "LC_CTYPE", "LANG"} & {*request.environment}:
-        os.environ["LC_CTYPE"] = "C.UTF-8"  # as Python itself does it (PEP 538)
+        os.environ["LC_CTYPE"] = "C.UTF-8"  # as Python itself does (PEP 538)
     sys.argv[:] = request.argv
     sys.stdin = _text(0, "surrogateescape")
     sys.stdout = _text(1, "surrogateescape")
@@ -133,7 +143,7 @@ def become(request: Request, server: int) -> None:
 
 
 def _text(file: int, errors: str) -> io.TextIOWrapper:
-    """As Python itself opens its three files in the locale C.UTF-8."""
+    """Open a standard file as Python itself does in the locale C.UTF-8."""
     how = "r" if file == 0 else "w"
     raw = io.FileIO(file, how, closefd=False)
     buffer = io.BufferedReader(raw) if file == 0 else io.BufferedWriter(raw)
@@ -142,7 +152,7 @@ def _text(file: int, errors: str) -> io.TextIOWrapper:
 
 def main() -> None:
     load(sys.argv[2:])
-    # What is loaded stays: no collection looks at it again, and the children share its memory.
+    # The garbage collector skips the loaded modules from now on, so the forks share their memory.
     gc.collect()
     gc.freeze()
     server = os.getpid()
@@ -156,9 +166,9 @@ def main() -> None:
         sys.path[0] = request.folder
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     elif Path(first).is_dir():
-        # an application with a `__main__.py`: it is found first, then what the variable names
-        given = request.environment.get("PYTHONPATH", "")
-        sys.path[:] = [*filter(None, given.split(os.pathsep)), *(one for one in sys.path[1:] if one != first)]
+        # run_path puts the application first. PYTHONPATH comes next, as with `python FOLDER`.
+        python_path = request.environment.get("PYTHONPATH", "").split(os.pathsep)
+        sys.path[:] = [*filter(None, python_path), *(entry for entry in sys.path[1:] if entry != first)]
         runpy.run_path(first, run_name="__main__")
     else:
         sys.path[0] = str(Path(first).parent)
