@@ -30,14 +30,14 @@ MANY: dict[str, Any] = {
 @pytest.mark.parametrize(
     "spec", [GPU, CPU, DISAGGREGATED, MANY], ids=["GPU", "CPU", "disaggregated", "all kinds"]
 )
-def test_a_spec_goes_through_the_form_unchanged(spec: dict[str, Any]) -> None:
+def test_form_returns_its_spec_unchanged(spec: dict[str, Any]) -> None:
     filled = {field.name: field.value for section in sections(spec) for field in section.fields}
 
     assert spec_of(filled) == spec
     assert from_yaml(as_yaml([from_form(filled, "n").obj]), "n").spec == spec
 
 
-def test_each_field_of_the_schema_is_asked_for_once() -> None:
+def test_form_has_each_schema_field_once() -> None:
     names = [field.name for section in sections({}) for field in section.fields]
 
     assert len(names) == len(set(names)) > 25
@@ -56,7 +56,7 @@ def test_each_field_of_the_schema_is_asked_for_once() -> None:
         ("model.id", "a b", "spec.model.id"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_schemas_words(field: str, given: str, problem: str) -> None:
+def test_invalid_form_field_is_reported_by_the_schema(field: str, given: str, problem: str) -> None:
     spec = spec_of({PREFIX + "model.id": "org/m", PREFIX + "engine.type": "vllm", PREFIX + field: given})
 
     assert problem in {violation.path for violation in validate(spec)}
@@ -79,11 +79,11 @@ def test_what_is_wrong_is_said_in_the_schemas_words(field: str, given: str, prob
         pytest.param("\x00", id="a control character"),
     ],
 )
-def test_yaml_that_is_no_model_is_said_so(text: str) -> None:
+def test_yaml_without_a_model_has_a_problem(text: str) -> None:
     assert from_yaml(text, "n").problem
 
 
-def test_a_spec_with_keys_that_are_no_text_is_refused() -> None:
+def test_spec_with_keys_of_other_types_is_refused() -> None:
     draft = from_yaml("kind: ModelDeployment\nmetadata: {name: m}\nspec: {1: 2, engine: {true: x}}", "n")
 
     with pytest.raises(Failure):

@@ -18,7 +18,7 @@ ADDED = {"metadata": {"name": "m", "resourceVersion": "6"}}
         pytest.param(300, ["5"], ["ADDED", "stale"], id="watch that ended early is stale"),
     ],
 )
-async def test_a_watch_that_ends(
+async def test_watch_is_resumed_only_after_its_time(
     lasts: int, versions: list[str], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live, "LASTS", lasts)

@@ -41,7 +41,7 @@ async def csrf(client: ClientSession, base: str) -> str:
     return match[1]
 
 
-async def test_the_link_lets_one_browser_in_once() -> None:
+async def test_link_signs_one_browser_in_once() -> None:
     access = local()
     link = f"/?code={access.code}"
     async with page(access) as (client, base):
@@ -58,7 +58,7 @@ async def test_the_link_lets_one_browser_in_once() -> None:
 
 
 @pytest.mark.parametrize("code", ["", "x", "\u00e9", "x" * 5000])
-async def test_no_other_code_lets_in(code: str) -> None:
+async def test_wrong_code_is_refused(code: str) -> None:
     async with page(local()) as (client, base), client.get(f"{base}/", params={"code": code}) as answer:
         assert (answer.status, "Set-Cookie" in answer.headers) == (401, False)
 
@@ -79,9 +79,7 @@ async def test_no_other_code_lets_in(code: str) -> None:
         ("", (), 421),
     ],
 )
-async def test_a_foreign_name_that_points_here_gets_nothing(
-    host: str, names: tuple[str, ...], status: int
-) -> None:
+async def test_unknown_host_name_is_refused(host: str, names: tuple[str, ...], status: int) -> None:
     async with (
         page(local(), names=names) as (client, base),
         client.get(f"{base}/", headers={"Host": host}) as answer,
@@ -100,9 +98,7 @@ async def test_a_foreign_name_that_points_here_gets_nothing(
         pytest.param(None, "own", 403, id="nobody says where from"),
     ],
 )
-async def test_a_change_needs_our_origin_and_the_viewers_token(
-    origin: str | None, given: str, status: int
-) -> None:
+async def test_write_needs_own_origin_and_csrf_token(origin: str | None, given: str, status: int) -> None:
     access = local()
     async with page(access) as (client, base):
         await (await client.get(f"{base}/?code={access.code}")).release()
@@ -117,7 +113,7 @@ async def test_a_change_needs_our_origin_and_the_viewers_token(
 @pytest.mark.parametrize(
     "path", ["/", "/static/page.css", "/none", "/models/a/b", "/live/models", "/healthz"]
 )
-async def test_every_answer_has_the_headers(path: str) -> None:
+async def test_every_response_has_security_headers(path: str) -> None:
     async with page(local()) as (client, base), client.get(f"{base}{path}") as answer:
         policy = answer.headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'")
@@ -139,7 +135,7 @@ async def test_every_answer_has_the_headers(path: str) -> None:
         (f"Bearer {'x' * 20000}", 400),
     ],
 )
-async def test_in_a_cluster_each_request_needs_a_token(header: str, status: int) -> None:
+async def test_request_in_a_cluster_needs_a_token(header: str, status: int) -> None:
     async with (
         page(InCluster(NOBODY)) as (client, base),
         client.get(f"{base}/", headers={"Authorization": header}) as answer,
@@ -160,7 +156,7 @@ async def test_rejected_token_evicts_no_accepted_token() -> None:
     assert len(access._sessions) == 1
 
 
-async def test_a_token_that_nobody_has_judged_opens_no_session() -> None:
+async def test_unverified_token_starts_no_session() -> None:
     async with (
         page(InCluster(NOBODY)) as (client, base),
         client.post(f"{base}/sign-in", data={"token": "t"}, headers={"Origin": base}) as answer,
@@ -197,7 +193,7 @@ def tokens() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("token", "namespace"), list(tokens()))
-def test_a_tokens_namespace_is_a_hint(token: str, namespace: str) -> None:
+def test_namespace_is_read_from_a_token(token: str, namespace: str) -> None:
     assert namespace_of(token) == namespace
 
 
@@ -212,9 +208,9 @@ def test_a_tokens_namespace_is_a_hint(token: str, namespace: str) -> None:
         (None, ""),
     ],
 )
-def test_whatever_tenants_write_stays_text(value: Any, shown: str) -> None:
+def test_tenant_input_is_escaped(value: Any, shown: str) -> None:
     assert environment().from_string("{{ value }}").render(value=value) == shown
 
 
-def test_lines_stay_lines_and_text() -> None:
+def test_block_keeps_lines_and_escapes_text() -> None:
     assert block("a\n\tb<i>\u202e") == "a\n    b&lt;i&gt; "

@@ -34,7 +34,7 @@ def workspace(inference: Any, name: str = "m", count: int = 1) -> dict[str, Any]
         (workspace({"preset": {"name": "phi-4", "presetOptions": {}}}), workspace(PRESET), None),
     ],
 )
-def test_kaito(new: Any, old: Any, says: str | None) -> None:
+def test_kaito_webhook_refuses_invalid_workspaces(new: Any, old: Any, says: str | None) -> None:
     config_maps = {
         name: {"data": {"inference_config.yaml": f"vllm: {{max-model-len: {length}}}"}}
         for name, length in (("short", 4096), ("long", 9_999_999))
@@ -85,7 +85,9 @@ TWO = {"Frontend": "x:1.4.0", "Worker": "x:1.4.0"}
         (graph({**TWO, "Worker": "y:1.4.0"}), graph(TWO), True, None),
     ],
 )
-def test_dynamo(new: Any, old: Any, needs_images: bool, says: str | None) -> None:
+def test_dynamo_webhook_refuses_invalid_graphs(
+    new: Any, old: Any, needs_images: bool, says: str | None
+) -> None:
     refusal = dynamo_refusal(new, old, needs_images=needs_images)
 
     assert refusal is None if says is None else refusal is not None and says in refusal

@@ -40,9 +40,7 @@ def until_filled(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_is_cancelled_while_it_reads_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cancelled_connect_leaves_no_key_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, files = kubeconfig(tmp_path), tmp_path / "files"
     files.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(files))

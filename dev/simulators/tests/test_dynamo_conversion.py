@@ -86,7 +86,7 @@ BETA: dict[str, Any] = {
 }
 
 
-def test_the_shapes_say_the_same() -> None:
+def test_graph_versions_convert_to_each_other() -> None:
     assert to_v1beta1(ALPHA) == BETA
     assert to_v1alpha1(BETA) == ALPHA
 
@@ -97,7 +97,7 @@ def graph(version: str, spec: Any, **rest: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("version", "other"), [("v1alpha1", "v1beta1"), ("v1beta1", "v1alpha1")])
-def test_what_only_one_shape_can_say_comes_back(version: str, other: str) -> None:
+def test_field_of_one_graph_version_survives_a_round_trip(version: str, other: str) -> None:
     spec = copy.deepcopy(ALPHA if version == "v1alpha1" else BETA)
     spec["topologyConstraint"] = {"packDomain": "rack"}
     component = spec["services"]["Frontend"] if version == "v1alpha1" else spec["components"][0]
@@ -110,7 +110,7 @@ def test_what_only_one_shape_can_say_comes_back(version: str, other: str) -> Non
     assert converted(stored, original["apiVersion"]) == original
 
 
-def test_an_edit_in_the_other_shape_wins_over_what_was_kept() -> None:
+def test_edit_in_other_version_wins_over_stored_original() -> None:
     stored = converted(graph("v1alpha1", ALPHA), "nvidia.com/v1beta1")
     stored["spec"]["components"][0]["replicas"] = 5
 
@@ -119,7 +119,7 @@ def test_an_edit_in_the_other_shape_wins_over_what_was_kept() -> None:
     assert back["spec"]["services"]["Frontend"]["replicas"] == 5
 
 
-def test_status_counts_follow() -> None:
+def test_graph_status_is_converted() -> None:
     counts = {"componentKind": "Deployment", "componentNames": ["m-frontend"], "replicas": 1}
     status = {"state": "successful", "components": {"Frontend": counts}}
 
@@ -129,6 +129,6 @@ def test_status_counts_follow() -> None:
     assert converted(alpha, "nvidia.com/v1beta1")["status"] == status
 
 
-def test_an_unknown_version_is_an_error() -> None:
+def test_conversion_to_unknown_version_fails() -> None:
     with pytest.raises(ValueError, match="v9"):
         converted(graph("v1alpha1", ALPHA), "nvidia.com/v9")

@@ -21,7 +21,7 @@ LONGEST = 10.0
 
 @pytest.mark.slow
 @pytest.mark.parametrize("webhooks", [True, False])
-async def test_it_ends_without_its_server(tmp_path: Path, webhooks: bool) -> None:
+async def test_simulator_stops_without_its_api_server(tmp_path: Path, webhooks: bool) -> None:
     crd = standin("kaito").document
     established = [{"type": "Established", "status": "True"}]
     stored = {

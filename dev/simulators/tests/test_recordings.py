@@ -200,7 +200,9 @@ def asking(object_: Object, case: str) -> Object:
         ("kuberay-1.6.2-validate", "m1", with_bounds(3, 1), [bounds(1, 3), bounds(5, 3), bounds(1, 3)]),
     ],
 )
-def test_ray_services(recording: str, name: str, ray: Object, edits: list[Edit]) -> None:
+def test_ray_service_statuses_equal_the_recording(
+    recording: str, name: str, ray: Object, edits: list[Edit]
+) -> None:
     reported = distinct(ray_digest(status) for status in simulated(kuberay.OPERATOR, ray, edits))
 
     assert reported == recorded(recording, "rayservices", name, ray_digest)
@@ -229,7 +231,9 @@ PRESET: Object = {**TEMPLATE, "inference": {"preset": {"name": "phi-4-mini-instr
         ("kaito-0.12-bad", "nonode", asking(TEMPLATE, "no-nodes"), []),
     ],
 )
-def test_workspaces(recording: str, name: str, workspace: Object, edits: list[Edit]) -> None:
+def test_workspace_statuses_equal_the_recording(
+    recording: str, name: str, workspace: Object, edits: list[Edit]
+) -> None:
     reported = distinct(workspace_digest(status) for status in simulated(kaito.OPERATOR, workspace, edits))
 
     assert reported == recorded(recording, "workspaces", name, workspace_digest)
@@ -272,7 +276,7 @@ def undone(graph: Object) -> None:
 
 
 @pytest.mark.parametrize("recording", ["dynamo-1.4-edit1", "dynamo-main-edit1"])
-def test_simulated_update_is_that_of_the_recording(recording: str) -> None:
+def test_graph_update_statuses_are_in_the_recording(recording: str) -> None:
     reported = graph_digests(simulated(dynamo.OPERATOR, graph_of(1), [worker(args=["--a"])]))
 
     expected = recorded(recording, "dynamographdeployments", "m", graph_digest)
@@ -281,7 +285,7 @@ def test_simulated_update_is_that_of_the_recording(recording: str) -> None:
     assert [digest for digest in reported if digest[4] == 2] == edited
 
 
-def test_simulated_update_equals_the_recorded_one() -> None:
+def test_graph_update_statuses_equal_the_recording() -> None:
     reported = graph_digests(simulated(dynamo.OPERATOR, graph_of(3), [worker(args=["--a"])]))
 
     expected = recorded("dynamo-1.4-edit3", "dynamographdeployments", "m", graph_digest)
@@ -290,7 +294,7 @@ def test_simulated_update_equals_the_recorded_one() -> None:
     ]
 
 
-def test_simulated_stuck_update_is_undone_without_a_restart() -> None:
+def test_stuck_graph_update_is_undone_without_a_restart() -> None:
     reported = graph_digests(simulated(dynamo.OPERATOR, graph_of(1), [stuck, undone]))
 
     expected = recorded("dynamo-1.4-badimage1", "dynamographdeployments", "m", graph_digest)
@@ -313,7 +317,7 @@ SUSPENDED: Object = {**RAY, "spec": {**RAY["spec"], "suspend": True}}
     ],
     ids=["kaito", "kaito auto", "dynamo", "kuberay", "kuberay suspended"],
 )
-def test_every_release_stores_what_is_reported(
+def test_every_crd_release_accepts_the_statuses(
     operator: Operator, object_: Object, edits: list[Edit]
 ) -> None:
     violated = set()

@@ -21,7 +21,9 @@ KINDS = [
 
 @pytest.mark.parametrize("rest", [{}, {"spec": None}, {"spec": {}}], ids=["none", "null", "empty"])
 @pytest.mark.parametrize(("operator", "api_version", "kind"), KINDS)
-def test_it_is_planned_for(operator: Operator, api_version: str, kind: str, rest: dict[str, Any]) -> None:
+def test_object_without_a_spec_is_planned(
+    operator: Operator, api_version: str, kind: str, rest: dict[str, Any]
+) -> None:
     object_: Object = {
         "apiVersion": api_version,
         "kind": kind,
@@ -43,7 +45,7 @@ def test_it_is_planned_for(operator: Operator, api_version: str, kind: str, rest
 
 
 @pytest.mark.parametrize("api_version", ["nvidia.com/v1alpha1", "nvidia.com/v1beta1"])
-def test_its_webhooks_answer(api_version: str) -> None:
+def test_webhook_refuses_a_graph_without_a_spec(api_version: str) -> None:
     graph: Object = {"apiVersion": api_version, "kind": "DynamoGraphDeployment", "metadata": {"name": "m"}}
 
     assert converted(graph, "nvidia.com/v1beta1")["apiVersion"] == "nvidia.com/v1beta1"
