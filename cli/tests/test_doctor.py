@@ -317,6 +317,16 @@ async def test_doctor_without_right_to_models_is_forbidden(tmp_path: Path) -> No
     assert exit_code(found, of_model=False) == Exit.FORBIDDEN
 
 
+def test_doctor_exit_code_depends_on_no_text() -> None:
+    seen = [Finding("good", "Kubernetes"), Finding("good", "a provider")]
+
+    unlisted = [*seen, Finding("unknown", "no models for you", about_models=True)]
+
+    assert exit_code(unlisted, of_model=False) == Exit.FORBIDDEN
+    assert exit_code([*seen, Finding("unknown", "cannot list ModelDeployments")], of_model=False) == Exit.YES
+    assert unlisted[-1].to_json() == {"state": "unknown", "text": "no models for you"}
+
+
 @pytest.mark.parametrize(
     ("states", "of_model", "code"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 
 import aiohttp
@@ -120,6 +121,29 @@ async def test_view_role_sees_every_page(
 
     assert answer.status == 200, text
     assert "forbidden" not in text.lower()
+
+
+async def test_remedy_of_refusal_grants_the_permission(suite: Suite, api: Client, namespace: str) -> None:
+    await ready(api, namespace, "kuberay")
+    kubefoundry, user = CommandLine(suite.plane.kubeconfig, namespace), f"nora-{namespace}"
+
+    for command in (["status"], ["pause", "m"], ["status", "-A"], ["curl", "m"]):
+        refused = await kubefoundry(*command, "--as", user)
+        if command == ["curl", "m"]:
+            # `edit`, which `pause` needed, covers it
+            assert refused.code != 5, refused
+            continue
+        assert refused.code == 5, refused
+        remedy = refused.err.strip().split("ask an administrator: ")[1]
+        suite.plane.kubectl(*shlex.split(remedy)[1:])
+        async with asyncio.timeout(SECONDS):
+            while True:
+                done = await kubefoundry(*command, "--as", user)
+                if done.code != 5:
+                    break
+                await asyncio.sleep(PROBE)
+        assert done.code == 0, (remedy, done)
+    suite.plane.kubectl("delete", "clusterrolebinding", f"{user}-kubefoundry-view")
 
 
 async def ready(api: Client, namespace: str, provider: str) -> None:

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.health import endpoint, summary
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import NO_REASON, ApiError, Unreachable
 
 
 async def proxy(session: Session, name: str) -> tuple[Object, str]:
@@ -33,9 +33,10 @@ async def proxy(session: Session, name: str) -> tuple[Object, str]:
 
 def refused(error: ApiError, name: str) -> Failure:
     """What an answer of the proxy or of the model means."""
-    if error.code == 403 and "services/proxy" in error.message:
-        return Failure(f"cannot reach ModelDeployment '{name}': {error.message}", Exit.FORBIDDEN)
-    if error.code in (502, 503) or error.message.startswith('services "'):
+    by_server = error.reason != NO_REASON
+    if error.code == 403 and by_server:
+        return of(error, f"reach ModelDeployment '{name}'")
+    if error.code in (502, 503) or by_server:
         return Failure(
             f"ModelDeployment '{name}' does not answer: {clean(error.message)}; {hint(f'status {name}')}"
         )

@@ -9,6 +9,7 @@ import click
 
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import printable
+from kubefoundry_cli.permission import remedy
 from kubefoundry_sdk.api.names import GROUP
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -72,7 +73,8 @@ def of(error: Exception, doing: str) -> Failure:
             f"cannot {doing}: the API server does not accept the credentials; log in again", Exit.NO_CLUSTER
         )
     if error.code == 403:
-        return Failure(f"cannot {doing}: {error.message}", Exit.FORBIDDEN)
+        todo = remedy(error.message)
+        return Failure(f"cannot {doing}: {error.message}{f'; {todo}' if todo else ''}", Exit.FORBIDDEN)
     if error.conflict:
         return Failure(
             f"cannot {doing}: it has changed since it was read; look at it and try again", Exit.CHANGED

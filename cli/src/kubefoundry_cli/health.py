@@ -248,6 +248,7 @@ def _edited(obj: Object) -> str | None:
 class Trouble:
     """A condition that is trouble. text: its type, reason and message. remedy: what to do."""
 
+    type: str
     reason: str
     message: str
     text: str
@@ -262,7 +263,7 @@ def troubles(obj: Object, conditions: list[Mapping[str, Any]]) -> Iterator[Troub
             older = found.get("observedGeneration") != obj["metadata"].get("generation")
             reason, message = str(found.get("reason")), clean(_said(found))
             text = f"{type_}: {reason}{' (of an earlier generation)' if older else ''}: {message}"
-            yield Trouble(reason, message, text, _advice(obj, found))
+            yield Trouble(type_, reason, message, text, _advice(obj, found))
 
 
 def _said(condition: Mapping[str, Any]) -> str:

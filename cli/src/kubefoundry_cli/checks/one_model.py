@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.health import PROGRESS, health_of, troubles
@@ -13,16 +12,14 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.parts import mapping, mappings
 from kubefoundry_sdk.api.reasons import READY
 
-COVERED: Final = f"{READY}: "
-"""The verdict repeats this condition."""
-
 
 def judged(obj: Object) -> Iterator[Finding]:
     """Yield the verdict, then each trouble that it does not mention."""
     health = health_of(obj)
     yield Finding(health.severity, health.text)
     for trouble in troubles(obj, mappings(mapping(obj.get("status")).get("conditions"))):
-        if not trouble.text.startswith(COVERED) and trouble.message not in health.reason:
+        # the verdict repeats Ready
+        if trouble.type != READY and trouble.message not in health.reason:
             passing = trouble.reason in PROGRESS and health.severity == "pending"
             yield Finding("pending" if passing else "wrong", f"{trouble.text}; {trouble.remedy}")
 

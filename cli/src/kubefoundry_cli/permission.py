@@ -1,0 +1,61 @@
+"""The command with which an administrator grants a permission that the API server says is missing."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Final
+
+from kubefoundry_cli.hint import kubectl
+from kubefoundry_sdk.api.names import GROUP, SYSTEM_NAMESPACE
+
+REFUSAL: Final = re.compile(
+    r'User "(?P<user>[^"]+)" cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)" '
+    r'(?:in the namespace "(?P<namespace>[^"]+)"|at the cluster scope)'
+)
+"""The API server's sentence (apiserver, responsewriters/errors.go); no field of its answer has the verb."""
+
+READING: Final = frozenset({"get", "list", "watch"})
+
+OF_A_NAMESPACE: Final = frozenset({GROUP, "", "apps", "events.k8s.io", "kaito.sh", "nvidia.com", "ray.io"})
+"""Groups of which the roles `view` and `edit` cover the kinds that the commands need (docs/security.md)."""
+
+EDIT_ONLY: Final = frozenset({"secrets", "services/proxy"})
+"""Resources that `view` leaves out also for reading."""
+
+OF_PROVIDERS: Final = frozenset({"inferenceproviderconfigs", "customresourcedefinitions"})
+"""What the role `kubefoundry-providers-view` covers."""
+
+
+def remedy(message: str) -> str:
+    """Return `ask an administrator: kubectl create rolebinding …` for a refusal; empty if no role of ours helps.
+
+    Args:
+        message: The API server's answer with code 403.
+    """
+    found = REFUSAL.search(message)
+    if found is None or found["user"] == "system:anonymous":
+        return ""
+    reads, namespace = found["verb"] in READING, found["namespace"]
+    if namespace is None:
+        return _in_cluster(found["user"], found["resource"]) if reads else ""
+    if namespace == SYSTEM_NAMESPACE or found["group"] not in OF_A_NAMESPACE:
+        return ""
+    role = "view" if reads and found["resource"] not in EDIT_ONLY else "edit"
+    return f"ask an administrator: {_binding('rolebinding', role, found['user'], namespace)}"
+
+
+def _in_cluster(user: str, resource: str) -> str:
+    if resource == "modeldeployments":
+        command = _binding("clusterrolebinding", "kubefoundry-view", user)
+        return f"name one namespace with -n, or ask an administrator: {command}"
+    if resource in OF_PROVIDERS:
+        return f"ask an administrator: {_binding('clusterrolebinding', 'kubefoundry-providers-view', user)}"
+    return ""
+
+
+def _binding(kind: str, role: str, user: str, namespace: str | None = None) -> str:
+    account = user.removeprefix("system:serviceaccount:")
+    subject = f"--user={shlex.quote(user)}" if account == user else f"--serviceaccount={account}"
+    name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{user}-{role}")
+    return kubectl(f"create {kind} {name} --clusterrole={role} {subject}", namespace)

@@ -1,0 +1,82 @@
+"""Remedies for missing permissions."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_cli.endpoint import refused
+from kubefoundry_cli.failure import Exit, of
+from kubefoundry_cli.permission import remedy
+from kubefoundry_sdk.cluster.errors import ApiError
+
+MODELS = ("modeldeployments", "kubefoundry.ai")
+
+
+def refusal(
+    verb: str, resource: str, group: str, namespace: str | None = "team a", user: str = "vera"
+) -> str:
+    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+    what = f'User "{user}" cannot {verb} resource "{resource}" in API group "{group}" {where}'
+    return f'{resource}.{group} "m" is forbidden: {what}'
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            refusal("list", *MODELS, "t"),
+            "kubectl -n t create rolebinding vera-view --clusterrole=view --user=vera",
+        ),
+        (
+            refusal("patch", *MODELS, "t"),
+            "kubectl -n t create rolebinding vera-edit --clusterrole=edit --user=vera",
+        ),
+        (refusal("get", "services/proxy", "", "t"), "--clusterrole=edit --user=vera"),
+        (refusal("get", "secrets", "", "t"), "--clusterrole=edit --user=vera"),
+        (refusal("get", "pods/log", "", "t"), "--clusterrole=view --user=vera"),
+        (refusal("patch", "rayservices", "ray.io", "t"), "--clusterrole=edit --user=vera"),
+        (
+            refusal("get", *MODELS, "t", "system:serviceaccount:t:bot"),
+            "create rolebinding system-serviceaccount-t-bot-view --clusterrole=view --serviceaccount=t:bot",
+        ),
+        (refusal("get", *MODELS, "t", "a b"), "create rolebinding a-b-view --clusterrole=view --user='a b'"),
+        (
+            refusal("list", *MODELS, None),
+            "name one namespace with -n, or ask an administrator: kubectl create cluster",
+        ),
+        (
+            refusal("list", "inferenceproviderconfigs", "kubefoundry.ai", None),
+            "--clusterrole=kubefoundry-providers-view",
+        ),
+    ],
+)
+def test_missing_permission_is_answered_with_the_command_that_grants_it(message: str, said: str) -> None:
+    failure = of(ApiError(403, "Forbidden", message), "do it")
+
+    assert said in failure.message
+    assert failure.exit_code == Exit.FORBIDDEN
+
+
+def test_answer_of_a_model_is_told_from_a_refusal_by_its_kind() -> None:
+    own = ApiError.from_status(403, 'services/proxy: services "m" is for members')
+    by_server = ApiError.from_status(
+        403, {"kind": "Status", "reason": "Forbidden", "message": refusal("get", "services/proxy", "", "t")}
+    )
+
+    assert refused(own, "m").message.startswith("ModelDeployment 'm' answered 403")
+    assert refused(by_server, "m").exit_code == Exit.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "admission webhook denied the request",
+        refusal("list", "leases", "coordination.k8s.io", "kubefoundry-system"),
+        refusal("list", "deployments", "apps", "kubefoundry-system"),
+        refusal("get", "widgets", "example.com", "t"),
+        refusal("patch", "customresourcedefinitions", "apiextensions.k8s.io", None),
+        refusal("list", "modeldeployments", "kubefoundry.ai", "t", "system:anonymous"),
+    ],
+)
+def test_refusal_that_no_role_of_ours_lifts_gets_no_command(message: str) -> None:
+    assert remedy(message) == ""
