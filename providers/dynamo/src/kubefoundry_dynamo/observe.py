@@ -67,6 +67,7 @@ class Status(NamedTuple):
     words: the operator's own.
     contradicted: whether condition Ready says that the graph is not ready, or is about another generation, whatever
         the state is.
+    unready: whether condition Ready is False, and nothing else, as beside a pending state.
     counting: whether the CRD has counts of pods, so that a component without one is not known to have any. Every CRD
         with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does not tell: Helm
         leaves old CRDs.
@@ -81,6 +82,7 @@ class Status(NamedTuple):
     words: str
     counts: Mapping[str, Count]
     contradicted: bool
+    unready: bool
     counting: bool
     fresh: bool
     failed: bool
@@ -177,11 +179,11 @@ def _disagrees(status: Status) -> bool:
 
     It contradicts condition Ready, the operator has reported none yet, or it could not write all of an edit.
     """
-    if status.state == "successful":
-        return status.contradicted
     if status.repeats:
         return status.edited
-    return status.state in UNREPORTED or (status.state == "pending" and not status.contradicted)
+    if status.state == "successful":
+        return status.contradicted
+    return status.state in UNREPORTED or (status.state == "pending" and not status.unready)
 
 
 def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
@@ -286,6 +288,7 @@ def _read(live: Object) -> Status:
         counts,
         contradicted="Ready" in conditions
         and (ready.status != "True" or (not stale and ready.generation not in (0, generation))),
+        unready=ready.status == "False",
         counting=any(name in status for name in COUNTED) or text(live.get("apiVersion")).endswith("/v1beta1"),
         fresh=not stale,
         failed=erred and not passing and not stale,
