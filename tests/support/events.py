@@ -40,7 +40,9 @@ async def until_event(
                     return note
     except TimeoutError:
         pass
-    raise AssertionError(f"no such Event {reason} in {namespace} within {seconds} s; others were {others}")
+    raise AssertionError(
+        f"no matching Event {reason} in {namespace} within {seconds} s; other Events: {others}"
+    )
 
 
 def _matching(event: Object, reason: str, holds: Callable[[str], bool], others: list[str]) -> str | None:

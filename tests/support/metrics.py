@@ -41,4 +41,4 @@ async def until_scraped(component: Component, holds: Callable[[Series], bool]) -
         if holds(series):
             return series
         await asyncio.sleep(PROBE)
-    raise AssertionError(f"{component.name} did not get there; its metrics are {series}")
+    raise AssertionError(f"{component.name} did not reach the expected metrics: {series}")

@@ -56,7 +56,8 @@ async def until(
     except TimeoutError:
         visible = {key: value for key, value in (last or {}).items() if key in ("spec", "status")}
         raise AssertionError(
-            f"{kind.kind} {namespace}/{name} did not get there in {seconds} s; last seen: {visible or last}"
+            f"{kind.kind} {namespace}/{name} did not reach the expected state in {seconds} s; "
+            f"last state: {visible or last}"
         ) from None
 
 

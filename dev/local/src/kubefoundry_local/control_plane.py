@@ -289,7 +289,7 @@ def existing(kubeconfig: Path) -> ControlPlane:
 def last_line(log: Path, besides: str = "") -> str:
     """Return the last line of a program's output that is not `besides`."""
     lines = [line for line in log.read_text().splitlines() if line.strip() and line != besides]
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed nothing"
 
 
 def _until_reported(process: subprocess.Popen[str], event: str, log: Path) -> dict[str, Any]:
