@@ -87,56 +87,75 @@ def _explain(found: list[Object], everywhere: bool) -> None:
 async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target) -> None:
     """A line for each model, then one for each change of its line; a watch that ends is begun again."""
     selector = {"fieldSelector": f"metadata.name={name}"} if name else None
-    shown: dict[tuple[str, str], list[str]] = {}
-    widths: list[int] = []
-    headed = False
-
-    def show(obj: Object, *, gone: bool = False) -> None:
-        nonlocal headed
-        head, [row] = rows([obj], everywhere=everywhere, wide=wide)
-        key, stable = (obj["metadata"]["namespace"], obj["metadata"]["name"]), [*row]
-        stable[head.index("AGE")] = ""
-        if gone:
-            shown.pop(key, None)
-            row[head.index("PHASE")] = "Deleted"
-        elif shown.get(key) == stable:
-            return
-        else:
-            shown[key] = stable
-        lines = [row] if headed else [head, row]
-        headed = True
-        for cells in lines:
-            cells = [clean(cell) for cell in cells]
-            widths[:] = [max(pair) for pair in zip(widths or [0] * len(cells), map(len, cells), strict=True)]
-            output.row_of(cells, widths)
-
+    lines = _Lines(everywhere, wide)
     async with cluster.session(target) as session:
         namespace = None if everywhere else session.namespace
         while True:
             try:
-                found, version = await session.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
-                if found and not shown:
-                    head, first = rows(found, everywhere=everywhere, wide=wide)
-                    widths[:] = [
-                        max(map(len, map(clean, column))) for column in zip(head, *first, strict=True)
-                    ]
-                for obj in found:
-                    show(obj)
-                async for event in session.client.watch(
-                    MODEL_DEPLOYMENTS,
-                    namespace,
-                    resource_version=version,
-                    seconds=300,
-                    silence=330,
-                    selector=selector,
-                ):
-                    if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
-                        show(event["object"], gone=event["type"] == "DELETED")
-            except ApiError as error:
-                if not error.gone:
+                await _follow(session, namespace, selector, lines)
+            except (ApiError, Unreachable) as error:
+                if not (isinstance(error, ApiError) and error.gone):
                     raise of(error, f"watch ModelDeployments in {namespace or 'all namespaces'}") from error
-            except Unreachable as error:
-                raise of(error, f"watch ModelDeployments in {namespace or 'all namespaces'}") from error
+
+
+async def _follow(
+    session: Session, namespace: str | None, selector: Mapping[str, str] | None, lines: _Lines
+) -> None:
+    """Show all models, and their changes until the watch ends. Raises ApiError and Unreachable."""
+    found, version = await session.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
+    lines.begin(found)
+    async for event in session.client.watch(
+        MODEL_DEPLOYMENTS,
+        namespace,
+        resource_version=version,
+        seconds=300,
+        silence=330,
+        selector=selector,
+    ):
+        if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
+            lines.show(event["object"], gone=event["type"] == "DELETED")
+
+
+class _Lines:
+    """The lines of a table that grows: one for each change of a model's cells."""
+
+    def __init__(self, everywhere: bool, wide: bool) -> None:
+        self._everywhere = everywhere
+        self._wide = wide
+        self._shown: dict[tuple[str, str], list[str]] = {}
+        self._widths: list[int] = []
+        self._headed = False
+
+    def begin(self, found: list[Object]) -> None:
+        """Show a list of models, of which the first one decides the widths of the columns."""
+        if found and not self._shown:
+            head, cells = rows(found, everywhere=self._everywhere, wide=self._wide)
+            self._widths = [max(map(len, map(clean, column))) for column in zip(head, *cells, strict=True)]
+        for obj in found:
+            self.show(obj)
+
+    def show(self, obj: Object, *, gone: bool = False) -> None:
+        """Print the model's line if it has changed. gone: whether the model is deleted."""
+        head, [row] = rows([obj], everywhere=self._everywhere, wide=self._wide)
+        key, stable = (obj["metadata"]["namespace"], obj["metadata"]["name"]), [*row]
+        stable[head.index("AGE")] = ""
+        if gone:
+            self._shown.pop(key, None)
+            row[head.index("PHASE")] = "Deleted"
+        elif self._shown.get(key) == stable:
+            return
+        else:
+            self._shown[key] = stable
+        if not self._headed:
+            self._print(head)
+            self._headed = True
+        self._print(row)
+
+    def _print(self, cells: list[str]) -> None:
+        cells = [clean(cell) for cell in cells]
+        widths = self._widths or [0] * len(cells)
+        self._widths = [max(pair) for pair in zip(widths, map(len, cells), strict=True)]
+        output.row_of(cells, self._widths)
 
 
 def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
