@@ -180,6 +180,19 @@ def test_explain_and_plan_agree_on_provider_that_is_not_registered(
     assert explained.exit_code == 1
 
 
+def test_namespace_option_that_contradicts_the_file_is_refused(
+    call: Callable[..., Result], file: Callable[..., str], tmp_path: Path
+) -> None:
+    with serving(Answers(), tmp_path) as kubeconfig:
+        for command in ("plan", "explain"):
+            done = call(command, "-f", file(GPU), "-n", "other", "--kubeconfig", str(kubeconfig))
+
+            said = (
+                "ModelDeployment 'm' of the file is in namespace models, not in other: correct one of the two"
+            )
+            assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
+
+
 def test_silent_provider_is_named_by_plan_and_explain(call: Callable[..., Result], tmp_path: Path) -> None:
     answers, obj = Answers(), _created({**GPU, "image": "i", "provider": {"name": "kaito"}})
     status = {"ready": True, "lastHeartbeat": "2026-01-01T00:00:00Z", "version": "kaito-provider:v0.1.0"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import click
+
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
@@ -38,6 +40,7 @@ async def requested(session: Session, name: str | None, file: str | None, edits:
         return Requested(live, with_spec(live, valid(edited(live, edits))["spec"]))
     obj = from_file(str(file), session.namespace)
     meta = obj["metadata"]
+    _check_namespace(obj)
     try:
         live = await session.client.get(MODEL_DEPLOYMENTS, meta["name"], meta["namespace"])
     except (ApiError, Unreachable) as error:
@@ -46,6 +49,19 @@ async def requested(session: Session, name: str | None, file: str | None, edits:
         return Requested(None, valid_new(edited(obj, edits)))
     spec = valid(edited(obj, edits))["spec"]
     return Requested(live, with_spec(stored_as(obj, live), spec))
+
+
+def _check_namespace(obj: Object) -> None:
+    """Raise Failure if the option -n names another namespace than the file, as kubectl does."""
+    context = click.get_current_context(silent=True)
+    stated = context.params.get("namespace") if context else None
+    meta = obj["metadata"]
+    if stated and meta["namespace"] != stated:
+        raise Failure(
+            f"ModelDeployment '{meta['name']}' of the file is in namespace {meta['namespace']}, not in {stated}: "
+            "correct one of the two",
+            Exit.USAGE,
+        )
 
 
 async def registered_configs(session: Session) -> list[Object]:
