@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from kubefoundry_cli.endpoint import refused
@@ -51,7 +52,9 @@ def refusal(
     ],
 )
 def test_missing_permission_is_answered_with_the_command_that_grants_it(message: str, said: str) -> None:
-    failure = of(ApiError(403, "Forbidden", message), "do it")
+    with click.Context(click.Command("status")) as context:
+        context.params["everywhere"] = True
+        failure = of(ApiError(403, "Forbidden", message), "do it")
 
     assert said in failure.message
     assert failure.exit_code == Exit.FORBIDDEN
@@ -74,6 +77,7 @@ def test_answer_of_a_model_is_told_from_a_refusal_by_its_kind() -> None:
         refusal("list", "leases", "coordination.k8s.io", "kubefoundry-system"),
         refusal("list", "deployments", "apps", "kubefoundry-system"),
         refusal("get", "widgets", "example.com", "t"),
+        refusal("list", "modeldeployments", "kubefoundry.ai", None),
         refusal("patch", "customresourcedefinitions", "apiextensions.k8s.io", None),
         refusal("list", "modeldeployments", "kubefoundry.ai", "t", "system:anonymous"),
     ],

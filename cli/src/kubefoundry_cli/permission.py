@@ -6,6 +6,8 @@ import re
 import shlex
 from typing import Final
 
+import click
+
 from kubefoundry_cli.hint import kubectl
 from kubefoundry_sdk.api.names import GROUP, SYSTEM_NAMESPACE
 
@@ -46,7 +48,9 @@ def remedy(message: str) -> str:
 
 
 def _in_cluster(user: str, resource: str) -> str:
-    if resource == "modeldeployments":
+    """The remedy for a list of all namespaces. Commands that uninstall need more than any role of ours has."""
+    context = click.get_current_context(silent=True)
+    if resource == "modeldeployments" and context and context.params.get("everywhere"):
         command = _binding("clusterrolebinding", "kubefoundry-view", user)
         return f"name one namespace with -n, or ask an administrator: {command}"
     if resource in OF_PROVIDERS:
