@@ -17,6 +17,9 @@ from kubefoundry_cli.main import main
     [
         (("stauts",), "No such command 'stauts'; did you mean 'status'?"),
         (("xyzzy",), "No such command 'xyzzy'"),
+        (("delete", "m"), "No such command 'delete'; write kubectl delete md NAME"),
+        (("ls",), "No such command 'ls'; write kubefoundry status"),
+        (("-n", "models"), "a command is missing behind the options"),
         (("provider", "install", "kiato"), "did you mean 'kaito'?"),
         (("wait", "m", "--timeout", "nan"), "'nan' is not a number of seconds."),
         (("wait", "m", "--timeout", "inf"), "'inf' is not a number of seconds."),
@@ -58,6 +61,18 @@ def test_usage_error_is_one_line_like_every_error(
     lines = capsys.readouterr().err.splitlines()
     assert (ended.value.code, len(lines)) == (2, 1), lines
     assert lines[0].startswith("error: ") and lines[0].endswith(said)
+
+
+def test_no_arguments_print_the_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["kubefoundry"])
+
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    text = capsys.readouterr().err
+    assert (ended.value.code, text.startswith("Usage: "), "--help)" in text) == (2, True, False), text
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Final
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from kubefoundry_cli.output import printable
 from kubefoundry_cli.suggestion import suggestion
@@ -51,6 +52,19 @@ TRACEBACK: Final = "KUBEFOUNDRY_TRACEBACK"
 """Environment variable: show where an internal error comes from."""
 
 
+INSTEAD: Final = {
+    **dict.fromkeys(("get", "list", "ls", "ps"), "kubefoundry status"),
+    **dict.fromkeys(("delete", "rm"), "kubectl delete md NAME"),
+    "describe": "kubefoundry doctor NAME",
+    "edit": "kubectl edit md NAME",
+    "apply": "kubectl apply -f FILE",
+    "run": "kubefoundry deploy MODEL",
+    "install": "kubefoundry controller install",
+    "uninstall": "kubefoundry controller uninstall",
+    "help": "kubefoundry --help",
+}
+"""What to write in place of words that other command lines have."""
+
 GROUPS: Final = ("controller", "provider")
 """Commands that have commands of their own."""
 
@@ -79,7 +93,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            ctx.fail(f"No such command '{args[0]}'{suggestion(args[0], COMMANDS)}")
+            instead = f"; write {INSTEAD[args[0]]}" if args[0] in INSTEAD else suggestion(args[0], COMMANDS)
+            ctx.fail(f"No such command '{args[0]}'{instead}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -99,6 +114,8 @@ def reordered(args: list[str]) -> list[str]:
             first += 1
         else:
             break
+    if args and first >= len(args):
+        raise click.UsageError("a command is missing behind the options")
     end = first + (2 if args[first : first + 1] and args[first] in GROUPS else 1)
     return [*args[first:end], *args[:first], *args[end:]]
 
@@ -126,6 +143,9 @@ def main() -> None:
             if sys.stdout is not None:
                 sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
+    except NoArgsIsHelpError as error:
+        sys.stderr.write(f"{error.format_message()}\n")
+        sys.exit(error.exit_code)
     except click.UsageError as error:
         where = f" ({error.ctx.command_path} --help)" if error.ctx else ""
         sys.stderr.write(f"error: {printable(error.format_message().rstrip('.'))}{where}\n")
