@@ -60,7 +60,7 @@ def test_missing_permission_is_answered_with_the_command_that_grants_it(message:
     assert failure.exit_code == Exit.FORBIDDEN
 
 
-def test_answer_of_a_model_is_told_from_a_refusal_by_its_kind() -> None:
+def test_answer_of_a_model_is_no_refusal_of_the_server() -> None:
     own = ApiError.from_status(403, 'services/proxy: services "m" is for members')
     by_server = ApiError.from_status(
         403, {"kind": "Status", "reason": "Forbidden", "message": refusal("get", "services/proxy", "", "t")}

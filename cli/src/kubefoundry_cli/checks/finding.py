@@ -19,16 +19,15 @@ class Finding:
     Attributes:
         state: good; wrong: somebody has to correct it; pending: it goes on by itself; unknown: it could not be read.
         text: What was found, and what to do.
-        about_models: Whether nothing is known about the models without what could not be read.
     """
 
     state: Literal["good", "wrong", "pending", "unknown"]
     text: str
-    about_models: bool = False
 
-    def to_json(self) -> dict[str, str]:
-        """Return the finding as `doctor -o json` prints it."""
-        return {"state": self.state, "text": self.text}
+
+@dataclass(frozen=True, slots=True)
+class Unlisted(Finding):
+    """The models could not be listed, so nothing is known about them."""
 
 
 async def listed(

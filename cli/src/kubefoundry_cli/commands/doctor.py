@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Final
 
 import click
 
 from kubefoundry_cli import cluster, output, server, support_bundle
 from kubefoundry_cli.checks import one_model
-from kubefoundry_cli.checks.finding import Finding, listed
+from kubefoundry_cli.checks.finding import Finding, Unlisted, listed
 from kubefoundry_cli.checks.models import DRIFT, changed_by_others, pods_of, references, verdicts
 from kubefoundry_cli.checks.versions import versions
 from kubefoundry_cli.checks.webhooks import webhooks
@@ -57,7 +58,7 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
         for finding in found:
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
     else:
-        output.data([finding.to_json() for finding in found], form)
+        output.data([asdict(finding) for finding in found], form)
     raise SystemExit(exit_code(found, of_model=bool(name)))
 
 
@@ -66,7 +67,7 @@ def exit_code(found: Sequence[Finding], *, of_model: bool) -> Exit:
     states = [finding.state for finding in found]
     if "wrong" in states:
         return Exit.NO
-    if any(finding.state == "unknown" and finding.about_models for finding in found):
+    if any(isinstance(finding, Unlisted) for finding in found):
         # Everybody may read the registered providers, so those are no right to look.
         return Exit.FORBIDDEN
     # About the installation, the first finding only says that the API server answers.
@@ -81,7 +82,7 @@ async def _examined(everywhere: bool, file: str | None, target: Target) -> list[
         namespace = None if everywhere else session.namespace
         found = await examine(session, namespace)
         if file is not None:
-            content = await support_bundle.collected(session, namespace, [one.to_json() for one in found])
+            content = await support_bundle.collected(session, namespace, [asdict(one) for one in found])
             support_bundle.write(file, content)
             say(f"wrote {file}; look through it before you send it")
         return found
@@ -130,7 +131,7 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
         if failure.exit_code == Exit.NO_CLUSTER:
             raise _absent(failure, old) from error
         models = None
-        found.append(Finding("unknown", failure.message, about_models=True))
+        found.append(Unlisted("unknown", failure.message))
     leases, unseen = await leases_of(session)
     found += unseen
     found += await listed(session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda one: components(one, leases))
