@@ -90,7 +90,7 @@ def read(live: Object, asked: int) -> Status:
     conditions = upstream_conditions(status)
     failure = conditions.get("ReplicaFailure", UpstreamCondition())
     progress = conditions.get("Progressing", UpstreamCondition())
-    seen = status.get("observedGeneration")
+    seen = count(status.get("observedGeneration"))
     desired = count(spec.get("replicas"))
     available = count(status.get("availableReplicas")) or 0
     updated = count(status.get("updatedReplicas")) or 0
@@ -105,7 +105,7 @@ def read(live: Object, asked: int) -> Status:
         if failure.status == "True" and not (updated and _of_before(failure, live))
         else "",
         late=_said(progress) if progress.reason == LATE else "",
-        unseen=count(seen) is None or seen < (count(meta.get("generation")) or 0),
+        unseen=seen is None or seen < (count(meta.get("generation")) or 0),
         paused=spec.get("paused") is True,
     )
 
