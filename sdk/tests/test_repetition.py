@@ -75,3 +75,20 @@ async def test_refused_writes_are_not_counted() -> None:
                 await client.apply(MODEL_DEPLOYMENTS, sent, manager="t")
 
         assert await client.apply(MODEL_DEPLOYMENTS, sent, manager="t") == {"metadata": {"name": "m"}}
+
+
+async def test_dry_runs_are_not_counted() -> None:
+    def answer(asked: Asked) -> web.Response:
+        return ok({"metadata": {"name": "m"}})
+
+    async with wire(answer) as made:
+        client = made.client.behind(lambda: None, repetition=Repetition(lambda: 0.0))
+        sent = {"apiVersion": "kubefoundry.ai/v1alpha1", "metadata": {"name": "m", "namespace": "n"}}
+        for _ in range(BURST):
+            await client.apply(MODEL_DEPLOYMENTS, sent, manager="t")
+        with pytest.raises(Repeated):
+            await client.apply(MODEL_DEPLOYMENTS, sent, manager="t")
+
+        for _ in range(2 * BURST):
+            await client.apply(MODEL_DEPLOYMENTS, sent, manager="t", dry_run=True)
+        assert len(made.asked) == 3 * BURST

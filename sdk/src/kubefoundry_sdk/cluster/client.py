@@ -304,7 +304,8 @@ class Client:
             data = sent(body, f"{method} {url}")
         changes = writes and method != "GET"
         accepted = None
-        if changes and self._repetition:
+        # A dry run changes nothing, so no event of its own causes the next one.
+        if changes and self._repetition and "dryRun" not in (parameters or {}):
             accepted = self._repetition.admit(f"{method} {url}", parameters, body)
         await self._rate.turn()
         fence = self._fence if changes else None
