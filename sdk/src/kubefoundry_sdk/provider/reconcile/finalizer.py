@@ -55,7 +55,8 @@ async def own(context: Context, deployment: Object, *, hold: bool, dry_run_resul
     if dry_run_result is not None:
         wanted["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
     fields = managed_fields.owned(deployment, context.manager) or {}
-    if theirs := sorted(set(fields) - {"f:metadata"}):
+    # An apply to the object cannot write or remove its status: such an entry is made up.
+    if theirs := sorted(set(fields) - {"f:metadata", "f:status"}):
         # Our apply does not contain it, so it would remove it.
         raise Refused(
             f"Field manager {context.manager} belongs to the provider, but somebody has applied "
