@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
@@ -24,6 +25,11 @@ GENERATED: Final = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 """What the API server appends to a `generateName` (Kubernetes 1.36, apimachinery, pkg/util/rand)."""
 
 ORIGIN: Final = Origin("ModelDeployment", "the provider's ServiceAccount")
+
+
+def changed(obj: Object) -> Origin:
+    """Return the origin of an object that others changed: an edit of the ModelDeployment would not help."""
+    return replace(ORIGIN, kind=f"{obj['kind']} '{obj['metadata']['name']}'")
 
 
 def digest(objects: list[Object]) -> str:
@@ -122,7 +128,7 @@ async def put_back(
     client: Client, kind: Kind, store: Store, obj: Object, *, manager: str, admission: Admission
 ) -> None:
     """Applies an object again, over what someone has changed on it."""
-    await _store(client, kind, store, obj, manager=manager, admission=admission)
+    await _store(client, kind, store, obj, manager=manager, admission=admission, origin=changed(obj))
 
 
 async def look(
@@ -130,9 +136,10 @@ async def look(
 ) -> None:
     """Find out by a dry run what the API server would store for an object that exists. Raises as `write`."""
     body = server_side_apply.pinned(obj, live, exact=True)
-    admission.note(
-        obj, await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN, dry_run=True)
+    stored = await server_side_apply.update(
+        client, kind, body, manager=manager, origin=changed(obj), dry_run=True
     )
+    admission.note(obj, stored)
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
@@ -187,7 +194,14 @@ async def remove_main(
 
 
 async def _store(
-    client: Client, kind: Kind, store: Store, obj: Object, *, manager: str, admission: Admission
+    client: Client,
+    kind: Kind,
+    store: Store,
+    obj: Object,
+    *,
+    manager: str,
+    admission: Admission,
+    origin: Origin = ORIGIN,
 ) -> bool:
     """Applies the object: creates it if the store has none, else applies it to the very object in the store.
 
@@ -210,7 +224,7 @@ async def _store(
     if not (manifest.may_be_written(live, obj) or admission.recognizes(mark(obj), live)):
         raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
     body = server_side_apply.pinned(obj, live, exact=True)
-    stored = await server_side_apply.update(client, kind, body, manager=manager, origin=ORIGIN)
+    stored = await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
     await _take(client, kind, store, obj, stored, admission, new=False)
     return False
 
