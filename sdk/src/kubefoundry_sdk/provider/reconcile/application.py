@@ -43,8 +43,15 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
             if (new := context.upstream.objects.get(key_of(live))) is not None:
                 reported_generation.note_idle(memory.generations, new)
         keep = [*todo.helpers, *todo.retained]
-        namespace, _ = key_of(live)
-        await apply.prune(context.client, context.helpers, namespace, live["metadata"]["uid"], keep)
+        key = key_of(live)
+        await apply.prune(
+            context.client,
+            context.helpers,
+            key[0],
+            live["metadata"]["uid"],
+            keep,
+            spared=lambda helper: context.is_of_another(key, helper),
+        )
     for obj in todo.objects:
         if (stored := _live(context, todo, obj)) is None:
             continue

@@ -19,7 +19,7 @@ from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
 from kubefoundry_sdk.provider.watch.pods import PodWatch
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.provider.watch.upstream_operator import OperatorWatch
-from kubefoundry_sdk.provider.write.helpers import Helpers
+from kubefoundry_sdk.provider.write.helpers import Helpers, mark
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.store import Key, Store
 
@@ -63,6 +63,17 @@ class Context:
     def memory(self, key: Key) -> Memory:
         """The memory of a ModelDeployment that exists."""
         return self.memories.setdefault(key, Memory())
+
+    def is_of_another(self, key: Key, helper: Object) -> bool:
+        """Check whether this process applied the helper for another ModelDeployment than its marks name.
+
+        Whoever may write a helper can write its marks, and so name a model that would delete it.
+        """
+        return any(
+            memory.admission.recognizes(mark(helper), helper)
+            for (namespace, name), memory in self.memories.items()
+            if namespace == key[0] and name != key[1]
+        )
 
     def forget(self, key: Key) -> None:
         """The ModelDeployment is gone."""

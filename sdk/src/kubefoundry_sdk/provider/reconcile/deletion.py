@@ -30,7 +30,12 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     unmarked.remember(context, live)
     try:
         left = await finalizer.clean_up(
-            context.client, live, context.upstream.kind, context.upstream.objects, context.helpers
+            context.client,
+            live,
+            context.upstream.kind,
+            context.upstream.objects,
+            context.helpers,
+            spared=lambda helper: context.is_of_another(key_of(live), helper),
         )
     except ApiError as error:
         if remaining > 0:
@@ -146,6 +151,7 @@ async def let_go(context: Context, live: Object) -> float | None:
         context.upstream.objects,
         context.helpers,
         context.manager,
+        spared=lambda helper: context.is_of_another(key, helper),
     ):
         holding = finalizer.holding(context, live)
         why = f"{context.provider.title} is being removed for provider {_chosen(live)}{holding}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
@@ -225,6 +225,8 @@ async def clean_up(
     objects: Store,
     helpers: Helpers,
     manager: str | None = None,
+    *,
+    spared: Callable[[Object], bool] = lambda helper: False,
 ) -> list[str]:
     """Requests deletion of what this ModelDeployment owns upstream; returns the names of what still exists.
 
@@ -234,6 +236,7 @@ async def clean_up(
 
     manager: set for a provider that gives up a ModelDeployment that stays. Everything it created for it is deleted,
         objects without ownerReference included.
+    spared: whether a helper is another ModelDeployment's in truth.
     """
     meta = deployment["metadata"]
     # On a ModelDeployment that stays, anybody may have put it there.
@@ -256,7 +259,7 @@ async def clean_up(
         if not live["metadata"].get("deletionTimestamp"):
             await apply.remove_main(client, kind, live, ours=ours)
     for obj in helpers.of(meta["namespace"], meta["uid"]):
-        if goes(obj):
+        if goes(obj) and not spared(obj):
             left.append(f"{obj['kind']} {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):
                 await delete(client, kind_of(obj), obj, ours=ours)

@@ -177,11 +177,22 @@ async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> 
         raise
 
 
-async def prune(client: Client, known: Helpers, namespace: str, uid: str, keep: list[Object]) -> None:
-    """Deletes helpers of this owner that are not among `keep`."""
+async def prune(
+    client: Client,
+    known: Helpers,
+    namespace: str,
+    uid: str,
+    keep: list[Object],
+    *,
+    spared: Callable[[Object], bool],
+) -> None:
+    """Deletes helpers of this owner that are not among `keep`.
+
+    spared: whether a helper is another owner's in truth.
+    """
     kept = marked(keep)
     for obj in known.of(namespace, uid):
-        if mark(obj) not in kept and not obj["metadata"].get("deletionTimestamp"):
+        if mark(obj) not in kept and not obj["metadata"].get("deletionTimestamp") and not spared(obj):
             await delete(client, kind_of(obj), obj)
 
 
