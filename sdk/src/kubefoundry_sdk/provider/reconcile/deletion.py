@@ -52,9 +52,12 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
             words = f"Waiting for {', '.join(left)} to be deleted{held}{unsure}"
             await _tell_terminating(context, live, words)
         return remaining + 0.1
-    if not left and (note := await unmarked.describe_leftover(context, live)):
-        log.warning("%s/%s: %s", *key_of(live), note)
-        context.recorder.event(live, "Warning", "ObjectLeft", note)
+    for note in [] if left else await unmarked.describe_leftovers(context, live):
+        # Removing the finalizer may take several attempts.
+        if note not in (noted := context.memory(key_of(live)).left):
+            log.warning("%s/%s: %s", *key_of(live), note)
+            context.recorder.event(live, "Warning", "ObjectLeft", note)
+            noted.add(note)
     await _release(context, live, left)
     return None
 

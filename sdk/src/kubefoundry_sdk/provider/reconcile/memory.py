@@ -11,6 +11,7 @@ from kubefoundry_sdk.provider.reconcile.failures import Failures
 from kubefoundry_sdk.provider.reconcile.pace import Pace
 from kubefoundry_sdk.provider.reconcile.reported_generation import Generations
 from kubefoundry_sdk.provider.write.admission import Admission
+from kubefoundry_sdk.provider.write.helpers import Mark
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.version_drift import LastLook
 from kubefoundry_sdk.runtime.refusals import Refusal
@@ -37,8 +38,12 @@ class Memory:
     """For other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)
     """For the upstream objects of a deletion to be gone."""
-    cleaned: bool = False
-    """Whether a deletion has seen the main object."""
+    cleaned: set[Mark] = field(default_factory=set)
+    """The objects that a deletion has seen."""
+    left: set[str] = field(default_factory=set)
+    """The notes about objects that a deletion leaves behind."""
+    orphans: bool = False
+    """Whether the deletion leaves the objects on purpose."""
     conflict: bool = False
     """Whether a deletion began while an object of the main object's name was not known to be ours."""
     tried: str | None = None

@@ -32,6 +32,11 @@ class Admission:
         """Remember an object that was just applied, or found as it was applied."""
         self._uids[of] = str(live["metadata"]["uid"])
 
+    @property
+    def marks(self) -> Collection[Mark]:
+        """The objects that were ours."""
+        return self._uids.keys()
+
     def remembers(self, of: Mark) -> bool:
         """Check whether an object of that kind and name was ours."""
         return of in self._uids
