@@ -84,6 +84,35 @@ def test_earlier_generation_is_reported(changes: dict[str, Any], why: str) -> No
     assert why in held.why and bool(why) == bool(held.why)
 
 
+def test_unreverted_change_keeps_the_newest_generation_back() -> None:
+    live, thing = model(4, 4), upstream()
+    why = "others changed data of ConfigMap 'c', which is not reverted yet"
+    report = Report(4, stop=REFUSED, unreverted=why)
+    generations = Generations(served=3)
+    note_applied(generations, report, thing)
+
+    held = judge(generations, Look(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
+
+    assert held == Holdback(3, why)
+
+
+def test_unregistered_provider_is_told_in_the_words_of_core() -> None:
+    live = model(4, 3, asked="nosuch")
+    words = "Provider nosuch is not registered; install it"
+    selected = {
+        "type": "ProviderSelected",
+        "status": "False",
+        "reason": "ProviderNotRegistered",
+        "message": words,
+    }
+    live["status"]["conditions"].append(selected)
+
+    held = judged(live, upstream())
+
+    assert held is not None
+    assert held.why == words
+
+
 @pytest.mark.parametrize(("changes", "why"), HELD)
 def test_served_generation_is_kept_whatever_follows(changes: dict[str, Any], why: str) -> None:
     live = {**model(4, 4), "spec": changes.get("live", {}).get("spec", {})}

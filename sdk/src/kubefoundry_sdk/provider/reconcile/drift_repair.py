@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+from kubefoundry_sdk.api import managed_fields
 from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply, drift, foreign_values, lost_ownership, manifest
-from kubefoundry_sdk.provider.write.admission import recorded
+from kubefoundry_sdk.provider.write.admission import Admission, recorded
 from kubefoundry_sdk.provider.write.helpers import kind_of, mark
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime import repairs
@@ -53,6 +54,22 @@ async def put_back(
         done.note(now)
         report_drift(context, deployment, obj, paths, writer)
     return None
+
+
+def pending(context: Context, todo: Plan, admission: Admission) -> str:
+    """Return the fields of the plan that others changed, in one clause; empty if there are none.
+
+    Until this process knows what the API server stored for its apply, only a field of another manager is certain:
+    admission's changes have no owner.
+    """
+    fields = []
+    for obj, paths in todo.repairs:
+        main = obj is todo.main
+        live = context.upstream.objects.get(key_of(obj)) if main else context.helpers.live(obj)
+        known = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
+        if known:
+            fields.append(_fields(obj, paths))
+    return f"others changed {' and '.join(fields)}, which is not reverted yet" if fields else ""
 
 
 def report_drift(

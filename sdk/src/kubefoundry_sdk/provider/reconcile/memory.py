@@ -58,6 +58,8 @@ class Memory:
     generations: Generations = field(default_factory=Generations)
     pace: Pace = field(default_factory=Pace)
     """Of the writes of its status."""
+    drift: str = ""
+    """The fields that others changed, as the last plan found them; empty once they are reverted."""
     additions: str = ""
     """The fields of others that an Event has named."""
     pod_creations: Creations = field(default_factory=Creations)

@@ -68,7 +68,12 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     meta = live["metadata"]
     key = (meta["namespace"], meta["name"])
     upstream = context.upstream.objects.get(key)
-    if upstream is None or not manifest.made_for(upstream, meta["uid"]):
+    known = context.memory(key).admission
+    if upstream is None or not (
+        manifest.made_for(upstream, meta["uid"])
+        # It has lost its marks, and somebody keeps removing them.
+        or known.recognizes((context.provider.upstream.kind, meta["name"]), upstream)
+    ):
         context.verification.forget(key)
         return None
     if context.upstream.kind:
@@ -150,6 +155,8 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     if seen is None or seen.phase != "Running":
         reported_generation.note_idle(generations, upstream)
         return None
+    # Without a stop, it is reverted in the next moment.
+    report.unreverted = context.memory(key_of(live)).drift if report.stop else ""
     if report.applied:
         reported_generation.note_applied(generations, report, upstream)
     now = asyncio.get_running_loop().time()

@@ -47,6 +47,8 @@ class Report:
     """Whether this generation was applied completely."""
     left_alone: str = ""
     """What somebody keeps changing, if it is no longer reverted: another spec serves, or will."""
+    unreverted: str = ""
+    """The fields that others changed and that the stop keeps from being reverted, in one clause."""
     additions: str = ""
     """The fields that others added to the upstream object, in one clause."""
     replaced: str = ""
@@ -113,6 +115,8 @@ class Report:
             if stop is None:
                 return "Running", "DeploymentReady", seen.message
             kept = "" if stop.reason in _GOING else "; the last good version keeps serving"
+            if self.unreverted:
+                kept = f"; {self.unreverted}"
             return "Running", "DeploymentReady", f"{stop.message}{kept}"
         if (
             stop is not None
@@ -131,6 +135,12 @@ class Report:
             )
         if seen is not None:
             return seen.phase, seen.reason, seen.message
+        if self.left_alone:
+            return (
+                "Pending",
+                "Progressing",
+                f"Someone keeps changing {self.left_alone}, so it is not observed",
+            )
         return "Pending", "Progressing", "Waiting for the upstream object"
 
     def conditions(self) -> list[Condition]:

@@ -97,6 +97,9 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
         generations.applied = None
         why = f"someone keeps changing {look.report.left_alone}, which is no longer reverted"
         return Holdback(_earlier(generations, oldest, newest), why)
+    if look.report.unreverted:
+        generations.applied = None
+        return Holdback(_earlier(generations, oldest, newest), look.report.unreverted)
     if look.report.replaced:
         return Holdback(_earlier(generations, oldest, newest), look.report.replaced)
     if model.is_true(reasons.READY) and oldest >= newest:
@@ -123,6 +126,11 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
     requested = LiveModelDeployment(look.live).requested_provider
     version = _version(upstream)
     if requested and requested != provider.name:
+        selected = conditions.find(
+            (look.live.get("status") or {}).get("conditions"), reasons.PROVIDER_SELECTED
+        )
+        if selected and selected["reason"] == "ProviderNotRegistered":
+            return selected["message"], None
         return f"it names provider {requested}, which has not taken over", None
     if generations.applied != (version[0], look.report.generation):
         return ("" if look.report.stop else "it is not applied yet"), None

@@ -15,6 +15,7 @@ from kubefoundry_sdk.provider import answers
 from kubefoundry_sdk.provider.reconcile import (
     application,
     compatibility,
+    drift_repair,
     dry_run,
     finalizer,
     handover,
@@ -124,6 +125,7 @@ async def plan_changes(turn: Turn) -> End | None:
         )
         turn.plan = replace(turn.plan, drifted=paths)
     turn.plan = lost_ownership.repaired(turn.plan, upstream, turn.helpers, context.manager)
+    turn.memory.drift = drift_repair.pending(context, turn.plan, turn.memory.admission)
     return None
 
 
@@ -187,6 +189,7 @@ async def apply_plan(turn: Turn) -> End | None:
     rendered"""
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     turn.memory.refusal.over()
+    turn.memory.drift = ""
     # None: everything is applied, and nothing was left alone.
     turn.report.applied = retry is None
     return End(retry)
