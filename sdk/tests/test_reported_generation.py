@@ -96,7 +96,7 @@ def test_unreverted_change_keeps_the_newest_generation_back() -> None:
     assert held == Holdback(3, why)
 
 
-def test_unregistered_provider_is_told_in_the_words_of_core() -> None:
+def test_unregistered_provider_is_reported_with_its_remedy() -> None:
     live = model(4, 3, asked="nosuch")
     words = "Provider nosuch is not registered; install it"
     selected = {
