@@ -76,7 +76,10 @@ class Commands(click.Group):
     """The commands of COMMANDS, imported one at a time."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, reordered(args))
+        ordered = reordered(args)
+        if ordered and ordered[0].partition("=")[0] in LEADING:
+            ctx.fail("a command is missing behind the options")
+        return super().parse_args(ctx, ordered)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -114,8 +117,6 @@ def reordered(args: list[str]) -> list[str]:
             first += 1
         else:
             break
-    if args and first >= len(args):
-        raise click.UsageError("a command is missing behind the options")
     end = first + (2 if args[first : first + 1] and args[first] in GROUPS else 1)
     return [*args[first:end], *args[:first], *args[end:]]
 
