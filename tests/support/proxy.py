@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -218,8 +219,8 @@ async def behind(suite: Suite, name: str, folder: Path) -> AsyncIterator[Proxy]:
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:
-    """Write a self-signed certificate for the loopback address, and return its file and the key's."""
-    signed, key = self_signed("127.0.0.1")
+    """Write a certificate for the loopback address that expires in an hour. Return its file and the key's."""
+    signed, key = self_signed("127.0.0.1", timedelta(hours=1))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "proxy.crt").write_bytes(signed)
     (folder / "proxy.key").write_bytes(key)

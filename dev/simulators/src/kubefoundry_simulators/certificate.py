@@ -1,4 +1,4 @@
-"""The self-signed certificate of the webhook server, valid for a day."""
+"""Self-signed certificates of servers on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 VALID_FOR: Final = datetime.timedelta(days=1)
 
 
-def self_signed(host: str) -> tuple[bytes, bytes]:
+def self_signed(host: str, valid_for: datetime.timedelta = VALID_FOR) -> tuple[bytes, bytes]:
     """Return a certificate for an IP address, and its key, both as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "simulated upstream operators")])
@@ -29,7 +29,7 @@ def self_signed(host: str) -> tuple[bytes, bytes]:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + VALID_FOR)
+        .not_valid_after(now + valid_for)
         .add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(host))]), critical=False
         )
