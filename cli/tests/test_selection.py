@@ -75,7 +75,7 @@ def test_foreseen_edit_stays_if_no_provider_takes_it() -> None:
     after = foreseen(with_spec(_running("kaito"), {**GPU, "engine": {"type": "sglang"}}), others, PACKAGES)
 
     assert selected_provider(after) is None
-    assert str(pending(after)).endswith("Provider kaito keeps serving")
+    assert str(pending(after)).endswith("Provider kaito keeps the model")
 
 
 def test_foreseen_ignores_pause() -> None:

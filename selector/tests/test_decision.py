@@ -122,7 +122,7 @@ def test_model_stays_without_a_successor_and_reports_it() -> None:
     assert reported is not None and reported.startswith(
         "Warning NoMatchingProvider: No provider matches engine=sglang"
     )
-    assert reported.endswith(". Provider a keeps serving")
+    assert reported.endswith(". Provider a keeps the model")
     assert deployment.provider == "a"
     assert deployment.selected[0] == "False"
     assert unsettled(deployment.object)

@@ -98,7 +98,7 @@ def test_refusing_successor_leaves_the_model_in_place() -> None:
     reported = deployment.turn(A, B_SGLANG)
 
     assert reported is not None and "b refused it" in reported
-    assert reported.endswith(". Provider a keeps serving")
+    assert reported.endswith(". Provider a keeps the model")
     assert deployment.provider == "a"
     assert deployment.turn(A, B_SGLANG) is None
     assert deployment.provider == "a"

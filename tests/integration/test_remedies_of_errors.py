@@ -250,3 +250,71 @@ async def test_log_of_a_llama_stack_container_is_asked_for(reader: Reader) -> No
     # no kubelet runs here: the API server has found pod and container
     assert "not found" not in done.err, done
     assert "is not valid for pod" not in done.err, done
+
+
+@pytest.fixture
+async def at_home(reader: Reader) -> Reader:
+    """A reader whose kubeconfig names the namespace of the test."""
+    document = yaml.safe_load(reader.kubeconfig.read_text())
+    for context in document["contexts"]:
+        context["context"]["namespace"] = reader.namespace
+    reader.kubeconfig = reader.folder / "kubeconfig"
+    reader.kubeconfig.write_text(yaml.safe_dump(document))
+    return reader
+
+
+@pytest.mark.parametrize(
+    ("typed", "key", "expected"),
+    [
+        ("list", "cli/main: kubefoundry status", "m "),
+        ("describe", "cli/main: kubefoundry doctor NAME", "m "),
+        ("edit", "cli/main: kubectl edit md NAME", "no changes made"),
+        ("apply", "cli/main: kubectl apply -f FILE", "modeldeployment.kubefoundry.ai/m "),
+        ("run", "cli/main: kubefoundry deploy MODEL", "model"),
+        ("delete", "cli/main: kubectl delete md NAME", "deleted"),
+    ],
+)
+async def test_word_of_another_command_line_leads_to_a_command(
+    at_home: Reader, monkeypatch: pytest.MonkeyPatch, typed: str, key: str, expected: str
+) -> None:
+    # kubectl opens an editor, which leaves the file as it is.
+    monkeypatch.setenv("KUBE_EDITOR", "true")
+    body = model_deployment("m", at_home.namespace, GPU, provider="kuberay")
+    manifest = at_home.folder / "m.yaml"
+    manifest.write_text(yaml.safe_dump(body))
+    await at_home.api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+    message = await at_home.says(typed)
+    values = {"NAME": "m", "MODEL": "org/model", "FILE": str(manifest)}
+    # A mistyped word is refused before any option is read: the command relies on KUBECONFIG.
+    done = await at_home.run(
+        [values.get(word, word) for word in command_in(message, key)], at_home.kubeconfig
+    )
+
+    assert expected in done.out + done.err, (message, done)
+
+
+async def test_model_that_nobody_deleted_is_deleted(reader: Reader) -> None:
+    await running(reader.api, reader.namespace, GPU, "kuberay")
+
+    message = await reader.says("wait", "m", "--for", "deleted", "--timeout", "0")
+    done = await reader.follow(message, "cli/commands/wait: kubectl delete modeldeployment {}")
+
+    assert done.code == 0, (message, done)
+    await until(reader.api, MODEL_DEPLOYMENTS, "m", reader.namespace, lambda obj: obj is None)
+
+
+async def test_model_that_is_not_ready_in_time_is_shown(reader: Reader) -> None:
+    await register(reader.api, "third")
+    try:
+        body = model_deployment("m", reader.namespace, GPU, provider="third")
+        await reader.api.create(MODEL_DEPLOYMENTS, body, manager="test")
+        await until_deployment(
+            reader.api, "m", reader.namespace, lambda obj: reason(obj, "ProviderSelected") is not None
+        )
+        message = await reader.says("wait", "m", "--timeout", "0")
+        done = await reader.follow(message, "cli/commands/wait: kubefoundry status {}")
+    finally:
+        await unregister(reader.api, "third")
+
+    assert "m " in done.out, (message, done)

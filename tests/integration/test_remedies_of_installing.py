@@ -147,6 +147,13 @@ async def test_missing_and_old_provider_is_installed(reader: Reader) -> None:
     deployment = await reader.api.get(DEPLOYMENTS, "kubefoundry-provider-kaito", SYSTEM)
     assert deployment["spec"]["template"]
 
+    await registered(reader.api, "2026-02-04T10:00:00Z", version="kaito-provider:v0.1.0")
+    silent = await reader.says("doctor")
+    shown = await followed(
+        reader, silent, "cli/commands/doctor: kubectl describe deployment kubefoundry-provider-{}"
+    )
+    assert "kubefoundry-provider-kaito" in shown
+
     await registered(reader.api, rfc3339(datetime.now(UTC)), version="kaito-provider:v0.0.1")
     message = await reader.says("doctor")
     assert "provider kaito" in message

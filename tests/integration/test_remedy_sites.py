@@ -20,6 +20,13 @@ ELSEWHERE: Final = {
     "cli/install/change: kubefoundry controller install": (
         "tests/integration/test_install.py::test_from_nothing_and_back"
     ),
+    "cli/main: kubefoundry controller install": "tests/integration/test_install.py::test_from_nothing_and_back",
+    "cli/main: kubefoundry controller uninstall": (
+        "tests/integration/test_install.py::test_from_nothing_and_back"
+    ),
+    "cli/permission: kubectl create {} {} --clusterrole={} {}": (
+        "tests/integration/test_users_of_a_namespace.py::test_remedy_of_refusal_grants_the_permission"
+    ),
 }
 """Tests in other modules that execute the command of a message."""
 

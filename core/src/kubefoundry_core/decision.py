@@ -225,7 +225,7 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
         return Selection(kept, _again(_half(deployment)), WAITING)
     if current and not kept and not _half(deployment):
         return Selection(None, None, WAITING)
-    keeps = f". Provider {current} keeps serving" if current else ""
+    keeps = f". Provider {current} keeps the model" if current else ""
     return Selection(kept, selected(False, "NoSelector", NO_SELECTOR + keeps), NO_SELECTOR)
 
 

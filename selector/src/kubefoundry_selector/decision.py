@@ -200,7 +200,7 @@ def _serving(deployment: Object, chosen: str | None) -> str | None:
 
 def _handed_back(holder: str, decision: Decision, memory: Memory, generation: int) -> Object:
     """Return the fields when every candidate has refused: the model stays with the provider that serves it."""
-    message = f"{decision.text}. Provider {holder} keeps serving"
+    message = f"{decision.text}. Provider {holder} keeps the model"
     kept = {"name": holder, "selectedReason": f"kept → {holder} (no other provider takes it)"}
     return _fields(kept, _selected(False, decision.reason, message, generation), memory)
 
@@ -218,7 +218,7 @@ def _kept(selection: Selection, memory: Memory, generation: int, note: str = "")
 
 def _none(decision: Decision, selection: Selection, memory: Memory, generation: int) -> Object:
     """Return the fields when no provider fits. The current one keeps the model, and reports its own limits."""
-    kept = f". Provider {selection.name} keeps serving" if selection.name else ""
+    kept = f". Provider {selection.name} keeps the model" if selection.name else ""
     condition = _selected(False, decision.reason, f"{decision.text}{kept}", generation)
     return _fields(_unchanged(selection) if selection.name else None, condition, memory)
 

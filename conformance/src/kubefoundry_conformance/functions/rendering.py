@@ -15,7 +15,7 @@ from kubefoundry_conformance.functions.subject import Functions, Spec, build_dep
 from kubefoundry_conformance.functions.supporting import generated
 from kubefoundry_sdk.provider.contract import Rendered
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.plan import pinned
+from kubefoundry_sdk.provider.write.earlier_render import pinned
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 from kubefoundry_sdk.testing.structural import violations
 
