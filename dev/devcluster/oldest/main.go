@@ -48,7 +48,7 @@ var components = map[string]func(args []string) int{
 func main() {
 	run, ok := components[filepath.Base(os.Args[0])]
 	if !ok {
-		fmt.Fprintf(os.Stderr, "%s is none of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl\n", os.Args[0])
+		fmt.Fprintf(os.Stderr, "%s is not one of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl\n", os.Args[0])
 		os.Exit(2)
 	}
 	os.Exit(run(os.Args))
