@@ -14,6 +14,7 @@ from kubefoundry_cli.providers import named
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import finalizing, holders
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
@@ -27,7 +28,7 @@ ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)
 
 async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     """The upstream objects of a ModelDeployment, its main one last. Raises Failure where they cannot all be known."""
-    meta, status = obj["metadata"], (obj.get("status") or {}).get("provider") or {}
+    meta, status = obj["metadata"], LiveModelDeployment(obj).provider
     name = provider_of(obj)
     where = f"ModelDeployment '{meta['name']}' in namespace {meta['namespace']}"
     others = sorted(set(holders(obj)) - {name})
@@ -92,7 +93,7 @@ async def eject(session: Session, obj: Object) -> None:
 
 
 def _paused(obj: Object) -> Operations:
-    paused = (obj["metadata"].get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
+    paused = LiveModelDeployment(obj).is_paused
     return [] if paused else annotation(obj, names.PAUSED_ANNOTATION, "true")
 
 

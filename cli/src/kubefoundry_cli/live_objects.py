@@ -12,6 +12,7 @@ from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.names import provider_manager
@@ -132,7 +133,7 @@ async def hand_over(
     serving = next((name for name in holders(obj) if name != provider.name), None)
     if serving is None:
         return None
-    status = (obj.get("status") or {}).get("provider") or {}
+    status = LiveModelDeployment(obj).provider
     package = installed().get(serving)
     kind = package.upstream.kind if package else status.get("resourceKind")
     deleted = [f"{kind} '{status.get('resourceName') or obj['metadata']['name']}'"] if kind else []

@@ -14,6 +14,7 @@ from kubefoundry_cli.model import edited, from_file, stored_as, valid, valid_new
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_selector.candidate import provider
 
@@ -76,7 +77,7 @@ async def registered_configs(session: Session) -> list[Object]:
 async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]:
     """Return the name of the provider that core and the selector will give the object, and notes. Raises Failure if
     there is none."""
-    named = (obj["spec"].get("provider") or {}).get("name")
+    named = LiveModelDeployment(obj).requested_provider
     try:
         configs = await registered_configs(session)
     except Failure as failure:

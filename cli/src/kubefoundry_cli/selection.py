@@ -8,7 +8,7 @@ from typing import Any
 
 from kubefoundry_cli import upstream
 from kubefoundry_sdk.api import handover, names, reasons
-from kubefoundry_sdk.api.conditions import Condition, condition, find
+from kubefoundry_sdk.api.conditions import Condition, condition
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
@@ -61,7 +61,7 @@ def pending(obj: Object) -> str | None:
 
 def _condition(obj: Object) -> Mapping[str, Any]:
     """`ProviderSelected` of this generation, empty where there is none. obj: also one that is not stored."""
-    found = find((obj.get("status") or {}).get("conditions"), PROVIDER_SELECTED) or {}
+    found = LiveModelDeployment(obj).condition(PROVIDER_SELECTED) or {}
     current = found.get("observedGeneration") == obj["metadata"].get("generation", 0)
     return found if current else {}
 

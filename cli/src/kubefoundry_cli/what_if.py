@@ -11,6 +11,7 @@ from kubefoundry_cli import upstream
 from kubefoundry_cli.selection import foreseen, selected_provider, with_spec
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.validation import default, schema, validate
 from kubefoundry_sdk.provider.contract import Provider as Package
 from kubefoundry_selector.candidate import Provider
@@ -58,7 +59,7 @@ def _verdict(
     package = packages.get(provider.name)
     refusals = upstream.problems(package, obj, None) if package else ()
     accepts = not refusals if package else None
-    by_rules = bool(provider.rules) and not (obj["spec"].get("provider") or {}).get("name")
+    by_rules = bool(provider.rules) and not LiveModelDeployment(obj).requested_provider
     edits = _smallest(obj, provider, registered, packages, by_rules) if by_rules or refusals else ()
     named = (
         ("" if by_rules or not provider.rules else "its package is not here to say whether it accepts")

@@ -14,6 +14,7 @@ from kubefoundry_cli.selection import Stored, asked, pending, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_selector.candidate import provider
 from kubefoundry_selector.explain import Explanation, explain
 
@@ -67,7 +68,7 @@ def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
     recorded = stored(obj) if "generation" in obj["metadata"] else None
     request = asked(obj, candidates, packages, recorded.left_out if recorded else ())
     explanation = explain(request, candidates)
-    named = (obj["spec"].get("provider") or {}).get("name")
+    named = LiveModelDeployment(obj).requested_provider
     chosen = named or (recorded or explanation.decision).provider
     package = packages.get(chosen or "")
     return Judgement(

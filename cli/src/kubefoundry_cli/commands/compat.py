@@ -17,6 +17,7 @@ from kubefoundry_cli.providers import RELEASE_HELP, crd_file, crds_in, in_cluste
 from kubefoundry_cli.upgrade import Model, Outcome, Release
 from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.validation import default, validate
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
@@ -154,7 +155,7 @@ async def _models(session: Session, provider: Provider, namespace: str | None) -
 
 
 def _version(obj: Object) -> str | None:
-    found = ((obj.get("status") or {}).get("provider") or {}).get("resourceAPIVersion")
+    found = LiveModelDeployment(obj).provider.get("resourceAPIVersion")
     return str(found).rpartition("/")[2] if found else None
 
 

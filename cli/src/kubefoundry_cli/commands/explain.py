@@ -20,6 +20,7 @@ from kubefoundry_cli.requested import Requested, registered_configs, requested
 from kubefoundry_cli.selection import Stored, asked, foreseen, pending, registered_packages, stored
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.parts import part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider as Package
@@ -142,7 +143,7 @@ def _answer(
     decided = obj if is_decided or live is None else foreseen(obj, known, packages)
     kept, waits = (stored(decided), pending(decided)) if live else (None, None)
     explanation = explain(asked(obj, known, packages, kept.left_out if kept else ()), known)
-    named = (obj["spec"].get("provider") or {}).get("name")
+    named = LiveModelDeployment(obj).requested_provider
     found = verdicts(obj, known, packages, chosen=_chosen(named, kept, explanation))
     return Answer(requested, known, packages, named, kept, waits, explanation, found, notes)
 

@@ -17,6 +17,7 @@ from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.validation import default
 
 
@@ -100,7 +101,7 @@ def scale(name: str, replicas: int, target: Target) -> None:
 
 def paused(obj: Object) -> Operations:
     """What runs keeps running, and edits have no effect."""
-    held = (obj["metadata"].get("annotations") or {}).get(names.PAUSED_ANNOTATION) == "true"
+    held = LiveModelDeployment(obj).is_paused
     return [] if held else annotation(obj, names.PAUSED_ANNOTATION, "true")
 
 

@@ -11,6 +11,7 @@ from kubefoundry_cli.output import say
 from kubefoundry_cli.providers import RELEASE_HELP, crds_in, definitions, installed, named, probed
 from kubefoundry_cli.selection import registered_packages, selected
 from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 
 
 @click.command()
@@ -57,7 +58,7 @@ def command(
         if not chosen:
             raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
     else:
-        chosen = [named(name or (obj["spec"].get("provider") or {}).get("name") or _selected(obj))]
+        chosen = [named(name or LiveModelDeployment(obj).requested_provider or _selected(obj))]
         found_crds = definitions(crds, release, chosen[0])
         if not chosen[0].upstream.schema and chosen[0].upstream.crd not in found_crds:
             raise Failure(

@@ -20,6 +20,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 
@@ -150,7 +151,7 @@ async def _silent(session: Session, found: Sequence[Object]) -> list[Failure]:
 
 
 def _has_upstream(obj: Object) -> bool:
-    return bool(((obj.get("status") or {}).get("provider") or {}).get("resourceName"))
+    return bool(LiveModelDeployment(obj).provider.get("resourceName"))
 
 
 async def eject_models(session: Session, found: Sequence[Object]) -> None:
