@@ -123,12 +123,11 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
     processed = generations.acknowledgement.is_processed(upstream, look.manager)
     if seen.acknowledged is not None:
         processed = seen.acknowledged
-    requested = LiveModelDeployment(look.live).requested_provider
+    model = LiveModelDeployment(look.live)
+    requested = model.requested_provider
     version = _version(upstream)
     if requested and requested != provider.name:
-        selected = conditions.find(
-            (look.live.get("status") or {}).get("conditions"), reasons.PROVIDER_SELECTED
-        )
+        selected = model.condition(reasons.PROVIDER_SELECTED)
         if selected and selected["reason"] == "ProviderNotRegistered":
             return selected["message"], None
         return f"it names provider {requested}, which has not taken over", None
