@@ -76,8 +76,8 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
         raise Failure(
             f"{kind} '{name}' has a shape that provider {provider.name} never writes: {error!r}"
         ) from error
-    found = [model(live, _named(spec, provider.name)) for spec in guesses]
-    obj = min(found, key=lambda one: _distance(provider, schema, one, live, helpers))
+    candidates = [model(live, _named(spec, provider.name)) for spec in guesses]
+    obj = min(candidates, key=lambda candidate: _distance(provider, schema, candidate, live, helpers))
     obj = {**obj, "spec": _simplest(provider, schema, obj, live, helpers)}
     problems = upstream.problems(provider, valid(obj), schema)
     if problems:
@@ -88,8 +88,8 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
 
 
 def _named(spec: Object, provider: str) -> Object:
-    stated = {"name": provider, **(spec.get("provider") or {})}
-    return {**spec, "provider": {key: value for key, value in stated.items() if value}}
+    fields = {"name": provider, **(spec.get("provider") or {})}
+    return {**spec, "provider": {key: value for key, value in fields.items() if value}}
 
 
 def model(live: Object, spec: Object) -> Object:
@@ -113,15 +113,17 @@ def compared(
     rendered = replace(rendered, main=main)
     todo = plan(provider, deployment, schema, rendered, live, helpers)
     pairs = [(_bare(todo.main, rendered.main), live)]
-    there, missing = marked(helpers), []
+    live_helpers, missing = marked(helpers), []
     for helper, bare in zip(todo.helpers, rendered.helpers, strict=True):
-        if (known := there.get(mark(helper))) is None:
+        if (live_helper := live_helpers.get(mark(helper))) is None:
             missing.append(f"{helper['kind']} '{helper['metadata']['name']}'")
         else:
-            pairs.append((_bare(helper, bare), known))
+            pairs.append((_bare(helper, bare), live_helper))
     others = foreign_values.paths(provider)
-    changes = [change for wanted, known in pairs for change in _changes(provider, wanted, known, others)]
-    unstated = sum(len(_content(known).keys() - _content(wanted)) for wanted, known in pairs)
+    changes = [
+        change for applied, current in pairs for change in _changes(provider, applied, current, others)
+    ]
+    unstated = sum(len(_content(current).keys() - _content(applied)) for applied, current in pairs)
     # The counts that the plan leaves to autoscalers are still what the spec has to state.
     counts = [path.split(".") for path in provider.scaled]
     unstated += sum(not same(documents.at(rendered.main, path), documents.at(live, path)) for path in counts)
@@ -139,17 +141,17 @@ def with_pod_labels_of(live: Any, rendered: Any) -> Any:
     It would restart them, and nothing needs it. Labels that are adopted without it stay without it.
     """
     if isinstance(rendered, Mapping):
-        there = live if isinstance(live, Mapping) else {}
-        found = {}
+        live_map = live if isinstance(live, Mapping) else {}
+        result = {}
         for key, value in rendered.items():
-            if key == names.MODEL_LABEL and key not in there:
+            if key == names.MODEL_LABEL and key not in live_map:
                 continue
-            kept = with_pod_labels_of(there.get(key), value)
-            if kept or not value:
-                found[key] = kept
-        return found
+            part = with_pod_labels_of(live_map.get(key), value)
+            if part or not value:
+                result[key] = part
+        return result
     if isinstance(rendered, list):
-        return [with_pod_labels_of(_peer(live, one, place), one) for place, one in enumerate(rendered)]
+        return [with_pod_labels_of(_peer(live, item, place), item) for place, item in enumerate(rendered)]
     return rendered
 
 
@@ -179,11 +181,13 @@ def _have_same_content(text: str, other: str) -> bool:
 
 def _peer(live: Any, item: Any, place: int) -> Any:
     """The item of the list that is the same one: of its name, else at its place."""
-    there = live if isinstance(live, list) else []
+    items = live if isinstance(live, list) else []
     name = item.get("name") if isinstance(item, Mapping) else None
     if name is not None:
-        return next((one for one in there if isinstance(one, Mapping) and one.get("name") == name), None)
-    return there[place] if place < len(there) else None
+        return next(
+            (other for other in items if isinstance(other, Mapping) and other.get("name") == name), None
+        )
+    return items[place] if place < len(items) else None
 
 
 def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:
@@ -192,16 +196,16 @@ def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:
     Whoever made the object would otherwise own them, too, and what a later edit of the ModelDeployment leaves out
     would stay. tried: the answer to the manager's dry run.
     """
-    [entry] = [one for one in tried["metadata"]["managedFields"] if _applied_by(one, manager)]
-    found = [entry]
-    for one in live["metadata"].get("managedFields") or ():
-        if one.get("subresource"):
-            found.append(one)
-        elif not _applied_by(one, manager) and (
-            left := _without(one.get("fieldsV1") or {}, entry["fieldsV1"])
+    [entry] = [entry for entry in tried["metadata"]["managedFields"] if _applied_by(entry, manager)]
+    entries = [entry]
+    for live_entry in live["metadata"].get("managedFields") or ():
+        if live_entry.get("subresource"):
+            entries.append(live_entry)
+        elif not _applied_by(live_entry, manager) and (
+            left := _without(live_entry.get("fieldsV1") or {}, entry["fieldsV1"])
         ):
-            found.append({**one, "fieldsV1": left})
-    return found
+            entries.append({**live_entry, "fieldsV1": left})
+    return entries
 
 
 def _applied_by(entry: Object, manager: str) -> bool:
@@ -222,21 +226,21 @@ def _without(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
 def _bare(dressed: Object, rendered: Object) -> Object:
     """The object as it is applied, without the marks of its owner."""
     meta = rendered["metadata"]
-    said = {part: meta[part] for part in ("labels", "annotations") if part in meta}
-    return {**dressed, "metadata": {**said, "name": dressed["metadata"]["name"]}}
+    fields = {part: meta[part] for part in ("labels", "annotations") if part in meta}
+    return {**dressed, "metadata": {**fields, "name": dressed["metadata"]["name"]}}
 
 
-def _changes(provider: Provider, wanted: Object, live: Object, others: Sequence[str]) -> list[Change]:
+def _changes(provider: Provider, target: Object, live: Object, others: Sequence[str]) -> list[Change]:
     """The values at each path where the object is not what is wanted."""
-    found = []
-    for path in drift.differences(wanted, live, others):
-        place = f"{wanted['kind']}.{path}"
-        before, after = (_below(provider, obj, place) for obj in (live, wanted))
-        for one in sorted(before.keys() | after.keys()):
-            old, new = before.get(one, ABSENT), after.get(one, ABSENT)
+    changes = []
+    for path in drift.differences(target, live, others):
+        place = f"{target['kind']}.{path}"
+        before, after = (_below(provider, obj, place) for obj in (live, target))
+        for leaf_path in sorted(before.keys() | after.keys()):
+            old, new = before.get(leaf_path, ABSENT), after.get(leaf_path, ABSENT)
             if old != new:
-                found.append(Change(one, old, new, ()))
-    return found
+                changes.append(Change(leaf_path, old, new, ()))
+    return changes
 
 
 def _below(provider: Provider, obj: Object, place: str) -> dict[Path, Any]:
@@ -287,12 +291,12 @@ def _distance(
         wrong = len(upstream.problems(provider, valid(obj), schema))
     if wrong:
         return Distance(wrong)
-    found = compared(provider, schema, obj, live, helpers)
+    comparison = compared(provider, schema, obj, live, helpers)
     count: Counter[tuple[Path, str]] = Counter()
-    for change in found.changes:
+    for change in comparison.changes:
         place = tuple("[]" if re.fullmatch(r"\[\d+\]", step) else step for step in change.path)
         for value, sign in ((change.old, -1), (change.new, 1)):
             if value is not ABSENT:
                 count[place, repr(value)] += sign
-    different = sum(map(abs, count.values())) + len(found.missing)
-    return Distance(0, different, len(found.changes), found.unstated)
+    different = sum(map(abs, count.values())) + len(comparison.missing)
+    return Distance(0, different, len(comparison.changes), comparison.unstated)

@@ -18,39 +18,44 @@ from kubefoundry_sdk.provider.write.helpers import kind_of, whole
 
 
 async def try_adoption(
-    session: Session, provider: Provider, kind: Kind, found: Adoption, live: Object
+    session: Session, provider: Provider, kind: Kind, candidate: Adoption, live: Object
 ) -> None:
     """Have the API server apply the objects in a dry run. Raises Failure if that changes a value, ApiError.
 
     Only the API server knows which lists an apply replaces as a whole.
     """
     manager = names.provider_manager(provider.name)
-    for one_kind, wanted, there in pairs(found, await helpers_of(session, found), kind, live):
-        await apply_in_dry_run(session, one_kind, wanted, there, manager)
+    for one_kind, target, current in pairs(candidate, await helpers_of(session, candidate), kind, live):
+        await apply_in_dry_run(session, one_kind, target, current, manager)
 
 
-async def helpers_of(session: Session, found: Adoption) -> list[Object]:
+async def helpers_of(session: Session, candidate: Adoption) -> list[Object]:
     """Those of the helpers that it would have which are there, and are nobody's."""
-    there = [await get(session, kind_of(one), one["metadata"]["name"]) for one in found.todo.helpers]
-    return [one for one in there if one is not None and manifest.owner_name(one) is None]
+    live_helpers = [
+        await get(session, kind_of(helper), helper["metadata"]["name"]) for helper in candidate.todo.helpers
+    ]
+    return [helper for helper in live_helpers if helper is not None and manifest.owner_name(helper) is None]
 
 
 def pairs(
-    found: Adoption, helpers: Sequence[Object], kind: Kind, live: Object
+    candidate: Adoption, helpers: Sequence[Object], kind: Kind, live: Object
 ) -> list[tuple[Kind, Object, Object]]:
     """Kind, the object as it would be applied, and the live object: helpers first."""
-    known = {(one["kind"], one["metadata"]["name"]): one for one in helpers}
-    pairs = [(kind_of(one), one, known[one["kind"], one["metadata"]["name"]]) for one in found.todo.helpers]
-    return [*pairs, (kind, found.todo.main, live)]
+    by_name = {(helper["kind"], helper["metadata"]["name"]): helper for helper in helpers}
+    pairs = [
+        (kind_of(helper), helper, by_name[helper["kind"], helper["metadata"]["name"]])
+        for helper in candidate.todo.helpers
+    ]
+    return [*pairs, (kind, candidate.todo.main, live)]
 
 
 async def apply_in_dry_run(
-    session: Session, kind: Kind, wanted: Object, live: Object, manager: str
+    session: Session, kind: Kind, target: Object, live: Object, manager: str
 ) -> Object:
     """The object after an apply. Raises Failure if the apply changes a value that is there, ApiError."""
     meta = live["metadata"]
-    known = {part: meta[part] for part in ("uid", "resourceVersion")}
-    body = {**wanted, "metadata": {**wanted["metadata"], **known}}
+    identity = {part: meta[part] for part in ("uid", "resourceVersion")}
+    body = {**target, "metadata": {**target["metadata"], **identity}}
     tried: Object = await session.client.apply(kind, body, manager=manager, dry_run=True)
     paths = [
         text(path)

@@ -68,10 +68,10 @@ class Session:
 
     async def _instead(self, name: str) -> str:
         try:
-            found, _ = await self.client.list(MODEL_DEPLOYMENTS, self.namespace)
+            deployments, _ = await self.client.list(MODEL_DEPLOYMENTS, self.namespace)
         except (ApiError, Unreachable):
             return ""
-        return clean(suggestion(name, [obj["metadata"]["name"] for obj in found]))
+        return clean(suggestion(name, [obj["metadata"]["name"] for obj in deployments]))
 
 
 def name_only(name: str) -> str:

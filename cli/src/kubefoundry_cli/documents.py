@@ -104,7 +104,7 @@ def schemas() -> dict[str, Any]:
     """A JSON schema with a definition for each command."""
     from pydantic import TypeAdapter
 
-    made, common = TypeAdapter.json_schemas(
+    by_command, common = TypeAdapter.json_schemas(
         [(name, "serialization", TypeAdapter(document)) for name, document in DOCUMENTS.items()]
     )
     for shape in common["$defs"].values():
@@ -113,6 +113,6 @@ def schemas() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What kubefoundry COMMAND -o json prints",
-        "properties": {name: made[name, "serialization"] for name in DOCUMENTS},
+        "properties": {name: by_command[name, "serialization"] for name in DOCUMENTS},
         "$defs": common["$defs"],
     }

@@ -41,11 +41,11 @@ def confirmed(what: str, yes: bool) -> None:
 
 def annotation(obj: Object, key: str, value: str | None) -> Operations:
     """JSON patch operations that set or remove an annotation."""
-    known = obj["metadata"].get("annotations") or {}
+    annotations = obj["metadata"].get("annotations") or {}
     pointer = f"/metadata/annotations/{key.replace('~', '~0').replace('/', '~1')}"
     if value is None:
-        return [{"op": "remove", "path": pointer}] if key in known else []
-    if not known:
+        return [{"op": "remove", "path": pointer}] if key in annotations else []
+    if not annotations:
         return [{"op": "add", "path": "/metadata/annotations", "value": {key: value}}]
     return [{"op": "add", "path": pointer, "value": value}]
 
@@ -96,13 +96,13 @@ async def write(session: Session, obj: Object, operations: Operations, doing: st
             MODEL_DEPLOYMENTS,
             obj,
             lambda _: operations,
-            still=lambda now: stated(now) == stated(obj),
+            still=lambda now: user_content(now) == user_content(obj),
         )
     except (ApiError, Unreachable) as error:
         raise of(error, doing) from error
 
 
-def stated(obj: Object) -> tuple[Object, ...]:
+def user_content(obj: Object) -> tuple[Object, ...]:
     """What users state, and whose object it is."""
     keys = ("uid", "labels", "annotations", "deletionTimestamp")
     content = {key: value for key, value in obj.items() if key not in ("metadata", "status")}

@@ -45,11 +45,13 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     provider = named(name)
     kind = provider.upstream.served(version)
     try:
-        found = []
-        for helper in (HELPER_KINDS[one] for one in provider.helper_kinds):
+        objects = []
+        for helper in (HELPER_KINDS[helper_kind] for helper_kind in provider.helper_kinds):
             listed, _ = await session.client.list(helper, meta["namespace"], selector=manifest.selector(name))
-            found += [
-                (helper, whole(helper, one)) for one in listed if manifest.owner_uid(one) == meta["uid"]
+            objects += [
+                (helper, whole(helper, candidate))
+                for candidate in listed
+                if manifest.owner_uid(candidate) == meta["uid"]
             ]
         main = await session.client.get(kind, str(status.get("resourceName")), meta["namespace"])
     except (ApiError, Unreachable) as error:
@@ -60,7 +62,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
         raise Failure(
             f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; {_delete(meta)}"
         )
-    return [*found, (kind, whole(kind, main))]
+    return [*objects, (kind, whole(kind, main))]
 
 
 def _delete(meta: Object) -> str:
@@ -79,11 +81,11 @@ async def eject(session: Session, obj: Object) -> None:
     if pausing := _paused(obj):
         await write(session, obj, pausing, f"pause ModelDeployment '{meta['name']}'")
     manager = names.provider_manager(str(provider_of(obj)))
-    for kind, one in objects:
+    for kind, live in objects:
         try:
-            await release(session, kind, one, meta["uid"], manager)
+            await release(session, kind, live, meta["uid"], manager)
         except (ApiError, Unreachable) as error:
-            failure = of(error, f"release {kind.kind} '{one['metadata']['name']}'")
+            failure = of(error, f"release {kind.kind} '{live['metadata']['name']}'")
             raise Failure(
                 f"{failure.message}; ModelDeployment '{meta['name']}' is paused and serves: eject it again, or "
                 f"{hint('resume ' + meta['name'])}",
@@ -105,9 +107,9 @@ async def release(session: Session, kind: Kind, live: Object, uid: str, manager:
 def released(live: Object, uid: str, manager: str) -> Operations:
     """What takes our owner, marks and field manager off the object. Nothing of its content."""
     meta = live["metadata"]
-    owners = [one for one in meta.get("ownerReferences") or () if one.get("uid") != uid]
-    managed = [one for one in meta.get("managedFields") or () if one.get("manager") != manager]
-    wanted: dict[str, Any] = {
+    owners = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") != uid]
+    managed = [entry for entry in meta.get("managedFields") or () if entry.get("manager") != manager]
+    metadata: dict[str, Any] = {
         "ownerReferences": owners,
         "labels": {key: value for key, value in (meta.get("labels") or {}).items() if key not in LABELS},
         "annotations": {
@@ -118,7 +120,7 @@ def released(live: Object, uid: str, manager: str) -> Operations:
     }
     return [
         {"op": "replace", "path": f"/metadata/{part}", "value": value}
-        for part, value in wanted.items()
+        for part, value in metadata.items()
         if part in meta and meta[part] != value
     ]
 
@@ -132,7 +134,11 @@ async def _remove(session: Session, meta: dict[str, Any]) -> None:
         for _ in range(TRIES):
             current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
             held = {names.provider_finalizer(provider) for provider in finalizing(current)}
-            left = [one for one in current["metadata"].get("finalizers") or () if one not in held]
+            left = [
+                finalizer
+                for finalizer in current["metadata"].get("finalizers") or ()
+                if finalizer not in held
+            ]
             if current["metadata"]["uid"] != meta["uid"] or not held:
                 break
             operations = [*guarded(current), {"op": "replace", "path": "/metadata/finalizers", "value": left}]

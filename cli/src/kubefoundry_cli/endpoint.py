@@ -66,8 +66,8 @@ async def answer(
 
 def served(listed: Any, name: str) -> str:
     """The id under which the endpoint serves the model. Raises Failure where it serves none."""
-    found = listed.get("data") if isinstance(listed, dict) else None
-    ids = [one.get("id") for one in found or () if isinstance(one, dict)]
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    ids = [entry.get("id") for entry in entries or () if isinstance(entry, dict)]
     if not ids or not isinstance(ids[0], str):
         raise Failure(f"the endpoint of '{name}' lists no model; is it an OpenAI-compatible server?")
     return ids[0]

@@ -189,12 +189,12 @@ def _obstacle(
 ) -> Verdict | None:
     """The verdict if a condition of the newest edit holds it back."""
     for type_, state in among.items():
-        found = find(conditions, type_)
-        if found and is_trouble(found) and found.get("observedGeneration") == newest:
-            reason = found.get("reason")
+        condition = find(conditions, type_)
+        if condition and is_trouble(condition) and condition.get("observedGeneration") == newest:
+            reason = condition.get("reason")
             if reason in PROGRESS:
                 continue
-            return state, _said(found), _advice(obj, found), reason not in PASSING
+            return state, _message_of(condition), _advice(obj, condition), reason not in PASSING
     return None
 
 
@@ -203,9 +203,9 @@ def _outcome(
 ) -> Verdict:
     """The verdict on an edit that nothing refused: its provider, its upstream object and its pods decide."""
     for type_, state in SILENCES.items():
-        found = find(conditions, type_)
-        if found and is_trouble(found):
-            return state, _said(found), _advice(obj, found), False
+        condition = find(conditions, type_)
+        if condition and is_trouble(condition):
+            return state, _message_of(condition), _advice(obj, condition), False
     message = str(mapping(obj.get("status")).get("message") or ready.get("message") or "")
     if serves is not None:
         return _waiting(
@@ -228,10 +228,10 @@ def _waiting(obj: Object, reason: str, remedy: str, serves: object) -> Verdict:
 
 
 def _not_ready_since(obj: Object) -> str | None:
-    found = find(mappings(mapping(obj.get("status")).get("conditions")), READY) or {}
-    stamps = (found.get("lastTransitionTime"), _edited(obj), obj["metadata"].get("creationTimestamp"))
-    known = [str(stamp) for stamp in stamps if stamp]
-    return max(known, default=None)
+    ready = find(mappings(mapping(obj.get("status")).get("conditions")), READY) or {}
+    stamps = (ready.get("lastTransitionTime"), _edited(obj), obj["metadata"].get("creationTimestamp"))
+    times = [str(stamp) for stamp in stamps if stamp]
+    return max(times, default=None)
 
 
 def _edited(obj: Object) -> str | None:
@@ -258,36 +258,40 @@ class Trouble:
 def troubles(obj: Object, conditions: list[Mapping[str, Any]]) -> Iterator[Trouble]:
     """Yield the conditions that are trouble, in the order of the components' work."""
     for type_ in ADVICE:
-        found = find(conditions, type_)
-        if found is not None and is_trouble(found):
-            older = found.get("observedGeneration") != obj["metadata"].get("generation")
-            reason, message = str(found.get("reason")), clean(_said(found))
+        condition = find(conditions, type_)
+        if condition is not None and is_trouble(condition):
+            older = condition.get("observedGeneration") != obj["metadata"].get("generation")
+            reason, message = str(condition.get("reason")), clean(_message_of(condition))
             text = f"{type_}: {reason}{' (of an earlier generation)' if older else ''}: {message}"
-            yield Trouble(type_, reason, message, text, _advice(obj, found))
+            yield Trouble(type_, reason, message, text, _advice(obj, condition))
 
 
-def _said(condition: Mapping[str, Any]) -> str:
+def _message_of(condition: Mapping[str, Any]) -> str:
     return str(condition.get("message") or "no message")
 
 
 def _advice(obj: Object, condition: Mapping[str, Any]) -> str:
-    wanted = mapping(mapping(obj.get("spec")).get("provider")).get("name")
+    provider = mapping(mapping(obj.get("spec")).get("provider")).get("name")
     meta = obj["metadata"]
-    return advice(condition, str(meta["name"]), str(wanted) if wanted else None, meta.get("namespace"))
+    return advice(condition, str(meta["name"]), str(provider) if provider else None, meta.get("namespace"))
 
 
 def endpoint(status: Mapping[str, Any]) -> str | None:
     """Return `service:port` or the URL where the model answers, None while it does not."""
-    found = mapping(status.get("endpoint"))
-    if found.get("url"):
-        return str(found["url"])
-    return f"{found['service']}:{found['port']}" if found.get("service") and found.get("port") else None
+    published = mapping(status.get("endpoint"))
+    if published.get("url"):
+        return str(published["url"])
+    return (
+        f"{published['service']}:{published['port']}"
+        if published.get("service") and published.get("port")
+        else None
+    )
 
 
 def provider_of(obj: Object) -> str | None:
     """Return the provider that runs the model, as its status says."""
-    found = mapping(mapping(obj.get("status")).get("provider")).get("name")
-    return str(found) if found else None
+    name = mapping(mapping(obj.get("status")).get("provider")).get("name")
+    return str(name) if name else None
 
 
 def phase(obj: Object) -> str | None:

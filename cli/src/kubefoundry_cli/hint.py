@@ -30,10 +30,10 @@ def hint(command: str, namespace: str | None = None) -> str:
         namespace: The namespace of the object that the command is about, if it may be another one than `-n`.
     """
     context = click.get_current_context(silent=True)
-    given = context.params if context else {}
-    everywhere = context is not None and (given.get("everywhere") or context.meta.get(_EVERYWHERE))
-    if namespace is None or not (everywhere or given.get("namespace")):
-        namespace = given.get("namespace")
+    parameters = context.params if context else {}
+    everywhere = context is not None and (parameters.get("everywhere") or context.meta.get(_EVERYWHERE))
+    if namespace is None or not (everywhere or parameters.get("namespace")):
+        namespace = parameters.get("namespace")
     if command.endswith(" -A") or command.split(" ")[0] in OF_NO_NAMESPACE:
         namespace = None
     where = f" -n {shlex.quote(str(namespace))}" if namespace else ""
@@ -48,7 +48,9 @@ def kubectl(command: str, namespace: str | None = None) -> str:
 
 def _cluster() -> str:
     context = click.get_current_context(silent=True)
-    given = context.params if context else {}
+    parameters = context.params if context else {}
     return "".join(
-        f" {option} {shlex.quote(str(given[name]))}" for name, option in CLUSTER.items() if given.get(name)
+        f" {option} {shlex.quote(str(parameters[name]))}"
+        for name, option in CLUSTER.items()
+        if parameters.get(name)
     )

@@ -70,18 +70,18 @@ async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
 
 async def helpers_of(session: Session, provider: Provider, obj: Object) -> list[Object]:
     """Return the helpers of the ModelDeployment that the provider created. Raises ApiError."""
-    meta, known = obj["metadata"], []
+    meta, helpers = obj["metadata"], []
     for name in provider.helper_kinds:
         kind = HELPER_KINDS[name]
         listed, _ = await session.client.list(
             kind, meta["namespace"], selector=manifest.selector(provider.name)
         )
-        known += [whole(kind, helper) for helper in listed if manifest.owner_uid(helper) == meta["uid"]]
-    return known
+        helpers += [whole(kind, helper) for helper in listed if manifest.owner_uid(helper) == meta["uid"]]
+    return helpers
 
 
 async def check_helper_names(
-    session: Session, provider: Provider, obj: Object, wanted: Sequence[Object], known: Sequence[Object]
+    session: Session, provider: Provider, obj: Object, helpers: Sequence[Object], existing: Sequence[Object]
 ) -> list[str]:
     """Return notes about helpers to create whose names are not free, or may not be.
 
@@ -95,9 +95,9 @@ async def check_helper_names(
         Failure: An object of another owner has the name of a helper, so nothing would be written.
         ApiError: A helper cannot be read for another reason than a missing permission.
     """
-    meta, notes, there = obj["metadata"], [], marked(known)
-    for helper in wanted:
-        if mark(helper) in there:
+    meta, notes, existing_marks = obj["metadata"], [], marked(existing)
+    for helper in helpers:
+        if mark(helper) in existing_marks:
             continue
         named = f"{helper['kind']} '{helper['metadata']['name']}'"
         try:
@@ -145,7 +145,7 @@ async def hand_over(
                 raise
             helpers = []
         deleted += [f"{helper['kind']} '{helper['metadata']['name']}'" for helper in helpers]
-    names = (f"{one['kind']} '{one['metadata']['name']}'" for one in reversed(created))
+    names = (f"{item['kind']} '{item['metadata']['name']}'" for item in reversed(created))
     return HandOver(serving, provider.name, tuple(names), tuple(deleted))
 
 

@@ -37,17 +37,27 @@ def from_file(name: str, namespace: str = "default") -> Object:
 def from_text(text: str, name: str, namespace: str = "default") -> Object:
     """The only ModelDeployment of some YAML documents. name: how errors call them. Raises Failure."""
     documents = plain_yaml.documents(text, name)
-    found = [one for one in documents if isinstance(one, dict) and one.get("kind") == names.MODEL_DEPLOYMENT]
-    if len(found) != 1:
-        others = [str(one.get("kind")) for one in documents if isinstance(one, dict) and one not in found]
+    deployments = [
+        document
+        for document in documents
+        if isinstance(document, dict) and document.get("kind") == names.MODEL_DEPLOYMENT
+    ]
+    if len(deployments) != 1:
+        others = [
+            str(document.get("kind"))
+            for document in documents
+            if isinstance(document, dict) and document not in deployments
+        ]
         instead = f" beside {foreign_text.listed(others)}" if others else ""
-        raise Failure(f"{name} has {len(found)} ModelDeployments{instead}; exactly one is needed", Exit.USAGE)
-    for field in unknown_fields(found[0]):
+        raise Failure(
+            f"{name} has {len(deployments)} ModelDeployments{instead}; exactly one is needed", Exit.USAGE
+        )
+    for field in unknown_fields(deployments[0]):
         raise Failure(f"{name}: a ModelDeployment has no field {field}", Exit.USAGE)
-    obj = completed(found[0], name, namespace)
+    obj = completed(deployments[0], name, namespace)
     if (version := obj.get("apiVersion")) != names.API_VERSION:
-        stated = f"apiVersion {foreign_text.shown(str(version))}" if version else "no apiVersion"
-        raise Failure(f"{name} has {stated}; a ModelDeployment has {names.API_VERSION}", Exit.USAGE)
+        version_text = f"apiVersion {foreign_text.shown(str(version))}" if version else "no apiVersion"
+        raise Failure(f"{name} has {version_text}; a ModelDeployment has {names.API_VERSION}", Exit.USAGE)
     return obj
 
 

@@ -37,7 +37,7 @@ LISTS: Final = ("table", "wide", "json", "yaml", "name")
 
 
 def objects(
-    found: Sequence[Object],
+    items: Sequence[Object],
     form: str,
     kind: Kind,
     rows: Callable[[bool], tuple[Sequence[str], Sequence[Sequence[str]]]],
@@ -46,10 +46,10 @@ def objects(
     if form in ("json", "yaml"):
         # as kubectl prints it
         data(
-            {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": [*found]}, form
+            {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": [*items]}, form
         )
     elif form == "name":
-        for obj in found:
+        for obj in items:
             print(f"{kind.crd}/{clean(obj['metadata']['name'])}")
     else:
         table(*rows(form == "wide"))

@@ -35,16 +35,16 @@ def remedy(message: str) -> str:
     Args:
         message: The API server's answer with code 403.
     """
-    found = REFUSAL.search(message)
-    if found is None or found["user"] == "system:anonymous":
+    refusal = REFUSAL.search(message)
+    if refusal is None or refusal["user"] == "system:anonymous":
         return ""
-    reads, namespace = found["verb"] in READING, found["namespace"]
+    reads, namespace = refusal["verb"] in READING, refusal["namespace"]
     if namespace is None:
-        return _in_cluster(found["user"], found["resource"]) if reads else ""
-    if namespace == SYSTEM_NAMESPACE or found["group"] not in OF_A_NAMESPACE:
+        return _in_cluster(refusal["user"], refusal["resource"]) if reads else ""
+    if namespace == SYSTEM_NAMESPACE or refusal["group"] not in OF_A_NAMESPACE:
         return ""
-    role = "view" if reads and found["resource"] not in EDIT_ONLY else "edit"
-    return f"ask an administrator: {_binding('rolebinding', role, found['user'], namespace)}"
+    role = "view" if reads and refusal["resource"] not in EDIT_ONLY else "edit"
+    return f"ask an administrator: {_binding('rolebinding', role, refusal['user'], namespace)}"
 
 
 def _in_cluster(user: str, resource: str) -> str:

@@ -23,14 +23,14 @@ class PlainYAML(yaml.SafeLoader):
     }
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
+        keys = set()
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
+                if key.value in keys:
                     raise yaml.constructor.ConstructorError(
                         None, None, f"the key {key.value!r} is there twice", key.start_mark
                     )
-                seen.add(key.value)
+                keys.add(key.value)
         return super().construct_mapping(node, deep=deep)
 
 
@@ -42,31 +42,31 @@ def value(text: str) -> Any:
 def documents(text: str, name: str) -> list[Any]:
     """Its documents without empty ones. name: what errors call it. Raises Failure."""
     try:
-        found = _checked(text, lambda: list(yaml.load_all(text, PlainYAML)))
+        parsed = _checked(text, lambda: list(yaml.load_all(text, PlainYAML)))
     except ValueError as error:
         raise Failure(f"cannot read {name}: it is not YAML: {error}", Exit.USAGE) from error
-    return [one for one in found if one]
+    return [document for document in parsed if document]
 
 
 def _checked(text: str, load: Any) -> Any:
     try:
-        found = load()
-        if "*" in text and _expanded(found, {}) > MOST:
+        content = load()
+        if "*" in text and _expanded(content, {}) > MOST:
             raise ValueError(f"its aliases expand to more than {MOST} values")
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except (yaml.YAMLError, *CONVERSIONS) as error:
         raise ValueError(" ".join(str(error).split())) from error
-    return found
+    return content
 
 
-def _expanded(found: Any, known: dict[int, int]) -> int:
+def _expanded(content: Any, counts: dict[int, int]) -> int:
     """How many values it has, where a part that is there several times counts each time."""
-    if not isinstance(found, dict | list):
+    if not isinstance(content, dict | list):
         return 1
-    if id(found) not in known:
+    if id(content) not in counts:
         # If it contains itself, it has no end.
-        known[id(found)] = MOST + 1
-        parts = found.values() if isinstance(found, dict) else found
-        known[id(found)] = 1 + sum(_expanded(part, known) for part in parts)
-    return known[id(found)]
+        counts[id(content)] = MOST + 1
+        parts = content.values() if isinstance(content, dict) else content
+        counts[id(content)] = 1 + sum(_expanded(part, counts) for part in parts)
+    return counts[id(content)]

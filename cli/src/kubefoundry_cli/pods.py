@@ -34,23 +34,25 @@ async def of_model(session: Session, obj: Object, role: str | None = None) -> li
         raise NotToBeFound(f"the package of provider '{name}' is not installed with this command")
     if package.pods is None:
         raise NotToBeFound(f"{package.title} does not report which pods belong to a model")
-    if (found := serving_object(obj, package)) is None:
+    if (upstream_reference := serving_object(obj, package)) is None:
         raise NotToBeFound(f"{package.title} has not created anything yet")
-    kind, upstream_name = found
+    kind, upstream_name = upstream_reference
     try:
         upstream = await session.client.get(kind, upstream_name, obj["metadata"]["namespace"])
         values = package.pods.values(upstream)
         if not values:
             return []
-        wanted = {"labelSelector": selector(package.pods, values)}
+        label_selector = {"labelSelector": selector(package.pods, values)}
         # Also those of an earlier spec, which serve until the new ones do.
-        pods, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=wanted)
+        pods, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=label_selector)
     except (ApiError, Unreachable) as error:
         raise NotToBeFound(str(error)) from error
-    known = {name for pod in pods for name in roles(package.pods, pod)}
-    if role is not None and pods and role not in known:
+    pod_roles = {name for pod in pods for name in roles(package.pods, pod)}
+    if role is not None and pods and role not in pod_roles:
         others = (
-            f"they are {', '.join(sorted(known))}" if known else f"{package.title} gives its pods no roles"
+            f"they are {', '.join(sorted(pod_roles))}"
+            if pod_roles
+            else f"{package.title} gives its pods no roles"
         )
         raise NoSuchRole(f"no pod has the role '{role}': {others}")
     chosen = pods if role is None else [pod for pod in pods if role in roles(package.pods, pod)]

@@ -36,18 +36,18 @@ def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:
     """
     if isinstance(value, Mapping) and value:
         return {
-            found: leaf
+            leaf_path: leaf
             for key, item in value.items()
-            for found, leaf in leaves(item, (*path, str(key)), flags=flags).items()
+            for leaf_path, leaf in leaves(item, (*path, str(key)), flags=flags).items()
         }
     if flags and (arguments := by_flag(value)) is not None:
         return {(*path, f"[{flag}]"): words for flag, words in arguments.items()}
     if isinstance(value, list) and value:
         marks = _marks(value)
         return {
-            found: leaf
+            leaf_path: leaf
             for mark, item in zip(marks, value, strict=True)
-            for found, leaf in leaves(item, (*path, f"[{mark}]"), flags=flags).items()
+            for leaf_path, leaf in leaves(item, (*path, f"[{mark}]"), flags=flags).items()
         }
     return {path: value}
 
@@ -57,23 +57,23 @@ def by_flag(value: Any) -> dict[str, str] | None:
 
     A flag without a value is its own value. Words before the first flag are listed by place.
     """
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         return None
-    if not any(_FLAG.match(one) for one in value):
+    if not any(_FLAG.match(word) for word in value):
         return None
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     current = None
     for place, word in enumerate(value):
         if _FLAG.match(word):
             name, equals, inline = word.partition("=")
-            seen = sum(one.partition("#")[0] == name for one in found)
-            current = f"{name}#{seen + 1}" if seen else name
-            found[current] = [inline] if equals else []
+            repeats = sum(key.partition("#")[0] == name for key in by_name)
+            current = f"{name}#{repeats + 1}" if repeats else name
+            by_name[current] = [inline] if equals else []
         elif current is None:
-            found[str(place)] = [word]
+            by_name[str(place)] = [word]
         else:
-            found[current].append(word)
-    return {flag: " ".join(words) if words else flag for flag, words in found.items()}
+            by_name[current].append(word)
+    return {flag: " ".join(words) if words else flag for flag, words in by_name.items()}
 
 
 def text(path: Path) -> str:
@@ -118,14 +118,14 @@ def below(values: Leaves, place: str) -> Leaves:
             if (written := text(path)) == place or written.startswith((f"{place}.", f"{place}["))
         }
 
-    found = at_or_below(place)
+    exact = at_or_below(place)
     arguments = _BY_PLACE.sub("", place)
-    return found or (at_or_below(arguments) if arguments != place else {})
+    return exact or (at_or_below(arguments) if arguments != place else {})
 
 
-def differing(one: Leaves, other: Leaves) -> set[Path]:
+def differing(left: Leaves, right: Leaves) -> set[Path]:
     """Paths at which the two do not have the same value."""
-    return {path for path in one.keys() | other.keys() if one.get(path, ABSENT) != other.get(path, ABSENT)}
+    return {path for path in left.keys() | right.keys() if left.get(path, ABSENT) != right.get(path, ABSENT)}
 
 
 def _marks(items: list[Any]) -> list[str]:
@@ -160,7 +160,7 @@ def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
     yield with_value(spec, path, ABSENT)
     value, shape = at(spec, path), _shape(path)
     if shape.get("enum"):
-        others: list[Any] = [one for one in shape["enum"] if one != value]
+        others: list[Any] = [choice for choice in shape["enum"] if choice != value]
     elif isinstance(value, bool):
         others = [not value]
     elif isinstance(value, int):
@@ -170,7 +170,7 @@ def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
     elif isinstance(value, list):
         others = [value[:-1], [*value[:-1], *_changed(value[-1:])]]
     elif isinstance(value, Mapping):
-        others = [{**value, key: one} for key, item in value.items() for one in _changed([item])]
+        others = [{**value, key: changed} for key, item in value.items() for changed in _changed([item])]
     else:
         others = []
     for other in others:

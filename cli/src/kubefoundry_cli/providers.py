@@ -37,26 +37,26 @@ RELEASE_HELP: Final = f"The CRD from PROVIDER/V.yaml in the folder that {RELEASE
 
 def installed() -> dict[str, Provider]:
     """By name. Raises Failure that names a package which cannot be loaded."""
-    found: dict[str, Provider] = {}
+    packages: dict[str, Provider] = {}
     for entry in sorted(entry_points(group=PROVIDER_PACKAGES), key=lambda entry: entry.name):
         try:
-            found[entry.name] = entry.load()()
+            packages[entry.name] = entry.load()()
         except Exception as error:
             raise Failure(f"provider package '{entry.name}' failed to load: {error!r}") from error
-    return found
+    return packages
 
 
 def named(name: str) -> Provider:
     """Raises Failure that says which ones are there."""
-    known = installed()
-    if name not in known:
-        there = ", ".join(known) or "none"
+    packages = installed()
+    if name not in packages:
+        package_names = ", ".join(packages) or "none"
         raise Failure(
-            f"the package of provider '{name}' is not installed with this command (there: {there})"
-            f"{suggestion(name, known)}",
+            f"the package of provider '{name}' is not installed with this command (there: {package_names})"
+            f"{suggestion(name, packages)}",
             Exit.USAGE,
         )
-    return known[name]
+    return packages[name]
 
 
 def silence(config: Mapping[str, Any]) -> float | None:
@@ -107,12 +107,12 @@ def as_running_all(
     packages: Mapping[str, Provider], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, Provider], list[str]]:
     """Each package as `configured` by the registered provider of its name."""
-    found, notes = dict(packages), list[str]()
+    running, notes = dict(packages), list[str]()
     for config in configs:
         if package := packages.get(config["metadata"]["name"]):
-            found[package.name], said = configured(package, config)
-            notes += said
-    return found, notes
+            running[package.name], doubts = configured(package, config)
+            notes += doubts
+    return running, notes
 
 
 async def as_running(client: Client, provider: Provider) -> tuple[Provider, Mapping[str, str], list[str]]:
@@ -122,16 +122,16 @@ async def as_running(client: Client, provider: Provider) -> tuple[Provider, Mapp
     except ApiError as error:
         if error.code not in (403, 404):
             raise
-        found, notes = configured(provider, None)
-        return found, {}, notes
-    found, notes = configured(provider, config)
+        running, notes = configured(provider, None)
+        return running, {}, notes
+    running, notes = configured(provider, config)
     settings = (config.get("status") or {}).get("settings")
-    return found, settings if isinstance(settings, dict) else {}, notes
+    return running, settings if isinstance(settings, dict) else {}, notes
 
 
 def crds_in(files: Sequence[str]) -> dict[str, Any]:
     """CustomResourceDefinitions of these YAML files by name. Raises Failure."""
-    found: dict[str, Any] = {}
+    crds: dict[str, Any] = {}
     for file in files:
         try:
             text = Path(file).read_text(encoding="utf-8")
@@ -139,8 +139,8 @@ def crds_in(files: Sequence[str]) -> dict[str, Any]:
             raise Failure(f"cannot read {file}: {' '.join(str(error).split())}", Exit.USAGE) from error
         for document in plain_yaml.documents(text, file):
             if isinstance(document, dict) and document.get("kind") == CRDS.kind:
-                found[_name_of_crd(document, file)] = document
-    return found
+                crds[_name_of_crd(document, file)] = document
+    return crds
 
 
 def _name_of_crd(document: Mapping[str, Any], file: str) -> str:
@@ -153,7 +153,7 @@ def _name_of_crd(document: Mapping[str, Any], file: str) -> str:
     if (
         not isinstance(versions, list)
         or not versions
-        or not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in versions)
+        or not all(isinstance(version, dict) and isinstance(version.get("name"), str) for version in versions)
     ):
         raise Failure(f"{file}: {CRDS.kind} {name} has no spec.versions with names", Exit.USAGE)
     return name

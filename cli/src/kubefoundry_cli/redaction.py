@@ -159,28 +159,28 @@ def _without_query(word: re.Match[str]) -> str:
 def redacted(obj: Object) -> Object:
     """The object as it may leave the cluster."""
     meta = obj.get("metadata") or {}
-    kept: Object = {key: meta[key] for key in META if key in meta}
-    kept["finalizers"] = list(meta.get("finalizers") or ())
-    kept["labels"] = {
+    result: Object = {key: meta[key] for key in META if key in meta}
+    result["finalizers"] = list(meta.get("finalizers") or ())
+    result["labels"] = {
         key: scrubbed(str(value)) if key.startswith(names.PREFIX) else REMOVED
         for key, value in (meta.get("labels") or {}).items()
     }
-    kept["annotations"] = {
+    result["annotations"] = {
         scrubbed(key): scrubbed(str(value)) if key in ANNOTATIONS else REMOVED
         for key, value in (meta.get("annotations") or {}).items()
     }
-    kept["ownerReferences"] = [
-        {key: one.get(key) for key in ("apiVersion", "kind", "name", "uid", "controller")}
-        for one in meta.get("ownerReferences") or ()
+    result["ownerReferences"] = [
+        {key: owner.get(key) for key in ("apiVersion", "kind", "name", "uid", "controller")}
+        for owner in meta.get("ownerReferences") or ()
     ]
-    kept["managers"] = sorted(
+    result["managers"] = sorted(
         {
-            f"{scrubbed(str(one.get('manager')))} {one.get('operation')} {one.get('subresource', '')}".strip()
-            for one in meta.get("managedFields") or ()
+            f"{scrubbed(str(entry.get('manager')))} {entry.get('operation')} {entry.get('subresource', '')}".strip()
+            for entry in meta.get("managedFields") or ()
         }
     )
     rest = {key: value for key, value in obj.items() if key != "metadata"}
-    return {**_value(rest, ""), "metadata": kept}
+    return {**_value(rest, ""), "metadata": result}
 
 
 def _value(value: Any, name: str) -> Any:
@@ -206,6 +206,6 @@ def _names(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {scrubbed(str(key)): _names(item) for key, item in value.items()}
     if isinstance(value, list):
-        found = [item.get("name") if isinstance(item, Mapping) else None for item in value]
-        return [scrubbed(str(one)) if one is not None else REMOVED for one in found]
+        item_names = [item.get("name") if isinstance(item, Mapping) else None for item in value]
+        return [scrubbed(str(name)) if name is not None else REMOVED for name in item_names]
     return REMOVED

@@ -55,11 +55,11 @@ async def requested(session: Session, name: str | None, file: str | None, edits:
 def _check_namespace(obj: Object) -> None:
     """Raise Failure if the option -n names another namespace than the file, as kubectl does."""
     context = click.get_current_context(silent=True)
-    stated = context.params.get("namespace") if context else None
+    namespace = context.params.get("namespace") if context else None
     meta = obj["metadata"]
-    if stated and meta["namespace"] != stated:
+    if namespace and meta["namespace"] != namespace:
         raise Failure(
-            f"ModelDeployment '{meta['name']}' of the file is in namespace {meta['namespace']}, not in {stated}: "
+            f"ModelDeployment '{meta['name']}' of the file is in namespace {meta['namespace']}, not in {namespace}: "
             "correct one of the two",
             Exit.USAGE,
         )
@@ -81,15 +81,17 @@ async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]
     try:
         configs = await registered_configs(session)
     except Failure as failure:
-        known = named or provider_of(obj)
-        if failure.exit_code != Exit.FORBIDDEN or not known:
+        fallback = named or provider_of(obj)
+        if failure.exit_code != Exit.FORBIDDEN or not fallback:
             raise
-        return str(known), [f"{failure.message}: whether another provider is selected is unknown"]
+        return str(fallback), [f"{failure.message}: whether another provider is selected is unknown"]
     registered = [provider(config) for config in configs]
     what = f"ModelDeployment '{obj['metadata']['name']}'"
-    if named and named not in {one.name for one in registered}:
-        there = ", ".join(sorted(one.name for one in registered)) or "none"
-        unregistered = f"{what} names provider {named}, which is not registered (registered: {there})"
+    if named and named not in {candidate.name for candidate in registered}:
+        registered_names = ", ".join(sorted(candidate.name for candidate in registered)) or "none"
+        unregistered = (
+            f"{what} names provider {named}, which is not registered (registered: {registered_names})"
+        )
         current = provider_of(obj)
         if not current:
             raise Failure(f"{unregistered}: install it, or name another one")

@@ -10,9 +10,9 @@ import click
 def seconds(value: str) -> float:
     """A number of seconds, not negative and finite. Raises BadParameter."""
     try:
-        found = float(value)
+        number = float(value)
     except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
+        number = math.nan
+    if not 0 <= number < math.inf:
         raise click.BadParameter(f"{value!r} is not a number of seconds.")
-    return found
+    return number

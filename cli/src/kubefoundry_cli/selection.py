@@ -41,9 +41,9 @@ class Stored:
 
 def stored(obj: Object) -> Stored | None:
     """What the cluster has selected for this very generation of the spec; None where it has not, or not yet."""
-    status, found = obj.get("status") or {}, _condition(obj)
+    status, selection_condition = obj.get("status") or {}, _condition(obj)
     name = (status.get("provider") or {}).get("name")
-    if not name or found.get("status") != "True":
+    if not name or selection_condition.get("status") != "True":
         return None
     _, memory = recall(status)
     left_out = tuple(memory.left_out) if memory else ()
@@ -53,17 +53,17 @@ def stored(obj: Object) -> Stored | None:
 def pending(obj: Object) -> str | None:
     """Why the selector has selected none for this very generation of the spec, or what it waits for; None where it
     has selected one, or has not looked yet. Only the selector knows how long a provider has been down."""
-    found = _condition(obj)
-    if found.get("status") != "False":
+    selection_condition = _condition(obj)
+    if selection_condition.get("status") != "False":
         return None
     return recall(obj["status"])[0] or None
 
 
 def _condition(obj: Object) -> Mapping[str, Any]:
     """`ProviderSelected` of this generation, empty where there is none. obj: also one that is not stored."""
-    found = LiveModelDeployment(obj).condition(PROVIDER_SELECTED) or {}
-    current = found.get("observedGeneration") == obj["metadata"].get("generation", 0)
-    return found if current else {}
+    selection_condition = LiveModelDeployment(obj).condition(PROVIDER_SELECTED) or {}
+    current = selection_condition.get("observedGeneration") == obj["metadata"].get("generation", 0)
+    return selection_condition if current else {}
 
 
 def asked(
@@ -77,14 +77,14 @@ def asked(
 
     left_out: providers that are known to have refused it.
     """
-    said = {name: _refusal(packages.get(name), obj) for name in left_out}
+    refusals = {name: _refusal(packages.get(name), obj) for name in left_out}
     while True:
-        made = request(obj, said)
-        chosen = select(made, registered).provider
+        attempt = request(obj, refusals)
+        chosen = select(attempt, registered).provider
         refusal = _refusal(packages.get(chosen or ""), obj)
         if chosen is None or not refusal:
-            return made
-        said[chosen] = refusal
+            return attempt
+        refusals[chosen] = refusal
 
 
 def selected(obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package]) -> Decision:
@@ -124,7 +124,7 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
     generation = obj["metadata"]["generation"]
     obj = _with_status(obj, {}, _accepted(reasons.VALIDATED, "ValidationPassed", generation))
     if named := LiveModelDeployment(obj).requested_provider:
-        if all(one.name != named for one in registered):
+        if all(candidate.name != named for candidate in registered):
             return obj
         chosen = _accepted(PROVIDER_SELECTED, "ExplicitlySelected", generation)
         return _with_status(obj, {"name": named}, chosen)
@@ -144,8 +144,8 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
 
 def selected_provider(obj: Object) -> str | None:
     """The name of the provider that is selected for this generation of the spec, None if none is."""
-    found = stored(obj)
-    return found.provider if found else None
+    selection = stored(obj)
+    return selection.provider if selection else None
 
 
 def _accepted(type_: str, reason: str, generation: int) -> Condition:
@@ -154,10 +154,10 @@ def _accepted(type_: str, reason: str, generation: int) -> Condition:
 
 def _with_status(obj: Object, chosen: Mapping[str, Any], *written: Condition) -> Object:
     status = obj.get("status") or {}
-    types = {one["type"] for one in written}
-    kept = [one for one in status.get("conditions") or () if one.get("type") not in types]
+    types = {entry["type"] for entry in written}
+    others = [entry for entry in status.get("conditions") or () if entry.get("type") not in types]
     of_provider = {**(status.get("provider") or {}), **chosen}
-    return {**obj, "status": {**status, "provider": of_provider, "conditions": [*kept, *written]}}
+    return {**obj, "status": {**status, "provider": of_provider, "conditions": [*others, *written]}}
 
 
 def _answered(obj: Object, packages: Mapping[str, Package]) -> Object:
@@ -174,6 +174,6 @@ def _answered(obj: Object, packages: Mapping[str, Package]) -> Object:
         generation=generation,
     )
     writer = handover.entry(name, reasons.PROVIDER_COMPATIBLE)
-    written = [one for one in obj["metadata"].get("managedFields") or () if one != writer]
+    written = [entry for entry in obj["metadata"].get("managedFields") or () if entry != writer]
     obj = _with_status(obj, {}, answer)
     return {**obj, "metadata": {**obj["metadata"], "managedFields": [writer, *written]}}

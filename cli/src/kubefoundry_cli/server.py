@@ -25,10 +25,10 @@ async def version(session: Session) -> str:
 
 async def supported(session: Session) -> str:
     """The version, of an API server that is not too old. Raises Failure."""
-    found = await version(session)
-    if old := too_old(found):
+    current = await version(session)
+    if old := too_old(current):
         raise Failure(old)
-    return found
+    return current
 
 
 def release(answer: Any) -> str:
@@ -44,12 +44,12 @@ def too_old(release: str) -> str | None:
     return f"Kubernetes {release} is too old: KubeFoundry needs {oldest} or newer; upgrade the cluster first"
 
 
-def at_least(release: str, wanted: tuple[int, int]) -> bool:
+def at_least(release: str, oldest: tuple[int, int]) -> bool:
     """Whether that release is this one or a newer one; no where it cannot be read."""
-    found = _numbers(release)
-    return found is not None and found >= wanted
+    numbers = _numbers(release)
+    return numbers is not None and numbers >= oldest
 
 
 def _numbers(release: str) -> tuple[int, int] | None:
-    found = re.match(r"v?(\d+)\.(\d+)", release)
-    return None if found is None else (int(found[1]), int(found[2]))
+    match = re.match(r"v?(\d+)\.(\d+)", release)
+    return None if match is None else (int(match[1]), int(match[2]))

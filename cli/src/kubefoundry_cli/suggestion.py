@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, choices: Iterable[str]) -> str:
     """`; did you mean 'status'?`, empty where nothing is close."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.7)
+    close = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.7)
     return f"; did you mean '{close[0]}'?" if close else ""

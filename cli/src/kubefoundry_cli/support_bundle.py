@@ -48,7 +48,7 @@ LONGEST: Final = 4096
 async def collected(session: Session, namespace: str | None, findings: list[Object]) -> dict[str, bytes]:
     """File name -> content. namespace: of the models; None for all. What may not be read is a line in `missing`."""
     files: dict[str, Any] = {
-        "doctor": [_finding(one) for one in findings],
+        "doctor": [_finding(finding) for finding in findings],
     }
     missing = []
     try:
@@ -68,8 +68,8 @@ async def collected(session: Session, namespace: str | None, findings: list[Obje
         ("nodes", NODES, None),
     ):
         try:
-            found, _ = await session.client.list(kind, where)
-            files[name] = [redacted(one) for one in found]
+            objects, _ = await session.client.list(kind, where)
+            files[name] = [redacted(obj) for obj in objects]
         except (ApiError, Unreachable) as error:
             missing.append(of(error, f"list {kind.plural}").message)
     files |= await _of_models(session, files.get("models", []), namespace, missing)
@@ -82,7 +82,7 @@ async def collected(session: Session, namespace: str | None, findings: list[Obje
             content[f"logs/{name}.txt"] = await _log(session, name)
         except (ApiError, Unreachable) as error:
             missing.append(of(error, f"read the log of pod '{name}'").message)
-    content["missing.json"] = _json([scrubbed(one) for one in missing])
+    content["missing.json"] = _json([scrubbed(reason) for reason in missing])
     return content
 
 
@@ -137,8 +137,8 @@ async def _of_models(
     for model in models:
         meta = model["metadata"]
         try:
-            if found := await upstream_of(session, model):
-                kind, live = found
+            if upstream_object := await upstream_of(session, model):
+                kind, live = upstream_object
                 upstream.setdefault(f"upstream/{kind.plural}", []).append(redacted(live))
             for pod in await of_model(session, model):
                 pods[pod["metadata"]["uid"]] = redacted(pod)
@@ -158,7 +158,7 @@ async def _of_models(
     for kind in HELPER_KINDS.values():
         try:
             helpers, _ = await session.client.list(kind, namespace, selector=HELPERS)
-            upstream[f"upstream/{kind.plural}"] = [redacted(whole(kind, one)) for one in helpers]
+            upstream[f"upstream/{kind.plural}"] = [redacted(whole(kind, helper)) for helper in helpers]
         except (ApiError, Unreachable) as error:
             missing.append(of(error, f"list {kind.plural}").message)
     return {**upstream, "model-pods": [*pods.values()]}
@@ -168,10 +168,10 @@ async def upstream_of(session: Session, model: Object) -> tuple[Kind, Object] | 
     """The upstream object that the model's status names; None if it names none. Raises ApiError, Unreachable."""
     packages = installed()
     package = packages.get(serving_provider(model, packages) or "")
-    found = serving_object(model, package) if package else None
-    if found is None:
+    reference = serving_object(model, package) if package else None
+    if reference is None:
         return None
-    kind, name = found
+    kind, name = reference
     return kind, await session.client.get(kind, name, model["metadata"]["namespace"])
 
 
@@ -179,14 +179,14 @@ async def _crds(
     session: Session, files: Mapping[str, Any], missing: list[str]
 ) -> AsyncIterator[tuple[str, Object]]:
     """Ours and those of the registered providers, without their texts."""
-    registered = {one["metadata"]["name"] for one in files.get("providers", ())}
-    wanted = [MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd]
-    wanted += [
-        one.upstream.crd
-        for name, one in installed().items()
-        if one.upstream.version is None and name in registered
+    registered = {config["metadata"]["name"] for config in files.get("providers", ())}
+    crd_names = [MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd]
+    crd_names += [
+        package.upstream.crd
+        for name, package in installed().items()
+        if package.upstream.version is None and name in registered
     ]
-    for name in wanted:
+    for name in crd_names:
         try:
             crd = await session.client.get(CRDS, name)
         except (ApiError, Unreachable) as error:
@@ -200,7 +200,9 @@ async def _crds(
 
 def _served(crd: Object) -> Object:
     keys = ("name", "served", "storage", "schema")
-    return {"versions": [{key: one.get(key) for key in keys} for one in crd["spec"]["versions"]]}
+    return {
+        "versions": [{key: crd_version.get(key) for key in keys} for crd_version in crd["spec"]["versions"]]
+    }
 
 
 async def _log(session: Session, pod: str) -> bytes:

@@ -19,9 +19,11 @@ def suspensions(obj: Object) -> list[str]:
     """Return why the cluster does not act on the object now; empty if it does."""
     meta = obj["metadata"]
     annotations = meta.get("annotations") or {}
-    found = []
+    reasons = []
     if annotations.get(names.PAUSED_ANNOTATION) == "true":
-        found.append(f"paused: nothing changes until {hint('resume ' + meta['name'], meta.get('namespace'))}")
+        reasons.append(
+            f"paused: nothing changes until {hint('resume ' + meta['name'], meta.get('namespace'))}"
+        )
     if annotations.get(names.DRY_RUN_ANNOTATION) == "true":
-        found.append(f"annotation {names.DRY_RUN_ANNOTATION}: nothing changes while it is true")
-    return found
+        reasons.append(f"annotation {names.DRY_RUN_ANNOTATION}: nothing changes while it is true")
+    return reasons

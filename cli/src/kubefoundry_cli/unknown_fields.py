@@ -27,9 +27,9 @@ def unknown_fields(obj: Mapping[str, Any]) -> Iterator[str]:
     yield from _below(obj.get("spec"), schema(), ["spec"])
 
 
-def described(path: Sequence[str], known: Sequence[str]) -> str:
+def described(path: Sequence[str], fields: Sequence[str]) -> str:
     """The path, and the field that is most likely meant. known: the fields that are there beside it."""
-    near = get_close_matches(path[-1], known, 1)
+    near = get_close_matches(path[-1], fields, 1)
     return clean(".".join(path)) + (f"; did you mean {near[0]}?" if near else "")
 
 

@@ -60,9 +60,9 @@ def release(provider: Provider, crd: Object, discovered: Mapping[str, str] | Non
     """discovered: settings of the operator as it runs today; a CRD does not tell them."""
     probed = provider.probe(crd)
     versions = {
-        one["name"]: (one.get("schema") or {}).get("openAPIV3Schema") or {}
-        for one in crd["spec"]["versions"]
-        if one.get("served")
+        version["name"]: (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        for version in crd["spec"]["versions"]
+        if version.get("served")
     }
     converts = (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook"
     if isinstance(probed, UnsupportedSchema):
@@ -90,7 +90,7 @@ def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
     if todo.recreate:
         return Outcome(model.named, "recreated", todo.recreate, lost)
     if todo.changed:
-        kinds = ", ".join(dict.fromkeys(one["kind"] for one in todo.changed))
+        kinds = ", ".join(dict.fromkeys(obj["kind"] for obj in todo.changed))
         return Outcome(model.named, "rewritten", f"{kinds} would be applied again", lost)
     return Outcome(model.named, "untouched", "", lost)
 
@@ -132,9 +132,9 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
 
 def gained(old: Release, new: Release) -> tuple[str, ...]:
     """What could not be asked for and now can."""
-    return tuple(one for one in old.lost if one not in new.lost) if new.schema else ()
+    return tuple(field for field in old.lost if field not in new.lost) if new.schema else ()
 
 
 def given_up(old: Release, new: Release) -> tuple[str, ...]:
     """What could be asked for and no longer can."""
-    return tuple(one for one in new.lost if one not in old.lost) if old.schema else ()
+    return tuple(field for field in new.lost if field not in old.lost) if old.schema else ()

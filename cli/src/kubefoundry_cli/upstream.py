@@ -69,9 +69,9 @@ def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
     return provider.render(deployment, schema)
 
 
-def as_new(provider: Provider, found: Rendered) -> Rendered:
+def as_new(provider: Provider, upstream_objects: Rendered) -> Rendered:
     """Return the rendered objects with the names that the controller gives them for a new model."""
-    return content_names.settled(provider.named_by_content, found, {}, {}, ())
+    return content_names.settled(provider.named_by_content, upstream_objects, {}, {}, ())
 
 
 def planned(
@@ -81,21 +81,21 @@ def planned(
     record = manifest.applied(live) if live else None
     deployment = pinned(read(obj), record)
     _refuse(provider, deployment, schema)
-    found = provider.render(deployment, schema)
-    todo = plan(provider, deployment, schema, found, live, helpers)
+    upstream_objects = provider.render(deployment, schema)
+    todo = plan(provider, deployment, schema, upstream_objects, live, helpers)
     before = deepcopy(record.manifest) if record else None
     if before is not None and live is not None:
         # an autoscaler's counts are what they are: neither an edit nor the last one of ours changes them
-        foreign_values.keep(provider, before, live, None, found)
-    new = flattened(provider, [manifest.content(one) for one in todo.objects], flags=True)
+        foreign_values.keep(provider, before, live, None, upstream_objects)
+    new = flattened(provider, [manifest.content(item) for item in todo.objects], flags=True)
     recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
     old, writers = _standing(provider, schema, before, live, helpers, recorded, new)
-    said = [obj["spec"], *([record.spec] if record else [])]
+    specs = [obj["spec"], *([record.spec] if record else [])]
     sources = [
-        origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in said
+        origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in specs
     ]
     # what follows several fields at once and none of them alone
-    edited = tuple(text(path) for path in sorted(differing(leaves(said[0]), leaves(said[-1]))))
+    edited = tuple(text(path) for path in sorted(differing(leaves(specs[0]), leaves(specs[-1]))))
     changes = tuple(
         Change(
             path,
@@ -112,7 +112,7 @@ def planned(
     unchanged = len(old.keys() & new.keys()) - sum(
         change.path in old and change.path in new for change in changes
     )
-    return Planned(todo, before, changes, unchanged, found.notes)
+    return Planned(todo, before, changes, unchanged, upstream_objects.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,30 +135,30 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
     deployment = pinned(read(obj), record)
     applied = record.manifest if record else manifest.content(provider.render(deployment, schema).main)
     written = flattened(provider, [{**applied, "kind": live["kind"]}], flags=True)
-    there = flattened(provider, [{**manifest.content(live), "kind": live["kind"]}], flags=True)
+    current = flattened(provider, [{**manifest.content(live), "kind": live["kind"]}], flags=True)
     source = origins(obj["spec"], lambda spec: _render_values(provider, deployment, schema, spec))
     changed = {
-        one: below(written, f"{live['kind']}.{one}")
-        for one in drift.differences(applied, live, provider.ignored_differences)
+        place: below(written, f"{live['kind']}.{place}")
+        for place in drift.differences(applied, live, provider.ignored_differences)
     }
     counts = Counter(field for path in written for field in source.follows.get(path, ()))
-    found = []
+    result = []
     for path, value in sorted(written.items()):
         name = text(path[1:])
         drifted = [
-            one for one, paths in changed.items() if path in paths and there.get(path, ABSENT) != value
+            place for place, paths in changed.items() if path in paths and current.get(path, ABSENT) != value
         ]
         by = managed_fields.writer(live, drifted, names.provider_manager(provider.name)) if drifted else None
-        found.append(
+        result.append(
             Value(
                 name,
                 _specific(source.follows.get(path, ()), counts),
                 value,
-                there.get(path, ABSENT) if drifted else value,
+                current.get(path, ABSENT) if drifted else value,
                 (by or managed_fields.UNKNOWN) if drifted else None,
             )
         )
-    return found
+    return result
 
 
 def _specific(fields: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ...]:
@@ -169,14 +169,16 @@ def _specific(fields: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ..
 
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
     """The spec fields that a value follows; of an edit those that it edits."""
-    found = dict.fromkeys(field for source in sources for field in source.follows.get(path, ()))
-    touched = tuple(field for field in found if any(_within(one, field) for one in edited))
-    if touched or (found and not edited):
-        return touched or tuple(found)
+    fields = dict.fromkeys(field for source in sources for field in source.follows.get(path, ()))
+    touched = tuple(field for field in fields if any(_within(edited_path, field) for edited_path in edited))
+    if touched or (fields and not edited):
+        return touched or tuple(fields)
     # a field that the edit leaves as it is is no cause of a change
     rigid = dict.fromkeys(field for source in sources for field in source.rigid)
     first = sources[0].rigid
-    return tuple(field for field in rigid if any(one.rigid.get(field) != first.get(field) for one in sources))
+    return tuple(
+        field for field in rigid if any(source.rigid.get(field) != first.get(field) for source in sources)
+    )
 
 
 def _within(path: str, field: str) -> bool:
@@ -184,10 +186,10 @@ def _within(path: str, field: str) -> bool:
 
 
 def _refuse(provider: Provider, deployment: Deployment, schema: Schema) -> None:
-    found = compatibility.check(provider, deployment, schema)
-    if found.problems:
+    verdict = compatibility.check(provider, deployment, schema)
+    if verdict.problems:
         raise Failure(
-            f"{provider.title} refuses ModelDeployment '{deployment.name}': {'; '.join(found.problems)}"
+            f"{provider.title} refuses ModelDeployment '{deployment.name}': {'; '.join(verdict.problems)}"
         )
 
 
@@ -195,8 +197,8 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
     other = replace(deployment, spec=ModelDeploymentSpec.model_validate(spec), raw_spec=spec)
     if compatibility.check(provider, other, schema).problems:
         return None
-    found = provider.render(other, schema)
-    return flattened(provider, [found.main, *found.helpers], flags=True)
+    upstream_objects = provider.render(other, schema)
+    return flattened(provider, [upstream_objects.main, *upstream_objects.helpers], flags=True)
 
 
 def _standing(
@@ -218,18 +220,18 @@ def _standing(
     if live is None:
         return {}, {}
     if before is None:
-        there = _values(provider, live)
-        return {path: there[path] for path in new if path in there}, {}
+        live_values = _values(provider, live)
+        return {path: live_values[path] for path in new if path in live_values}, {}
     standing = dict(recorded)
     writers: dict[Path, str] = {}
     pairs: list[tuple[Object, Object, Sequence[str]]] = [
-        (record.manifest, one, ()) for one in helpers if (record := manifest.applied(one))
+        (record.manifest, helper, ()) for helper in helpers if (record := manifest.applied(helper))
     ]
     # values of another version of the CRD cannot be compared
     if before.get("apiVersion") == schema.api_version:
         pairs.append((before, live, foreign_values.paths(provider)))
-    for applied, one, ignored in pairs:
-        for path, (value, writer) in _changed_since(provider, applied, one, ignored).items():
+    for applied, live_object, ignored in pairs:
+        for path, (value, writer) in _changed_since(provider, applied, live_object, ignored).items():
             writers[path] = writer
             standing.pop(path, None)
             if value is not ABSENT:
@@ -241,17 +243,17 @@ def _changed_since(
     provider: Provider, applied: Object, live: Object, ignored: Sequence[str]
 ) -> dict[Path, tuple[Any, str]]:
     """The live values that others have changed since the object was applied, each with the one who did."""
-    written, there = _values(provider, {**applied, "kind": live["kind"]}), _values(provider, live)
-    found = {}
+    written, current = _values(provider, {**applied, "kind": live["kind"]}), _values(provider, live)
+    changed = {}
     for place in drift.differences(applied, live, ignored):
         by = managed_fields.writer(live, [place], names.provider_manager(provider.name))
         below_it = f"{live['kind']}.{place}"
-        for path in below(written, below_it).keys() | below(there, below_it).keys():
-            value = there.get(path, ABSENT)
+        for path in below(written, below_it).keys() | below(current, below_it).keys():
+            value = current.get(path, ABSENT)
             # nobody else's: admission has changed it as it was applied, and would again
             if value != written.get(path, ABSENT) and (by or value is ABSENT):
-                found[path] = (value, by or managed_fields.UNKNOWN)
-    return found
+                changed[path] = (value, by or managed_fields.UNKNOWN)
+    return changed
 
 
 def _values(provider: Provider, obj: Object) -> Leaves:
@@ -259,20 +261,20 @@ def _values(provider: Provider, obj: Object) -> Leaves:
 
 
 def _recorded(helpers: Sequence[Object]) -> list[Object]:
-    found = (manifest.applied(helper) for helper in helpers)
-    return [record.manifest for record in found if record]
+    records = (manifest.applied(helper) for helper in helpers)
+    return [record.manifest for record in records if record]
 
 
 def flattened(provider: Provider, objects: list[Object], *, flags: bool = False) -> Leaves:
     """All values of the objects, each below its kind; YAML documents in strings are read. flags: see `leaves`."""
-    found: Leaves = {}
+    result: Leaves = {}
     for obj in objects:
         content = {key: part for key, part in obj.items() if key != "kind"}
         for path, value in leaves(content, flags=flags).items():
             document = any((kind.kind, kind.path) == (obj["kind"], path) for kind in provider.documents)
             inner = leaves(_content(value), path, flags=flags) if document else {path: value}
-            found.update({(obj["kind"], *place): leaf for place, leaf in inner.items()})
-    return found
+            result.update({(obj["kind"], *place): leaf for place, leaf in inner.items()})
+    return result
 
 
 def _content(text: Any) -> Any:

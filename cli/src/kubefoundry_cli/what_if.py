@@ -48,7 +48,7 @@ def verdicts(
     """One for each registered provider but the chosen one, by name. obj: valid, with defaults."""
     return [
         _verdict(obj, provider, registered, packages)
-        for provider in sorted(registered, key=lambda one: one.name)
+        for provider in sorted(registered, key=lambda provider: provider.name)
         if provider.name != chosen
     ]
 

@@ -52,13 +52,15 @@ async def pods_of(session: Session, models: Sequence[Object]) -> list[Finding]:
     # Rendering is behind this import: a list of healthy models does not need it.
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
-    found: list[Finding] = []
-    for model in [one for one in models if health_of(one).state in ("Starting", "Updating", "Stuck")][:SHOWN]:
+    findings: list[Finding] = []
+    for model in [model for model in models if health_of(model).state in ("Starting", "Updating", "Stuck")][
+        :SHOWN
+    ]:
         try:
-            found += of_pods(await of_model(session, model))
+            findings += of_pods(await of_model(session, model))
         except NotToBeFound:
             continue
-    return found
+    return findings
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ async def references(session: Session, models: Sequence[Object]) -> list[Finding
 
     Only metadata is requested: no content leaves the server.
     """
-    found, forbidden = [], set[tuple[str, str]]()
+    findings, forbidden = [], set[tuple[str, str]]()
     needed = sorted(_references(models).items())
     for (kind, namespace, name), reference in needed:
         if (kind, namespace) in forbidden:
@@ -83,29 +85,29 @@ async def references(session: Session, models: Sequence[Object]) -> list[Finding
             await session.client.get_metadata(KINDS[kind], name, namespace)
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.not_found:
-                found.append(Finding("wrong", _missing(kind, namespace, name, reference)))
+                findings.append(Finding("wrong", _missing(kind, namespace, name, reference)))
                 continue
             unseen = [name]
             if isinstance(error, ApiError) and error.code == 403:
                 forbidden.add((kind, namespace))
                 unseen = [
-                    one for (*of_kind, one), _ in needed if of_kind == [kind, namespace] and one >= name
+                    other for (*of_kind, other), _ in needed if of_kind == [kind, namespace] and other >= name
                 ]
-            named = f"{kind} {first_of([f'{namespace}/{one}' for one in unseen])}"
-            found.append(Finding("unknown", of(error, f"see whether {named} exists").message))
-    return found
+            named = f"{kind} {first_of([f'{namespace}/{unseen_name}' for unseen_name in unseen])}"
+            findings.append(Finding("unknown", of(error, f"see whether {named} exists").message))
+    return findings
 
 
 def _references(models: Sequence[Object]) -> dict[tuple[str, str, str], Reference]:
     """By kind, namespace and name."""
-    found: dict[tuple[str, str, str], Reference] = {}
-    for one in models:
-        meta = one["metadata"]
-        for kind, name, key in _named(part(one, "spec")):
-            reference = found.setdefault((kind, meta["namespace"], name), Reference(key))
+    by_object: dict[tuple[str, str, str], Reference] = {}
+    for model in models:
+        meta = model["metadata"]
+        for kind, name, key in _named(part(model, "spec")):
+            reference = by_object.setdefault((kind, meta["namespace"], name), Reference(key))
             if meta["name"] not in reference.models:
                 reference.models.append(meta["name"])
-    return found
+    return by_object
 
 
 def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -136,7 +138,7 @@ def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
 def changed_by_others(events: Sequence[Object]) -> Iterator[Finding]:
     """Upstream objects that somebody else has changed within the time after which a provider leaves them alone."""
     last: dict[tuple[str, str], Object] = {}
-    for event in sorted(events, key=lambda one: str(one.get("eventTime") or "")):
+    for event in sorted(events, key=lambda event: str(event.get("eventTime") or "")):
         age = since(event.get("eventTime"))
         about = event.get("regarding") or {}
         if age is not None and age <= WINDOW:

@@ -30,10 +30,10 @@ def of_pods(pods: Sequence[Object]) -> Iterator[Finding]:
         status = mapping(pod.get("status"))
         reasons = [
             f"{mapping(state).get('reason')}: {mapping(state).get('message') or 'no message'}"
-            for one in status.get("containerStatuses") or ()
+            for container in status.get("containerStatuses") or ()
             for state in (
-                mapping(mapping(one).get("state")).get("waiting"),
-                mapping(mapping(one).get("state")).get("terminated"),
+                mapping(mapping(container).get("state")).get("waiting"),
+                mapping(mapping(container).get("state")).get("terminated"),
             )
             if state and mapping(state).get("reason") not in (None, "Completed", "ContainerCreating")
         ]

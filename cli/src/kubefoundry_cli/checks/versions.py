@@ -28,20 +28,22 @@ SHOWN: Final = 3
 async def versions(session: Session) -> list[Finding]:
     """What differs, or one line that nothing does; which permission is missing to look."""
     crds: list[Object] = []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS):
         try:
             crds.append(await session.client.get(CRDS, kind.crd))
         except (ApiError, Unreachable) as error:
-            found.append(Finding("unknown", of(error, f"read CRD {kind.crd}").message))
-    found += of_crds(crds, bundle.crds())
+            findings.append(Finding("unknown", of(error, f"read CRD {kind.crd}").message))
+    findings += of_crds(crds, bundle.crds())
     here = version(PACKAGE)
-    found += await listed(
-        session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda one: list(of_images(one, here))
+    findings += await listed(
+        session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda deployments: list(of_images(deployments, here))
     )
     packages = {name: package.version for name, package in installed().items()}
-    found += await listed(session, PROVIDER_CONFIGS, None, lambda one: list(of_providers(one, packages)))
-    return found or [Finding("good", f"all versions are those of this command line ({here})")]
+    findings += await listed(
+        session, PROVIDER_CONFIGS, None, lambda configs: list(of_providers(configs, packages))
+    )
+    return findings or [Finding("good", f"all versions are those of this command line ({here})")]
 
 
 def of_images(deployments: Sequence[Object], here: str) -> Iterator[Finding]:
@@ -50,7 +52,9 @@ def of_images(deployments: Sequence[Object], here: str) -> Iterator[Finding]:
         name = str(deployment["metadata"]["name"])
         if name not in (f"kubefoundry-{part}" for part in ("core", "selector")):
             continue
-        images = [str(one.get("image")) for one in deployment["spec"]["template"]["spec"]["containers"]]
+        images = [
+            str(container.get("image")) for container in deployment["spec"]["template"]["spec"]["containers"]
+        ]
         tag = images[0].partition("@")[0].rpartition("/")[2].partition(":")[2] if images else ""
         yield from _compared(name, tag, here, hint("controller upgrade"))
 
@@ -71,17 +75,17 @@ def of_providers(configs: Sequence[Object], packages: Mapping[str, str]) -> Iter
 
 def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]:
     """CRDs, by the fields that they have."""
-    known = {one["metadata"]["name"]: fields(one) for one in ours}
+    our_fields = {crd["metadata"]["name"]: fields(crd) for crd in ours}
     for crd in live:
         name = crd["metadata"]["name"]
-        there = fields(crd)
-        if missing := sorted(known.get(name, frozenset()) - there):
+        live_fields = fields(crd)
+        if missing := sorted(our_fields.get(name, frozenset()) - live_fields):
             yield Finding(
                 "wrong",
                 f"CRD {name} is older than this command line: it has no {_named(missing)}; "
                 f"{hint('controller upgrade')}",
             )
-        if more := sorted(there - known.get(name, there)):
+        if more := sorted(live_fields - our_fields.get(name, live_fields)):
             yield Finding(
                 "wrong",
                 f"CRD {name} is newer than this command line, which does not know {_named(more)}; "
@@ -93,8 +97,8 @@ def fields(crd: Object) -> frozenset[str]:
     """Paths of all fields of all its versions."""
     return frozenset(
         path
-        for one in mappings(part(crd, "spec").get("versions"))
-        for path in _below(version_schema(one), str(one.get("name")))
+        for crd_version in mappings(part(crd, "spec").get("versions"))
+        for path in _below(version_schema(crd_version), str(crd_version.get("name")))
     )
 
 
@@ -108,25 +112,25 @@ def _below(schema: Any, path: str) -> Iterator[str]:
         yield from _below(schema.get(inner), f"{path}[]")
 
 
-def _compared(what: str, there: str, here: str, way: str) -> Iterator[Finding]:
-    said, known = _numbers(there), _numbers(here)
-    if said is None or known is None:
+def _compared(what: str, reported: str, here: str, way: str) -> Iterator[Finding]:
+    theirs, ours = _numbers(reported), _numbers(here)
+    if theirs is None or ours is None:
         yield Finding(
-            "unknown", f"{what}: its version cannot be read off '{there}'; this command line has {here}"
+            "unknown", f"{what}: its version cannot be read off '{reported}'; this command line has {here}"
         )
-    elif said < known:
-        yield Finding("wrong", f"{what} {there} is older than this command line ({here}); {way}")
-    elif said > known:
+    elif theirs < ours:
+        yield Finding("wrong", f"{what} {reported} is older than this command line ({here}); {way}")
+    elif theirs > ours:
         yield Finding(
             "wrong",
-            f"{what} {there} is newer than this command line ({here}), whose plan and explain may be wrong about it; "
-            "install the command line of the cluster's release",
+            f"{what} {reported} is newer than this command line ({here}), whose plan and explain may be wrong about "
+            "it; install the command line of the cluster's release",
         )
 
 
 def _numbers(text: str) -> tuple[int, ...] | None:
-    found = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", text)
-    return tuple(int(part or 0) for part in found.groups()) if found else None
+    match = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", text)
+    return tuple(int(part or 0) for part in match.groups()) if match else None
 
 
 def _named(paths: Sequence[str]) -> str:

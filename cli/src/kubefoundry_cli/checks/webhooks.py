@@ -32,19 +32,19 @@ LEFT: Final = 30.0
 
 async def webhooks(session: Session) -> list[Finding]:
     """Each configuration, or which permission is missing to read it."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for kind in KINDS:
         try:
             live = await session.client.get(kind, NAME)
         except (ApiError, Unreachable) as error:
             if isinstance(error, ApiError) and error.not_found:
-                said = f"{kind.kind} {NAME} is missing: specs are checked only after they are stored"
-                found.append(Finding("wrong", f"{said}; {hint('controller install')}"))
+                problem = f"{kind.kind} {NAME} is missing: specs are checked only after they are stored"
+                findings.append(Finding("wrong", f"{problem}; {hint('controller install')}"))
             else:
-                found.append(Finding("unknown", of(error, f"read {kind.kind} {NAME}").message))
+                findings.append(Finding("unknown", of(error, f"read {kind.kind} {NAME}").message))
             continue
-        found += judged(live, time.time())
-    return found
+        findings += judged(live, time.time())
+    return findings
 
 
 def judged(live: Object, now: float) -> Iterator[Finding]:
@@ -59,8 +59,8 @@ def judged(live: Object, now: float) -> Iterator[Finding]:
             continue
         days = (ends - now) / 86400
         if days < LEFT:
-            said = "has expired" if days < 0 else f"expires in {days:.0f} days and was not replaced"
-            yield Finding("wrong", f"{kind}: the certificate authority of webhook {name} {said}; {log}")
+            state = "has expired" if days < 0 else f"expires in {days:.0f} days and was not replaced"
+            yield Finding("wrong", f"{kind}: the certificate authority of webhook {name} {state}; {log}")
         else:
             yield Finding(
                 "good", f"{kind}: certificate authority of webhook {name} valid for {days:.0f} days"
@@ -76,6 +76,8 @@ def expiry(bundle: Any) -> float | None:
     except (TypeError, ValueError, binascii.Error, ssl.SSLError):
         return None
     ends = [
-        ssl.cert_time_to_seconds(str(one["notAfter"])) for one in context.get_ca_certs() if "notAfter" in one
+        ssl.cert_time_to_seconds(str(certificate["notAfter"]))
+        for certificate in context.get_ca_certs()
+        if "notAfter" in certificate
     ]
     return max(ends, default=None)

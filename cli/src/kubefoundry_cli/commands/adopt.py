@@ -10,7 +10,16 @@ from kubefoundry_cli import adoption, cluster, ejection, output
 from kubefoundry_cli.adoption import Adoption
 from kubefoundry_cli.adoption_trial import apply_in_dry_run, get, helpers_of, pairs, try_adoption
 from kubefoundry_cli.cluster import MANAGER, Session, Target
-from kubefoundry_cli.edit import TRIES, YES, Operations, annotation, confirmed, guarded, guarded_patch, stated
+from kubefoundry_cli.edit import (
+    TRIES,
+    YES,
+    Operations,
+    annotation,
+    confirmed,
+    guarded,
+    guarded_patch,
+    user_content,
+)
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import clean, say
@@ -50,18 +59,18 @@ def command(object_: str, provider_name: str | None, dry_run: bool, yes: bool, t
 
 def _writer_of(kind: str) -> Provider:
     """The installed package that writes that kind. Raises Failure."""
-    found = {
+    providers = {
         provider.name: provider
         for provider in installed().values()
         if kind.lower() in (provider.upstream.kind.lower(), provider.upstream.plural, provider.upstream.crd)
     }
-    if len(found) == 1:
-        return next(iter(found.values()))
-    if found:
-        raise Failure(f"providers {', '.join(found)} all write {kind}; add --provider NAME", Exit.USAGE)
-    known = ", ".join(sorted(provider.upstream.kind for provider in installed().values())) or "none"
+    if len(providers) == 1:
+        return next(iter(providers.values()))
+    if providers:
+        raise Failure(f"providers {', '.join(providers)} all write {kind}; add --provider NAME", Exit.USAGE)
+    kinds = ", ".join(sorted(provider.upstream.kind for provider in installed().values())) or "none"
     raise Failure(
-        f"no provider package that is installed with this command writes {kind} (known: {known})", Exit.USAGE
+        f"no provider package that is installed with this command writes {kind} (known: {kinds})", Exit.USAGE
     )
 
 
@@ -71,19 +80,21 @@ async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, targe
             schema, notes = await in_cluster(session.client, provider)
             kind = provider.upstream.served(schema.api_version)
             live = await _read(session, kind, name)
-            found = adoption.adoption(provider, schema, live, await _helpers(session, provider, live))
+            candidate = adoption.adoption(provider, schema, live, await _helpers(session, provider, live))
             # the rendered names tell which helpers are the object's own
-            found = adoption.compared(provider, schema, found.obj, live, await helpers_of(session, found))
+            candidate = adoption.compared(
+                provider, schema, candidate.obj, live, await helpers_of(session, candidate)
+            )
         except (ApiError, Unreachable) as error:
             raise of(error, f"read {provider.upstream.kind} '{name}'") from error
         for note in notes:
             say(f"note: {note}")
-        if dry_run or not found.fits:
-            output.documents([_stated(found.obj)])
-        if not found.fits:
-            raise _refused(found, live)
+        if dry_run or not candidate.fits:
+            output.documents([_without_server_fields(candidate.obj)])
+        if not candidate.fits:
+            raise _refused(candidate, live)
         try:
-            await try_adoption(session, provider, kind, found, live)
+            await try_adoption(session, provider, kind, candidate, live)
         except (ApiError, Unreachable) as error:
             raise of(error, f"try to adopt {kind.kind} '{name}'") from error
         if dry_run:
@@ -94,7 +105,7 @@ async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, targe
             "over as it is; whoever applied it before must stop doing so",
             yes,
         )
-        await _adopt(session, provider, schema, kind, live, found)
+        await _adopt(session, provider, schema, kind, live, candidate)
     say(f"{kind.kind} '{name}' is adopted as ModelDeployment '{name}'; {hint(f'status {name}')}")
 
 
@@ -125,30 +136,30 @@ async def _read(session: Session, kind: Kind, name: str) -> Object:
 
 async def _helpers(session: Session, provider: Provider, live: Object) -> list[Object]:
     """The helpers that the object names, where the provider's do stand under a name in it."""
-    wanted = {documents.at(live, path.split(".")) for path in provider.named_by_content}
-    found = [
-        await get(session, HELPER_KINDS[kind], one)
+    helper_names = {documents.at(live, path.split(".")) for path in provider.named_by_content}
+    helpers = [
+        await get(session, HELPER_KINDS[kind], name)
         for kind in provider.helper_kinds
-        for one in wanted
-        if isinstance(one, str)
+        for name in helper_names
+        if isinstance(name, str)
     ]
-    return [one for one in found if one is not None]
+    return [helper for helper in helpers if helper is not None]
 
 
-def _stated(obj: Object) -> Object:
+def _without_server_fields(obj: Object) -> Object:
     meta = {key: obj["metadata"][key] for key in ("name", "namespace")}
     return {**obj, "metadata": meta}
 
 
-def _refused(found: Adoption, live: Object) -> Failure:
+def _refused(candidate: Adoption, live: Object) -> Failure:
     say("the closest ModelDeployment is above; rendered, it is not what is there (- there, + rendered):")
-    for change in found.changes:
+    for change in candidate.changes:
         say(f"  {clean(text(change.path))}")
         for line in change.values():
             say(f"  {line}")
-    for helper in found.missing:
+    for helper in candidate.missing:
         say(f"  {clean(helper)} is not there")
-    count = len(found.changes) + len(found.missing)
+    count = len(candidate.changes) + len(candidate.missing)
     return Failure(
         f"{live['kind']} '{live['metadata']['name']}' is not adopted: {count} "
         f"value{'s' if count > 1 else ''} would change. Nothing was written; change them there first, or deploy the "
@@ -157,14 +168,14 @@ def _refused(found: Adoption, live: Object) -> Failure:
 
 
 async def _adopt(
-    session: Session, provider: Provider, schema: Schema, kind: Kind, live: Object, found: Adoption
+    session: Session, provider: Provider, schema: Schema, kind: Kind, live: Object, candidate: Adoption
 ) -> None:
     """Creates the ModelDeployment paused, marks the object as its own, and lets the provider go on."""
     name, manager = live["metadata"]["name"], names.provider_manager(provider.name)
-    body = _stated(found.obj)
+    body = _without_server_fields(candidate.obj)
     body["metadata"]["annotations"] = {names.PAUSED_ANNOTATION: "true"}
     try:
-        made = await session.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
+        created = await session.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
     except (ApiError, Unreachable) as error:
         if isinstance(error, ApiError) and error.reason == "AlreadyExists":
             raise Failure(
@@ -174,23 +185,23 @@ async def _adopt(
         raise of(error, f"create ModelDeployment '{name}'") from error
     touched: list[tuple[Kind, Object]] = []
     try:
-        helpers = await helpers_of(session, found)
-        whose = {key: value for key, value in made["metadata"].items() if key != "annotations"}
-        todo = adoption.compared(provider, schema, {**made, "metadata": whose}, live, helpers)
+        helpers = await helpers_of(session, candidate)
+        whose = {key: value for key, value in created["metadata"].items() if key != "annotations"}
+        todo = adoption.compared(provider, schema, {**created, "metadata": whose}, live, helpers)
         if not todo.fits:
             raise _refused(todo, live)
-        for one_kind, wanted, there in pairs(todo, helpers, kind, live):
-            touched.append((one_kind, there))
-            await _mark(session, one_kind, wanted, there, manager)
+        for one_kind, target, current in pairs(todo, helpers, kind, live):
+            touched.append((one_kind, current))
+            await _mark(session, one_kind, target, current, manager)
     except (Failure, ApiError, Unreachable) as error:
-        await _withdraw(session, made, touched, manager)
+        await _withdraw(session, created, touched, manager)
         if isinstance(error, Failure):
             raise
         raise of(error, f"adopt {kind.kind} '{name}'") from error
-    await _resume(session, made)
+    await _resume(session, created)
 
 
-async def _mark(session: Session, kind: Kind, wanted: Object, live: Object, manager: str) -> None:
+async def _mark(session: Session, kind: Kind, target: Object, live: Object, manager: str) -> None:
     """Owner, labels, record and field ownership on that very object, whose content is not written. Raises Failure,
     ApiError.
 
@@ -199,11 +210,11 @@ async def _mark(session: Session, kind: Kind, wanted: Object, live: Object, mana
     """
     for attempt in range(TRIES):
         try:
-            marked, tried = await _marked(session, kind, wanted, live, manager)
+            marked, tried = await _marked(session, kind, target, live, manager)
             break
         except ApiError as error:
             now = await session.client.get(kind, live["metadata"]["name"], live["metadata"]["namespace"])
-            if not error.conflict or attempt + 1 == TRIES or stated(now) != stated(live):
+            if not error.conflict or attempt + 1 == TRIES or user_content(now) != user_content(live):
                 raise
             live = {**live, "metadata": now["metadata"]}
 
@@ -215,10 +226,10 @@ async def _mark(session: Session, kind: Kind, wanted: Object, live: Object, mana
 
 
 async def _marked(
-    session: Session, kind: Kind, wanted: Object, live: Object, manager: str
+    session: Session, kind: Kind, target: Object, live: Object, manager: str
 ) -> tuple[Object, Object]:
     """The object with owner, labels and record, and the answer to the dry run. Raises Failure, ApiError."""
-    tried = await apply_in_dry_run(session, kind, wanted, live, manager)
+    tried = await apply_in_dry_run(session, kind, target, live, manager)
     meta = live["metadata"]
     marks = [
         {"op": "add", "path": f"/metadata/{part}", "value": tried["metadata"][part]}
@@ -229,12 +240,12 @@ async def _marked(
     return marked, tried
 
 
-async def _resume(session: Session, made: Object) -> None:
+async def _resume(session: Session, created: Object) -> None:
     """Lets the provider go on, whatever others have written to the status meanwhile. Raises Failure."""
-    meta = made["metadata"]
+    meta = created["metadata"]
     operations = [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
-        *annotation(made, names.PAUSED_ANNOTATION, None),
+        *annotation(created, names.PAUSED_ANNOTATION, None),
     ]
     try:
         await session.client.json_patch(
@@ -245,13 +256,13 @@ async def _resume(session: Session, made: Object) -> None:
 
 
 async def _withdraw(
-    session: Session, made: Object, touched: Sequence[tuple[Kind, Object]], manager: str
+    session: Session, created: Object, touched: Sequence[tuple[Kind, Object]], manager: str
 ) -> None:
     """Takes the marks off the objects again, then the ModelDeployment away, which then owns nothing: `Orphan`."""
-    meta: Mapping[str, str] = made["metadata"]
+    meta: Mapping[str, str] = created["metadata"]
     try:
-        for kind, one in touched:
-            await ejection.release(session, kind, one, meta["uid"], manager)
+        for kind, obj in touched:
+            await ejection.release(session, kind, obj, meta["uid"], manager)
         await session.client.delete(
             MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], uid=meta["uid"], propagation="Orphan"
         )

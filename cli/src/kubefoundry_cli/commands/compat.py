@@ -55,12 +55,12 @@ def command(
 
     Exit code 0 when every model goes on as it is; 1 when not.
     """
-    provider, crd = _wanted(provider_name, files, release_name)
-    new, found, notes = cluster.run(_compat(provider, crd, everywhere, target))
+    provider, crd = _provider_and_crd(provider_name, files, release_name)
+    new, outcomes, notes = cluster.run(_compat(provider, crd, everywhere, target))
     for note in notes:
         say(f"note: {note}")
     if form == "text":
-        _show(provider, new, found)
+        _show(provider, new, outcomes)
     else:
         written = new.schema.api_version if new.schema else None
         output.data(
@@ -69,15 +69,15 @@ def command(
                 "apiVersion": written,
                 "missing": list(new.missing),
                 "lost": list(new.lost),
-                "models": [asdict(one) for one in found],
+                "models": [asdict(outcome) for outcome in outcomes],
             },
             form,
         )
-    if new.schema is None or any(one.fate != "untouched" or one.lost for one in found):
+    if new.schema is None or any(outcome.fate != "untouched" or outcome.lost for outcome in outcomes):
         raise SystemExit(Exit.NO)
 
 
-def _wanted(name: str | None, files: Sequence[str], release: str | None) -> tuple[Provider, Object]:
+def _provider_and_crd(name: str | None, files: Sequence[str], release: str | None) -> tuple[Provider, Object]:
     """The provider and the CRD of the release to come. Raises Failure."""
     if bool(files) == bool(release):
         raise Failure("give the CRD of the release to come: --crd FILE, or --release V", Exit.USAGE)
@@ -89,19 +89,23 @@ def _wanted(name: str | None, files: Sequence[str], release: str | None) -> tupl
             )
         files = [crd_file(name, release)]
     definitions = crds_in(files)
-    known = [named(name)] if name else list(installed().values())
-    found = [one for one in known if one.upstream.version is None and one.upstream.crd in definitions]
-    if len(found) != 1:
-        wanted = ", ".join(one.upstream.crd for one in known if one.upstream.version is None)
-        if not wanted:
+    providers = [named(name)] if name else list(installed().values())
+    matches = [
+        provider
+        for provider in providers
+        if provider.upstream.version is None and provider.upstream.crd in definitions
+    ]
+    if len(matches) != 1:
+        crds = ", ".join(provider.upstream.crd for provider in providers if provider.upstream.version is None)
+        if not crds:
             raise Failure(
                 f"provider {name} needs no CRD: an upgrade of Kubernetes changes nothing for it", Exit.USAGE
             )
         raise Failure(
-            f"{', '.join(files)}: {'more than one' if found else 'no'} CRD of a provider is in it; wanted: {wanted}",
+            f"{', '.join(files)}: {'more than one' if matches else 'no'} CRD of a provider is in it; wanted: {crds}",
             Exit.USAGE,
         )
-    return found[0], definitions[found[0].upstream.crd]
+    return matches[0], definitions[matches[0].upstream.crd]
 
 
 async def _compat(
@@ -122,59 +126,63 @@ async def _compat(
             models = await _models(session, provider, None if everywhere else session.namespace)
         except (ApiError, Unreachable) as error:
             raise of(error, "read the models and what they have upstream") from error
-        return new, [upgrade.outcome(provider, new, one) for one in models], notes
+        return new, [upgrade.outcome(provider, new, model) for model in models], notes
 
 
 async def _models(session: Session, provider: Provider, namespace: str | None) -> list[Model]:
     """Those that run on the provider, with what they have upstream."""
     listed, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
-    ours = [one for one in listed if provider_of(one) == provider.name and not validate(one["spec"])]
+    ours = [
+        deployment
+        for deployment in listed
+        if provider_of(deployment) == provider.name and not validate(deployment["spec"])
+    ]
     if not ours:
         return []
     helpers: list[Object] = []
     for kind in (HELPER_KINDS[name] for name in provider.helper_kinds):
-        found, _ = await session.client.list(kind, namespace, selector=manifest.selector(provider.name))
-        helpers += [whole(kind, one) for one in found]
+        objects, _ = await session.client.list(kind, namespace, selector=manifest.selector(provider.name))
+        helpers += [whole(kind, obj) for obj in objects]
     crd = await session.client.get(CRDS, provider.upstream.crd)
-    stored = {one["name"] for one in crd["spec"]["versions"] if one.get("served")}
-    versions = {str(_version(one)) for one in ours if _version(one) in stored}
+    stored = {served["name"] for served in crd["spec"]["versions"] if served.get("served")}
+    versions = {str(_version(deployment)) for deployment in ours if _version(deployment) in stored}
     live: dict[str, Object] = {}
     for version in sorted(versions):
         kind = Kind(provider.upstream.group, version, provider.upstream.plural, provider.upstream.kind)
-        found, _ = await session.client.list(kind, namespace)
-        live |= {one["metadata"]["uid"]: whole(kind, one) for one in found}
-    by_owner = {uid: one for one in live.values() if (uid := manifest.owner_uid(one))}
+        objects, _ = await session.client.list(kind, namespace)
+        live |= {obj["metadata"]["uid"]: whole(kind, obj) for obj in objects}
+    by_owner = {uid: obj for obj in live.values() if (uid := manifest.owner_uid(obj))}
     return [
         Model(
-            {**one, "spec": default(one["spec"])},
-            by_owner.get(one["metadata"]["uid"]),
-            [each for each in helpers if manifest.owner_uid(each) == one["metadata"]["uid"]],
+            {**deployment, "spec": default(deployment["spec"])},
+            by_owner.get(deployment["metadata"]["uid"]),
+            [each for each in helpers if manifest.owner_uid(each) == deployment["metadata"]["uid"]],
         )
-        for one in ours
+        for deployment in ours
     ]
 
 
 def _version(obj: Object) -> str | None:
-    found = LiveModelDeployment(obj).provider.get("resourceAPIVersion")
-    return str(found).rpartition("/")[2] if found else None
+    api_version = LiveModelDeployment(obj).provider.get("resourceAPIVersion")
+    return str(api_version).rpartition("/")[2] if api_version else None
 
 
-def _show(provider: Provider, new: Release, found: Sequence[Outcome]) -> None:
+def _show(provider: Provider, new: Release, outcomes: Sequence[Outcome]) -> None:
     if new.schema is None:
         print(f"{provider.title}: unsupported: the CRD lacks {', '.join(new.missing)}")
     else:
         lost = f"; cannot be asked for: {', '.join(new.lost)}" if new.lost else ""
         print(f"{provider.title}: supported, written as {new.schema.api_version}{lost}")
-    if not found:
+    if not outcomes:
         say("no model runs on it here; -A looks in all namespaces")
         return
     output.table(
         ["MODEL", "OUTCOME", "FIELDS LOST", "WHY"],
-        [[one.model, one.fate, _few(one.lost), one.why] for one in found],
+        [[outcome.model, outcome.fate, _few(outcome.lost), outcome.why] for outcome in outcomes],
     )
-    count = Counter(one.fate for one in found)
+    count = Counter(outcome.fate for outcome in outcomes)
     fates = ", ".join(f"{number} {fate}" for fate, number in count.items())
-    say(f"{len(found)} model{'' if len(found) == 1 else 's'}: {fates}")
+    say(f"{len(outcomes)} model{'' if len(outcomes) == 1 else 's'}: {fates}")
 
 
 def _few(paths: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ def command(ctx: click.Context, shell: str) -> None:
     \b
     kubefoundry completion bash > ~/.local/share/bash-completion/completions/kubefoundry
     """
-    made = get_completion_class(shell)
-    assert made is not None
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
     root = ctx.find_root()
-    print(made(root.command, {}, "kubefoundry", "_KUBEFOUNDRY_COMPLETE").source())
+    print(completion_class(root.command, {}, "kubefoundry", "_KUBEFOUNDRY_COMPLETE").source())

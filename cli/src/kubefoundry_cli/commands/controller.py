@@ -90,31 +90,41 @@ def uninstall(
 
     async def work() -> None:
         async with cluster.session(target) as session:
-            found = await run.models(session)
+            deployments = await run.models(session)
             if not (delete_models or eject):
-                run.refuse_while_needed(found, "KubeFoundry")
+                run.refuse_while_needed(deployments, "KubeFoundry")
             objects = [
                 # Deleted after core, which would apply it again, and before the CRDs.
                 bundle.protection(),
                 *bundle.controller(),
-                *(one for name in bundle.providers() for one in bundle.provider(name)),
+                *(obj for name in bundle.providers() for obj in bundle.provider(name)),
             ]
-            there = await run.standing(session, objects)
+            changes = await run.standing(session, objects)
             if crds:
-                there += await run.standing(session, bundle.crds())
-            if not there:
+                changes += await run.standing(session, bundle.crds())
+            if not changes:
                 say("KubeFoundry is not installed: nothing to do")
                 return
-            await run.check_models(session, found, eject=eject)
-            run.show_deletion(there)
-            models = "" if not found or eject else f"{len(found)} ModelDeployments and "
-            kept = f", and keep {len(found)} models running unmanaged" if found and eject else ""
-            confirmed(f"delete {models}{len(there)} objects from {session.client.server}{kept}", yes)
-            await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
-            await run.delete(session, there, report=True)
-            await run.until_gone(session, there, timeout)
-            left = await run.standing(session, [one.body for one in there if one.kind == NAMESPACES])
-            say(f"KubeFoundry is removed{''.join(f'; {one.named} is terminating' for one in left)}")
+            await run.check_models(session, deployments, eject=eject)
+            run.show_deletion(changes)
+            models = "" if not deployments or eject else f"{len(deployments)} ModelDeployments and "
+            keeping = (
+                f", and keep {len(deployments)} models running unmanaged" if deployments and eject else ""
+            )
+            confirmed(f"delete {models}{len(changes)} objects from {session.client.server}{keeping}", yes)
+            await (
+                run.eject_models(session, deployments)
+                if eject
+                else run.delete_models(session, deployments, timeout)
+            )
+            await run.delete(session, changes, report=True)
+            await run.until_gone(session, changes, timeout)
+            left = await run.standing(
+                session, [change.body for change in changes if change.kind == NAMESPACES]
+            )
+            say(
+                f"KubeFoundry is removed{''.join(f'; {namespace.named} is terminating' for namespace in left)}"
+            )
 
     cluster.run(work())
 
@@ -129,17 +139,19 @@ def status(form: str, target: Target) -> None:
     async def work() -> bool:
         async with cluster.session(target) as session:
             try:
-                found, _ = await session.client.list(DEPLOYMENTS, names.SYSTEM_NAMESPACE)
+                deployments, _ = await session.client.list(DEPLOYMENTS, names.SYSTEM_NAMESPACE)
             except (ApiError, Unreachable) as error:
                 raise of(error, f"list Deployments of namespace {names.SYSTEM_NAMESPACE}") from error
             leases, unseen = await leases_of(session)
-            for one in unseen:
-                say(one.text)
-            elsewhere = [one for one in leases if outside(one, found)]
-            if not found and not elsewhere:
+            for finding in unseen:
+                say(finding.text)
+            elsewhere = [lease for lease in leases if outside(lease, deployments)]
+            if not deployments and not elsewhere:
                 raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
-            findings = list(components(found, leases))
-            output.objects(found, form, DEPLOYMENTS, lambda wide: _rows(found, elsewhere, leases, wide=wide))
+            findings = list(components(deployments, leases))
+            output.objects(
+                deployments, form, DEPLOYMENTS, lambda wide: _rows(deployments, elsewhere, leases, wide=wide)
+            )
             return all(finding.state == "good" for finding in findings)
 
     if not cluster.run(work()):
@@ -147,16 +159,18 @@ def status(form: str, target: Target) -> None:
 
 
 def _rows(
-    found: Sequence[Object], elsewhere: Sequence[Object], leases: Sequence[Object], *, wide: bool
+    deployments: Sequence[Object], elsewhere: Sequence[Object], leases: Sequence[Object], *, wide: bool
 ) -> tuple[list[str], list[list[str]]]:
     """Head and cells. elsewhere: Leases of processes that run outside the cluster."""
     holders = {
-        one["metadata"]["name"]: str((one.get("spec") or {}).get("holderIdentity") or "nobody")
-        for one in leases
+        lease["metadata"]["name"]: str((lease.get("spec") or {}).get("holderIdentity") or "nobody")
+        for lease in leases
     }
-    rows = [[*_row(one), holders.get(one["metadata"]["name"], "-")] for one in found]
-    for one in elsewhere:
-        name = one["metadata"]["name"]
+    rows = [
+        [*_row(deployment), holders.get(deployment["metadata"]["name"], "-")] for deployment in deployments
+    ]
+    for lease in elsewhere:
+        name = lease["metadata"]["name"]
         rows.append([name, "-", f"outside this cluster: Lease held by {holders[name]}", holders[name]])
     head = ["NAME", "READY", "IMAGE", "LEASE HELD BY"]
     return (head, rows) if wide else (head[:-1], [row[:-1] for row in rows])

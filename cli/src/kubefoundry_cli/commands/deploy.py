@@ -92,10 +92,10 @@ def command(
 
 def name_of(model: str) -> str:
     """A Kubernetes name from a model's: `Qwen/Qwen3-0.6B` becomes `qwen3-0-6b`."""
-    made = re.sub(r"[^a-z0-9]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-")[:NAME_LENGTH].strip("-")
-    if not made or not made[0].isalpha():
-        made = f"m-{made}".strip("-")
-    return made
+    name = re.sub(r"[^a-z0-9]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-")[:NAME_LENGTH].strip("-")
+    if not name or not name[0].isalpha():
+        name = f"m-{name}".strip("-")
+    return name
 
 
 def _object(name: str, spec: dict[str, Any]) -> Object:

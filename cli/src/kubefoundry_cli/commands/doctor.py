@@ -53,26 +53,26 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
     """
     if name and (everywhere or file):
         raise Failure("a model's name goes with neither -A nor --bundle", Exit.USAGE)
-    found = cluster.run(_about(name, target) if name else _examined(everywhere, file, target))
+    findings = cluster.run(_about(name, target) if name else _examined(everywhere, file, target))
     if form == "table":
-        for finding in found:
+        for finding in findings:
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
     else:
-        output.data([asdict(finding) for finding in found], form)
-    raise SystemExit(exit_code(found, of_model=bool(name)))
+        output.data([asdict(finding) for finding in findings], form)
+    raise SystemExit(exit_code(findings, of_model=bool(name)))
 
 
-def exit_code(found: Sequence[Finding], *, of_model: bool) -> Exit:
+def exit_code(findings: Sequence[Finding], *, of_model: bool) -> Exit:
     """Return the exit code for the findings about the installation, or about one model."""
-    states = [finding.state for finding in found]
+    states = [finding.state for finding in findings]
     if "wrong" in states:
         return Exit.NO
-    if any(isinstance(finding, Unlisted) for finding in found):
+    if any(isinstance(finding, Unlisted) for finding in findings):
         # Everybody may read the registered providers, so those are no right to look.
         return Exit.FORBIDDEN
     # About the installation, the first finding only says that the API server answers.
-    seen = {"good", "pending"} & set(states if of_model else states[1:])
-    return Exit.FORBIDDEN if "unknown" in states and not seen else Exit.YES
+    readable = {"good", "pending"} & set(states if of_model else states[1:])
+    return Exit.FORBIDDEN if "unknown" in states and not readable else Exit.YES
 
 
 async def _examined(everywhere: bool, file: str | None, target: Target) -> list[Finding]:
@@ -80,12 +80,14 @@ async def _examined(everywhere: bool, file: str | None, target: Target) -> list[
         support_bundle.writable(file)
     async with cluster.session(target) as session:
         namespace = None if everywhere else session.namespace
-        found = await examine(session, namespace)
+        findings = await examine(session, namespace)
         if file is not None:
-            content = await support_bundle.collected(session, namespace, [asdict(one) for one in found])
+            content = await support_bundle.collected(
+                session, namespace, [asdict(finding) for finding in findings]
+            )
             support_bundle.write(file, content)
             say(f"wrote {file}; look through it before you send it")
-        return found
+        return findings
 
 
 async def _about(name: str, target: Target) -> list[Finding]:
@@ -98,31 +100,33 @@ async def examine_model(session: Session, obj: Object) -> list[Finding]:
     # for a list of checks without a model it is not needed
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
-    found = list(one_model.judged(obj))
+    findings = list(one_model.judged(obj))
     name, namespace = provider_of(obj), obj["metadata"]["namespace"]
     if name:
-        found += await listed(
+        findings += await listed(
             session,
             PROVIDER_CONFIGS,
             None,
-            lambda all_of_them: providers([one for one in all_of_them if one["metadata"]["name"] == name]),
+            lambda all_of_them: providers(
+                [config for config in all_of_them if config["metadata"]["name"] == name]
+            ),
         )
-    found += await references(session, [obj])
+    findings += await references(session, [obj])
     about = {"fieldSelector": f"{DRIFT['fieldSelector']},regarding.name={obj['metadata']['name']}"}
-    found += await listed(session, EVENTS, namespace, changed_by_others, about)
+    findings += await listed(session, EVENTS, namespace, changed_by_others, about)
     try:
-        found += one_model.of_pods(await of_model(session, obj))
+        findings += one_model.of_pods(await of_model(session, obj))
     except NotToBeFound as error:
-        found.append(Finding("unknown", f"cannot look at the pods: {error}"))
-    return found
+        findings.append(Finding("unknown", f"cannot look at the pods: {error}"))
+    return findings
 
 
 async def examine(session: Session, namespace: str | None) -> list[Finding]:
     """The installation, and the models of a namespace, of all where it is None. Raises Failure without a cluster."""
     release = await server.version(session)
     old = server.too_old(release)
-    known = Finding("good", f"Kubernetes {release} at {session.client.server}")
-    found = [Finding("wrong", old) if old else known]
+    supported = Finding("good", f"Kubernetes {release} at {session.client.server}")
+    findings = [Finding("wrong", old) if old else supported]
     models: list[Object] | None
     try:
         models, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
@@ -131,19 +135,21 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
         if failure.exit_code == Exit.NO_CLUSTER:
             raise _absent(failure, old) from error
         models = None
-        found.append(Unlisted("unknown", failure.message))
+        findings.append(Unlisted("unknown", failure.message))
     leases, unseen = await leases_of(session)
-    found += unseen
-    found += await listed(session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda one: components(one, leases))
-    found += await webhooks(session)
-    found += await listed(session, PROVIDER_CONFIGS, None, providers)
-    found += await versions(session)
-    found += await references(session, models or ())
-    found += await listed(session, EVENTS, namespace, changed_by_others, DRIFT)
+    findings += unseen
+    findings += await listed(
+        session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda deployments: components(deployments, leases)
+    )
+    findings += await webhooks(session)
+    findings += await listed(session, PROVIDER_CONFIGS, None, providers)
+    findings += await versions(session)
+    findings += await references(session, models or ())
+    findings += await listed(session, EVENTS, namespace, changed_by_others, DRIFT)
     if models is not None:
-        found += [*verdicts(models, namespace), *await pods_of(session, models)]
+        findings += [*verdicts(models, namespace), *await pods_of(session, models)]
     # the same permission may be missing for several checks
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(findings))
 
 
 def _absent(failure: Failure, old: str | None) -> Failure:
@@ -152,7 +158,7 @@ def _absent(failure: Failure, old: str | None) -> Failure:
 
 def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
     """Our Deployments in kubefoundry-system, and our processes that run elsewhere and hold a Lease there."""
-    elsewhere = [one for one in leases if outside(one, deployments)]
+    elsewhere = [lease for lease in leases if outside(lease, deployments)]
     for lease in elsewhere:
         name, holder = lease["metadata"]["name"], lease["spec"]["holderIdentity"]
         yield Finding("good", f"{name} runs outside this cluster (Lease held by {holder})")
@@ -162,18 +168,18 @@ def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Itera
             f"no Deployment in namespace {names.SYSTEM_NAMESPACE}; {hint('controller install')}",
         )
     for deployment in deployments:
-        name, asked = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)
+        name, desired = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)
         up = (deployment.get("status") or {}).get("availableReplicas", 0)
-        own = {one["metadata"]["name"]: one for one in leases}.get(name)
-        if up >= asked and own is not None and not held(own):
+        own = {lease["metadata"]["name"]: lease for lease in leases}.get(name)
+        if up >= desired and own is not None and not held(own):
             yield Finding("wrong", _nobody(name, own))
-        elif up >= asked:
+        elif up >= desired:
             holder = f", Lease held by {own['spec']['holderIdentity']}" if own else ""
-            yield Finding("good", f"{name}: {up} of {asked} replicas available{holder}")
+            yield Finding("good", f"{name}: {up} of {desired} replicas available{holder}")
         else:
             yield Finding(
                 "wrong",
-                f"{name}: {up} of {asked} replicas available; "
+                f"{name}: {up} of {desired} replicas available; "
                 f"{kubectl(f'describe deployment {name}', names.SYSTEM_NAMESPACE)}",
             )
 
@@ -202,7 +208,7 @@ def held(lease: Object) -> bool:
 def outside(lease: Object, deployments: Sequence[Object]) -> bool:
     """Whether a process of ours holds that Lease, and no Deployment is its."""
     name = str(lease["metadata"]["name"])
-    here = {one["metadata"]["name"] for one in deployments}
+    here = {deployment["metadata"]["name"] for deployment in deployments}
     return name.startswith("kubefoundry-") and name not in here and held(lease)
 
 
@@ -225,7 +231,9 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
         name, status = config["metadata"]["name"], config.get("status") or {}
         silent = silence(config)
         process = kubectl(f"describe deployment kubefoundry-provider-{name}", names.SYSTEM_NAMESPACE)
-        notes = [one for one in status.get("conditions") or () if one.get("status") == "False"]
+        notes = [
+            condition for condition in status.get("conditions") or () if condition.get("status") == "False"
+        ]
         down = find(notes, UPSTREAM_OPERATOR_UP)
         if since(status.get("lastHeartbeat")) is None:
             yield Finding("wrong", f"provider {name} has never reported; {process}")

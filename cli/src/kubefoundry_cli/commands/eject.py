@@ -27,12 +27,15 @@ def command(name: str, yes: bool, target: Target) -> None:
         async with cluster.session(target) as session:
             obj = await session.model(name)
             objects = await made_for(session, obj)
-            kept = ", ".join(clean(f"{kind.kind} '{one['metadata']['name']}'") for kind, one in objects)
+            kept_objects = ", ".join(
+                clean(f"{kind.kind} '{live['metadata']['name']}'") for kind, live in objects
+            )
             confirmed(
-                f"remove ModelDeployment '{name}' from namespace {session.namespace} and keep {kept}", yes
+                f"remove ModelDeployment '{name}' from namespace {session.namespace} and keep {kept_objects}",
+                yes,
             )
             await eject(session, obj)
-            return kept
+            return kept_objects
 
-    kept = cluster.run(work())
-    say(f"ModelDeployment '{name}' is removed; {kept} stays as it is")
+    kept_objects = cluster.run(work())
+    say(f"ModelDeployment '{name}' is removed; {kept_objects} stays as it is")

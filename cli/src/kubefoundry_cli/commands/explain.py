@@ -94,10 +94,10 @@ class Answer:
     """
 
     requested: Requested
-    known: Sequence[Provider]
+    providers: Sequence[Provider]
     packages: Mapping[str, Package]
     named: str | None
-    kept: Stored | None
+    selection: Stored | None
     waits: str | None
     explanation: Explanation
     verdicts: Sequence[Verdict]
@@ -106,11 +106,11 @@ class Answer:
     @property
     def chosen(self) -> str | None:
         """The provider that is to run the model."""
-        return _chosen(self.named, self.kept, self.explanation)
+        return _chosen(self.named, self.selection, self.explanation)
 
     @property
     def is_unregistered(self) -> bool:
-        return bool(self.named) and self.named not in {one.name for one in self.known}
+        return bool(self.named) and self.named not in {provider.name for provider in self.providers}
 
     def refusals(self, schema: Schema | None) -> tuple[str, ...]:
         """Why the chosen provider refuses the model; empty if it does not, or its package is not installed."""
@@ -120,32 +120,34 @@ class Answer:
     def to_json(self, refusals: Sequence[str]) -> dict[str, Any]:
         return {
             "named": self.named,
-            "selected": None if self.named or self.kept is None else self.kept.to_json(),
+            "selected": None if self.named or self.selection is None else self.selection.to_json(),
             "pending": None if self.named else self.waits,
             "refusals": [*refusals],
             **self.explanation.to_json(),
-            "verdicts": [one.to_json() for one in self.verdicts],
+            "verdicts": [verdict.to_json() for verdict in self.verdicts],
         }
 
 
-def _chosen(named: str | None, kept: Stored | None, explanation: Explanation) -> str | None:
-    return named or (kept.provider if kept else explanation.decision.provider)
+def _chosen(named: str | None, selection: Stored | None, explanation: Explanation) -> str | None:
+    return named or (selection.provider if selection else explanation.decision.provider)
 
 
 def _answer(
     requested: Requested,
-    known: Sequence[Provider],
+    providers: Sequence[Provider],
     packages: Mapping[str, Package],
     notes: Sequence[str] = (),
 ) -> Answer:
     obj, live = requested.obj, requested.live
     is_decided = not requested.is_edit and bool(stored(obj) or pending(obj))
-    decided = obj if is_decided or live is None else foreseen(obj, known, packages)
-    kept, waits = (stored(decided), pending(decided)) if live else (None, None)
-    explanation = explain(asked(obj, known, packages, kept.left_out if kept else ()), known)
+    decided = obj if is_decided or live is None else foreseen(obj, providers, packages)
+    selection, waits = (stored(decided), pending(decided)) if live else (None, None)
+    explanation = explain(asked(obj, providers, packages, selection.left_out if selection else ()), providers)
     named = LiveModelDeployment(obj).requested_provider
-    found = verdicts(obj, known, packages, chosen=_chosen(named, kept, explanation))
-    return Answer(requested, known, packages, named, kept, waits, explanation, found, notes)
+    provider_verdicts = verdicts(obj, providers, packages, chosen=_chosen(named, selection, explanation))
+    return Answer(
+        requested, providers, packages, named, selection, waits, explanation, provider_verdicts, notes
+    )
 
 
 async def _in_cluster(
@@ -160,7 +162,11 @@ async def _in_cluster(
         if package is None or answer.is_unregistered:
             return answer, ()
         published = next(
-            (part(one, "status", "settings") for one in configs if one["metadata"]["name"] == package.name),
+            (
+                part(config, "status", "settings")
+                for config in configs
+                if config["metadata"]["name"] == package.name
+            ),
             {},
         )
         try:
@@ -181,7 +187,7 @@ def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
         _show_named(answer, answer.named, decision)
     else:
         name = answer.requested.obj["metadata"]["name"]
-        _show_selected(name, answer.kept, answer.waits, decision, answer.requested.is_edit)
+        _show_selected(name, answer.selection, answer.waits, decision, answer.requested.is_edit)
     for refusal in refusals:
         print(clean(f"{answer.chosen} refuses it: {refusal}"))
 
@@ -191,29 +197,29 @@ def _show_named(answer: Answer, named: str, decision: Decision) -> None:
         clean(f"{named} is named by spec.provider.name; the rules would select {decision.provider or 'none'}")
     )
     if answer.is_unregistered:
-        there = ", ".join(sorted(one.name for one in answer.known)) or "none"
+        registered_names = ", ".join(sorted(provider.name for provider in answer.providers)) or "none"
         current = provider_of(answer.requested.obj)
         so = (
             f"provider {current} keeps the model, and applies its edits"
             if current
             else "nothing runs this model"
         )
-        print(clean(f"{named} is not registered (registered: {there}), so {so}"))
+        print(clean(f"{named} is not registered (registered: {registered_names}), so {so}"))
 
 
 def _show_selected(
-    name: str, kept: Stored | None, waits: str | None, decision: Decision, is_edit: bool
+    name: str, selection: Stored | None, waits: str | None, decision: Decision, is_edit: bool
 ) -> None:
     after = "after this edit, " if is_edit else ""
-    if kept:
-        print(clean(f"{after}{kept}"))
+    if selection:
+        print(clean(f"{after}{selection}"))
     if waits:
         print(clean(f"{after}no provider is selected for this spec: {waits}"))
     if waits and decision.provider:
         print(clean(f"the rules, with the providers as they are now: {decision.text}"))
-    elif not waits and kept is None:
+    elif not waits and selection is None:
         print(clean(decision.text))
-    elif not waits and kept is not None and kept.provider != decision.provider:
+    elif not waits and selection is not None and selection.provider != decision.provider:
         print(
             clean(
                 f"it would be selected differently now: {decision.text}; {hint('reselect ' + name)} does that"
@@ -221,7 +227,7 @@ def _show_selected(
         )
 
 
-def _show(explanation: Explanation, named: bool, found: Sequence[Verdict]) -> None:
+def _show(explanation: Explanation, named: bool, provider_verdicts: Sequence[Verdict]) -> None:
     print()
     rows = []
     for provider in explanation.providers:
@@ -235,7 +241,7 @@ def _show(explanation: Explanation, named: bool, found: Sequence[Verdict]) -> No
             rows.append((provider.provider, "-", "selected only by name", "", "(no rules)"))
     output.table(("PROVIDER", "PRIORITY", "RESULT", "READ", "RULE"), rows)
     print()
-    for verdict in found:
+    for verdict in provider_verdicts:
         print(clean(verdict.text))
 
 

@@ -48,16 +48,18 @@ async def _logs(name: str, role: str | None, parameters: str, follow: bool, targ
         if not pods:
             raise Failure(f"ModelDeployment '{name}' has no pods yet; {hint(f'status {name}')}")
         containers = containers_of(pods)
-        one = len(containers) == 1
+        is_single = len(containers) == 1
         printed: set[str] = set()
-        reads = [_read(session, pod, container, parameters, one, printed) for pod, container in containers]
+        reads = [
+            _read(session, pod, container, parameters, is_single, printed) for pod, container in containers
+        ]
         done = await asyncio.gather(*reads) if follow else [await read for read in reads]
         if not any(done):
             raise Failure(f"no log of ModelDeployment '{name}' could be read; {hint(f'status {name}')}")
 
 
 async def _read(
-    session: Session, pod: Object, container: str, parameters: str, one: bool, printed: set[str]
+    session: Session, pod: Object, container: str, parameters: str, is_single: bool, printed: set[str]
 ) -> bool:
     """Prints it; whether there was one. printed: failures that were said."""
     meta = pod["metadata"]
@@ -66,7 +68,7 @@ async def _read(
         say(clean(f"{meta['name']}/{container}: not scheduled yet"))
         return False
     url = log_path(pod, container, parameters)
-    before = "" if one else f"{meta['name']}/{container} "
+    before = "" if is_single else f"{meta['name']}/{container} "
     try:
         async for line in session.client.lines(url):
             sys.stdout.write(before + line.decode(errors="replace").rstrip("\n") + "\n")

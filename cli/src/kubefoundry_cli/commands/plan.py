@@ -119,9 +119,9 @@ async def _plan(
                 (provider_name, list[str]()) if provider_name else await provider_after(session, obj)
             )
             provider, settings, started = await as_running(session.client, named(chosen))
-            given = definitions(crds, release, provider)
-            if provider.upstream.crd in given:
-                schema, notes = probed(provider, given[provider.upstream.crd]), list[str]()
+            crds_by_name = definitions(crds, release, provider)
+            if provider.upstream.crd in crds_by_name:
+                schema, notes = probed(provider, crds_by_name[provider.upstream.crd]), list[str]()
             else:
                 schema, notes = await in_cluster(session.client, provider, settings)
             kind = provider.upstream.served(schema.api_version)
@@ -178,7 +178,7 @@ def _what(planned: Planned, live: Object | None, change: HandOver | None) -> str
     if todo.recreate:
         return f"RECREATED ({todo.recreate})"
     # a change of nothing but the order of arguments is written, too
-    is_written = any(one is todo.main for one in todo.changed)
+    is_written = any(obj is todo.main for obj in todo.changed)
     return "CHANGED IN PLACE" if planned.changes or is_written else "UNCHANGED"
 
 
@@ -188,8 +188,8 @@ def _listed(names: Sequence[str]) -> str:
 
 def _show(kind: Kind, obj: Object, planned: Planned, what: str, trial: Trial | None) -> None:
     meta = obj["metadata"]
-    asked = f"   dry run: {clean(trial)}" if trial else ""
-    print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {clean(what)}{asked}")
+    suffix = f"   dry run: {clean(trial)}" if trial else ""
+    print(f"{kind.kind} {meta['namespace']}/{meta['name']}   {clean(what)}{suffix}")
     for change in planned.changes:
         print(f"  {clean(text(change.path))}   ← {_source(change)}")
         for line in change.values():
@@ -239,11 +239,14 @@ def _handed_over(change: HandOver) -> PlannedHandOver:
 
 
 def _change(change: Change) -> PlannedChange:
-    made: PlannedChange = {"path": text(change.path), "fields": [f"spec.{field}" for field in change.fields]}
+    document: PlannedChange = {
+        "path": text(change.path),
+        "fields": [f"spec.{field}" for field in change.fields],
+    }
     if change.reverts:
-        made["changedBy"] = change.reverts
+        document["changedBy"] = change.reverts
     if change.old is not ABSENT:
-        made["old"] = change.old
+        document["old"] = change.old
     if change.new is not ABSENT:
-        made["new"] = change.new
-    return made
+        document["new"] = change.new
+    return document

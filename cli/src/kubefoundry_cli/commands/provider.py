@@ -38,7 +38,7 @@ def listed(form: str, target: Target) -> None:
     async def work() -> tuple[list[Object], Counter[str | None] | None]:
         async with cluster.session(target) as session:
             try:
-                found, _ = await session.client.list(PROVIDER_CONFIGS)
+                configs, _ = await session.client.list(PROVIDER_CONFIGS)
             except (ApiError, Unreachable) as error:
                 raise of(error, "list InferenceProviderConfigs") from error
             try:
@@ -47,25 +47,25 @@ def listed(form: str, target: Target) -> None:
                 # Users of one namespace may not count the models of all.
                 if failure.exit_code != Exit.FORBIDDEN:
                     raise
-                return found, None
-            return found, Counter(provider_of(one) for one in models)
+                return configs, None
+            return configs, Counter(provider_of(model) for model in models)
 
-    found, count = cluster.run(work())
-    output.objects(found, form, PROVIDER_CONFIGS, lambda wide: _rows(found, count, wide=wide))
-    missing = sorted(set(bundle.providers()) - {one["metadata"]["name"] for one in found})
+    configs, count = cluster.run(work())
+    output.objects(configs, form, PROVIDER_CONFIGS, lambda wide: _rows(configs, count, wide=wide))
+    missing = sorted(set(bundle.providers()) - {config["metadata"]["name"] for config in configs})
     if missing and form in ("table", "wide"):
         say(f"not installed: {', '.join(missing)}; {hint('provider install NAME')}")
 
 
 def _rows(
-    found: Sequence[Object], count: Mapping[str | None, int] | None, *, wide: bool
+    configs: Sequence[Object], count: Mapping[str | None, int] | None, *, wide: bool
 ) -> tuple[list[str], list[list[str]]]:
     """Head and cells of the list. count: models by provider, None if the caller may not count them."""
     head = ["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"]
     rows = []
-    for one in found:
-        name, status = one["metadata"]["name"], one.get("status") or {}
-        ready = "Unknown" if silence(one) else "True" if status.get("ready") is True else "False"
+    for config in configs:
+        name, status = config["metadata"]["name"], config.get("status") or {}
+        ready = "Unknown" if silence(config) else "True" if status.get("ready") is True else "False"
         upstream = str(status.get("upstreamCRDVersion") or "<none>")
         row = [
             name,
@@ -162,21 +162,27 @@ def uninstall(
         objects = await _objects(provider, sha256, None, allow=True)
         name = _registered(objects) or provider
         async with cluster.session(target) as session:
-            found = await run.models(session, name)
+            deployments = await run.models(session, name)
             if not (delete_models or eject):
-                run.refuse_while_needed(found, f"provider {name}")
-            there = await run.standing(session, objects, keep=("Namespace", "CustomResourceDefinition"))
+                run.refuse_while_needed(deployments, f"provider {name}")
+            changes = await run.standing(session, objects, keep=("Namespace", "CustomResourceDefinition"))
             registration = await change.standing(session, PROVIDER_CONFIGS, {"metadata": {"name": name}})
-            if not there and registration is None:
+            if not changes and registration is None:
                 say(f"provider {name} is not installed: nothing to do")
                 return
-            await run.check_models(session, found, eject=eject)
-            run.show_deletion([*there, *([registration] if registration else [])])
-            models = "" if not found or eject else f"{len(found)} ModelDeployments and "
-            kept = f", and keep {len(found)} models running unmanaged" if found and eject else ""
-            confirmed(f"delete {models}provider {name} from {session.client.server}{kept}", yes)
-            await (run.eject_models(session, found) if eject else run.delete_models(session, found, timeout))
-            await run.delete(session, there, report=True)
+            await run.check_models(session, deployments, eject=eject)
+            run.show_deletion([*changes, *([registration] if registration else [])])
+            models = "" if not deployments or eject else f"{len(deployments)} ModelDeployments and "
+            keeping = (
+                f", and keep {len(deployments)} models running unmanaged" if deployments and eject else ""
+            )
+            confirmed(f"delete {models}provider {name} from {session.client.server}{keeping}", yes)
+            await (
+                run.eject_models(session, deployments)
+                if eject
+                else run.delete_models(session, deployments, timeout)
+            )
+            await run.delete(session, changes, report=True)
             # last: while the process runs it would register again
             if registration is not None:
                 await run.delete(session, [registration], report=True)

@@ -50,17 +50,19 @@ def command(
     obj = valid_new(edited(from_file(file), edits))
     if release and name == "all":
         raise Failure("--release is of one upstream system; name its provider", Exit.USAGE)
-    found_crds = crds_in(crds)
+    crds_by_name = crds_in(crds)
     if name == "all":
         chosen = [
-            one for one in installed().values() if one.upstream.schema or one.upstream.crd in found_crds
+            provider
+            for provider in installed().values()
+            if provider.upstream.schema or provider.upstream.crd in crds_by_name
         ]
         if not chosen:
             raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
     else:
         chosen = [named(name or LiveModelDeployment(obj).requested_provider or _selected(obj))]
-        found_crds = definitions(crds, release, chosen[0])
-        if not chosen[0].upstream.schema and chosen[0].upstream.crd not in found_crds:
+        crds_by_name = definitions(crds, release, chosen[0])
+        if not chosen[0].upstream.schema and chosen[0].upstream.crd not in crds_by_name:
             raise Failure(
                 f"CRD {chosen[0].upstream.crd} is in none of the files; give it as --crd FILE or --release V",
                 Exit.USAGE,
@@ -69,14 +71,14 @@ def command(
     refused: list[str] = []
     for provider in chosen:
         try:
-            schema = provider.upstream.schema or probed(provider, found_crds[provider.upstream.crd])
-            found = upstream.as_new(provider, upstream.rendered(provider, obj, schema))
+            schema = provider.upstream.schema or probed(provider, crds_by_name[provider.upstream.crd])
+            upstream_objects = upstream.as_new(provider, upstream.rendered(provider, obj, schema))
         except Failure as failure:
             refused.append(failure.message)
             continue
-        for note in found.notes:
+        for note in upstream_objects.notes:
             say(f"{provider.title}: {note}")
-        objects += [*found.helpers, found.main]
+        objects += [*upstream_objects.helpers, upstream_objects.main]
     for words in refused:
         say(words)
     if not objects:

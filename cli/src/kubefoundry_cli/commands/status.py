@@ -42,7 +42,7 @@ def command(name: str | None, everywhere: bool, watch: bool, form: str, target: 
         cluster.run(_watch(name, everywhere, form == "wide", target))
     elif name is None:
         _list(everywhere, form, target)
-    elif not cluster.run(_one(name, form, target)):
+    elif not cluster.run(_show_model(name, form, target)):
         raise SystemExit(1)
 
 
@@ -50,22 +50,22 @@ def _list(everywhere: bool, form: str, target: Target) -> None:
     who, namespace = cluster.identity(target)
     where = None if everywhere else namespace
     try:
-        found = short_list(who, MODEL_DEPLOYMENTS, where, user_agent=MANAGER)
-        if found is None:
-            found = cluster.run(_listed(target, where))
+        models = short_list(who, MODEL_DEPLOYMENTS, where, user_agent=MANAGER)
+        if models is None:
+            models = cluster.run(_listed(target, where))
     except (ApiError, Unreachable) as error:
         raise of(error, f"list ModelDeployments in {where or 'all namespaces'}") from error
-    if not found and form in ("table", "wide"):
+    if not models and form in ("table", "wide"):
         say(
             f"No models in {f'namespace {where}' if where else 'any namespace'}. "
             f"Create one: {hint('deploy MODEL')}, or {kubectl('apply -f FILE', where)}"
         )
     else:
         output.objects(
-            found, form, MODEL_DEPLOYMENTS, lambda wide: rows(found, everywhere=everywhere, wide=wide)
+            models, form, MODEL_DEPLOYMENTS, lambda wide: rows(models, everywhere=everywhere, wide=wide)
         )
         if form == "table":
-            _explain(found, everywhere)
+            _explain(models, everywhere)
 
 
 async def _listed(target: Target, namespace: str | None) -> list[Object]:
@@ -73,10 +73,10 @@ async def _listed(target: Target, namespace: str | None) -> list[Object]:
         return (await session.client.list(MODEL_DEPLOYMENTS, namespace))[0]
 
 
-def _explain(found: list[Object], everywhere: bool) -> None:
+def _explain(models: list[Object], everywhere: bool) -> None:
     """Print a line for each model that does not serve its newest edit or has other trouble."""
     notable = [
-        (obj, health) for obj in found if (health := health_of(obj)).severity != "good" and health.reason
+        (obj, health) for obj in models if (health := health_of(obj)).severity != "good" and health.reason
     ]
     for obj, health in notable[:EXPLAINED]:
         say(f"{obj['metadata']['namespace']}/{health.text}" if everywhere else health.text)
@@ -102,8 +102,8 @@ async def _follow(
     session: Session, namespace: str | None, selector: Mapping[str, str] | None, lines: _Lines
 ) -> None:
     """Show all models, and their changes until the watch ends. Raises ApiError and Unreachable."""
-    found, version = await session.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
-    lines.begin(found)
+    models, version = await session.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
+    lines.begin(models)
     async for event in session.client.watch(
         MODEL_DEPLOYMENTS,
         namespace,
@@ -126,12 +126,12 @@ class _Lines:
         self._widths: list[int] = []
         self._headed = False
 
-    def begin(self, found: list[Object]) -> None:
+    def begin(self, models: list[Object]) -> None:
         """Show a list of models, of which the first one decides the widths of the columns."""
-        if found and not self._shown:
-            head, cells = rows(found, everywhere=self._everywhere, wide=self._wide)
+        if models and not self._shown:
+            head, cells = rows(models, everywhere=self._everywhere, wide=self._wide)
             self._widths = [max(map(len, map(clean, column))) for column in zip(head, *cells, strict=True)]
-        for obj in found:
+        for obj in models:
             self.show(obj)
 
     def show(self, obj: Object, *, gone: bool = False) -> None:
@@ -158,13 +158,13 @@ class _Lines:
         output.row_of(cells, self._widths)
 
 
-def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
+def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
     """Head and cells of the list."""
     head = ["NAMESPACE"] if everywhere else []
     head += ["NAME", "PHASE", "READY", "STATE", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
     head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
-    made = []
-    for obj in found:
+    cells = []
+    for obj in models:
         meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
         replicas = status.get("replicas") or {}
         row = [meta["namespace"]] if everywhere else []
@@ -184,11 +184,11 @@ def rows(found: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str
                 (spec.get("engine") or {}).get("type") or "-",
                 status.get("message") or "-",
             ]
-        made.append(row)
-    return head, made
+        cells.append(row)
+    return head, cells
 
 
-async def _one(name: str, form: str, target: Target) -> bool:
+async def _show_model(name: str, form: str, target: Target) -> bool:
     """Prints it; whether it is ready as it is asked for now."""
     async with cluster.session(target) as session:
         obj = await session.model(name)
@@ -244,13 +244,13 @@ async def _pods(session: Session, obj: Object) -> None:
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
     try:
-        found = await of_model(session, obj)
+        pods = await of_model(session, obj)
     except NotToBeFound as error:
         say(f"cannot show pods: {error}")
         return
-    if found:
+    if pods:
         print("  Pods:")
-    for pod in found:
+    for pod in pods:
         print(clean(f"  · {pod['metadata']['name']}  {pod_state(pod.get('status') or {})}"))
 
 
@@ -258,7 +258,9 @@ def pod_state(status: Mapping[str, Any]) -> str:
     """`Pending  0/1 ready  ImagePullBackOff: …`."""
     states = status.get("containerStatuses") or []
     waiting = [(state.get("state") or {}).get("waiting") or {} for state in states]
-    why = "; ".join(f"{one.get('reason', 'Waiting')}: {one.get('message', '')}" for one in waiting if one)
+    why = "; ".join(
+        f"{reason.get('reason', 'Waiting')}: {reason.get('message', '')}" for reason in waiting if reason
+    )
     up = sum(bool(state.get("ready")) for state in states)
     return f"{status.get('phase')}  {up}/{len(states)} ready  {why}".rstrip()
 

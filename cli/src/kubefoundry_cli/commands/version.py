@@ -23,21 +23,25 @@ Versions = dict[str, str | dict[str, str]]
 @cluster.options
 def command(client: bool, form: str, target: Target) -> None:
     """Print the version of the command line, of the API server, and of the providers in the cluster."""
-    found: Versions = {"kubefoundry": version("kubefoundry-cli")}
+    versions: Versions = {"kubefoundry": version("kubefoundry-cli")}
     if form == "table":
-        _print(found)
+        _print(versions)
     rest, failure = ({}, None) if client else cluster.run(_of_cluster(target))
     if form == "table":
         _print(rest)
     else:
-        output.data(found | rest, form)
+        output.data(versions | rest, form)
     if failure:
         raise failure
 
 
-def _print(found: Versions) -> None:
-    for name, value in found.items():
-        lines = {name: value} if isinstance(value, str) else {f"provider {one}": value[one] for one in value}
+def _print(versions: Versions) -> None:
+    for name, value in versions.items():
+        lines = (
+            {name: value}
+            if isinstance(value, str)
+            else {f"provider {provider_name}": value[provider_name] for provider_name in value}
+        )
         for title, text in lines.items():
             print(f"{title}: {output.clean(text)}", flush=True)
 
@@ -45,7 +49,7 @@ def _print(found: Versions) -> None:
 async def _of_cluster(target: Target) -> tuple[Versions, Failure | None]:
     """The versions, and why those of the providers are missing."""
     async with cluster.session(target) as session:
-        found: Versions = {"kubernetes": await server.version(session)}
+        versions: Versions = {"kubernetes": await server.version(session)}
         try:
             configs, _ = await session.client.list(PROVIDER_CONFIGS)
         except (ApiError, Unreachable) as error:
@@ -53,10 +57,10 @@ async def _of_cluster(target: Target) -> tuple[Versions, Failure | None]:
             if failure.exit_code == Exit.FORBIDDEN:
                 # Users of a namespace need not see the providers.
                 say(failure.message)
-                return found, None
-            return found, failure
-        found["providers"] = {
+                return versions, None
+            return versions, failure
+        versions["providers"] = {
             config["metadata"]["name"]: str((config.get("status") or {}).get("version") or "never reported")
             for config in configs
         }
-        return found, None
+        return versions, None

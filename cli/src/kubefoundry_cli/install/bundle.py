@@ -22,19 +22,19 @@ IMAGES: Final = "kubefoundry/"
 
 def crds(*, selectable: bool = False) -> list[Object]:
     """Ours, without those of LlamaStack; with selectable fields where asked for."""
-    found = [
-        one for path in sorted((_root() / "crds").glob("*.yaml")) for one in _documents(path) if "spec" in one
+    definitions = [
+        crd for path in sorted((_root() / "crds").glob("*.yaml")) for crd in _documents(path) if "spec" in crd
     ]
-    return [selectable_fields.added(one) for one in found] if selectable else found
+    return [selectable_fields.added(crd) for crd in definitions] if selectable else definitions
 
 
 def controller() -> list[Object]:
     """Namespace, roles of users, core and selector."""
     folder = _root() / "manifests"
     return [
-        one
+        obj
         for name in ("namespace", "users", "parts/core", "provider-selector")
-        for one in _documents(folder / f"{name}.yaml")
+        for obj in _documents(folder / f"{name}.yaml")
     ]
 
 
@@ -65,18 +65,18 @@ def provider(name: str) -> list[Object]:
 
 def parsed(text: str, origin: str) -> list[Object]:
     """The objects of a manifest. Raises Failure where it is none."""
-    found = plain_yaml.documents(text, origin)
-    for one in found:
+    objects = plain_yaml.documents(text, origin)
+    for obj in objects:
         named = (
-            isinstance(one, dict) and isinstance(one.get("metadata"), dict) and one["metadata"].get("name")
+            isinstance(obj, dict) and isinstance(obj.get("metadata"), dict) and obj["metadata"].get("name")
         )
-        if not named or not isinstance(one.get("apiVersion"), str) or not isinstance(one.get("kind"), str):
+        if not named or not isinstance(obj.get("apiVersion"), str) or not isinstance(obj.get("kind"), str):
             raise Failure(f"{origin} holds something that is not a Kubernetes object with a name", Exit.USAGE)
-        if wrong := _wrong_role(one):
-            raise Failure(f"{origin}: {one['kind']} {one['metadata']['name']}: {wrong}", Exit.USAGE)
-    if not found:
+        if wrong := _wrong_role(obj):
+            raise Failure(f"{origin}: {obj['kind']} {obj['metadata']['name']}: {wrong}", Exit.USAGE)
+    if not objects:
         raise Failure(f"{origin} holds no object", Exit.USAGE)
-    return found
+    return objects
 
 
 def _wrong_role(obj: Object) -> str:
@@ -88,33 +88,33 @@ def _wrong_role(obj: Object) -> str:
             return "rules is not a list of objects"
         for rule in rules:
             for key in lists:
-                found = rule.get(key) or []
-                if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+                values = rule.get(key) or []
+                if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
                     return f"{key} of a rule is not a list of texts"
     if obj["kind"] in ("RoleBinding", "ClusterRoleBinding"):
-        given = obj.get("roleRef")
-        if not isinstance(given, dict) or not isinstance(given.get("name"), str):
+        reference = obj.get("roleRef")
+        if not isinstance(reference, dict) or not isinstance(reference.get("name"), str):
             return "roleRef names no role"
     return ""
 
 
 def from_registry(objects: Iterable[Object], registry: str | None) -> list[Object]:
     """The objects with the images of our manifests taken from that registry instead."""
-    made = []
+    result = []
     for obj in objects:
         if registry and obj["kind"] == "Deployment":
             pod = obj["spec"]["template"]["spec"]
             for container in pod["containers"]:
                 if container["image"].startswith(IMAGES):
                     container["image"] = f"{registry.rstrip('/')}/{container['image'].removeprefix(IMAGES)}"
-        made.append(obj)
-    return made
+        result.append(obj)
+    return result
 
 
 def _documents(path: Path) -> Iterator[Object]:
-    for one in yaml.load_all(path.read_text(encoding="utf-8"), quick_loader()):  # a safe loader
-        if one:
-            yield one
+    for document in yaml.load_all(path.read_text(encoding="utf-8"), quick_loader()):  # a safe loader
+        if document:
+            yield document
 
 
 def _root() -> Path:

@@ -74,11 +74,15 @@ class Kinds:
                 answer = {}
             except Unreachable as error:
                 raise of(error, f"ask for the resources of {version}") from error
-            self._served[version] = [one for one in answer.get("resources") or () if "/" not in one["name"]]
-        for one in self._served[version]:
-            if one["kind"] == obj["kind"]:
+            self._served[version] = [
+                resource for resource in answer.get("resources") or () if "/" not in resource["name"]
+            ]
+        for resource in self._served[version]:
+            if resource["kind"] == obj["kind"]:
                 group, _, number = version.rpartition("/")
-                return Kind(group, number, one["name"], one["kind"], namespaced=one["namespaced"])
+                return Kind(
+                    group, number, resource["name"], resource["kind"], namespaced=resource["namespaced"]
+                )
         raise Failure(
             f"the API server serves no {obj['kind']} of {version}, which '{obj['metadata']['name']}' is; "
             "is its CRD installed?"
@@ -95,10 +99,10 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
         objects, key=lambda obj: FIRST.index(obj["kind"]) if obj["kind"] in FIRST else len(FIRST)
     )
     among = {(obj["kind"], obj["metadata"]["name"]) for obj in objects}
-    found, refused = list[Change](), list[Failure]()
+    changes, refused = list[Change](), list[Failure]()
     for obj in ordered:
         try:
-            found.append(await _change(session, await kinds.of(obj), obj, among, force=force))
+            changes.append(await _change(session, await kinds.of(obj), obj, among, force=force))
         except Failure as failure:
             # without an API server, the next question has the same answer
             if failure.exit_code == Exit.NO_CLUSTER:
@@ -106,15 +110,15 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
             refused.append(failure)
     if refused:
         raise together(refused, f"{len(refused)} objects cannot be written")
-    return found
+    return changes
 
 
 def together(refused: Sequence[Failure], what: str) -> Failure:
     """One failure for them: each refusal once, a line each; its exit code if all have the same one."""
     if len(refused) == 1:
         return refused[0]
-    codes = {Exit(one.exit_code) for one in refused}
-    lines = "".join(f"\n  {one}" for one in dict.fromkeys(one.message for one in refused))
+    codes = {Exit(failure.exit_code) for failure in refused}
+    lines = "".join(f"\n  {message}" for message in dict.fromkeys(failure.message for failure in refused))
     return Failure(f"{what}:{lines}", codes.pop() if len(codes) == 1 else Exit.NO)
 
 
@@ -122,29 +126,31 @@ async def _change(
     session: Session, kind: Kind, body: Object, among: Collection[tuple[str, str]], *, force: bool
 ) -> Change:
     """among: kind and name of all objects of the manifest. What needs one that is not there yet cannot be tried."""
-    one = await standing(session, kind, body) or Change(kind, body, None)
-    if kind == CRDS and one.live is not None:
-        _keeps_what_is_stored(body, one.live)
+    change = await standing(session, kind, body) or Change(kind, body, None)
+    if kind == CRDS and change.live is not None:
+        _keeps_what_is_stored(body, change.live)
     try:
-        wanted = await ownership.applied(session, kind, body, force=force, dry_run=True)
+        applied = await ownership.applied(session, kind, body, force=force, dry_run=True)
     except (ApiError, Unreachable) as error:
         role = body.get("roleRef") or {}
-        needs = {(NAMESPACES.kind, one.namespace), (role.get("kind"), role.get("name"))}
-        if isinstance(error, ApiError) and error.not_found and one.live is None and needs & set(among):
-            return one
-        raise _refused(error, one) from error
-    return one if one.live is None else replace(one, paths=tuple(differences(wanted, one.live)))
+        needs = {(NAMESPACES.kind, change.namespace), (role.get("kind"), role.get("name"))}
+        if isinstance(error, ApiError) and error.not_found and change.live is None and needs & set(among):
+            return change
+        raise _refused(error, change) from error
+    return change if change.live is None else replace(change, paths=tuple(differences(applied, change.live)))
 
 
 async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
     """The object with what is there of it; None where there is none. Raises Failure."""
-    one = Change(kind, body, None)
+    change = Change(kind, body, None)
     try:
-        return replace(one, live=await session.client.get(kind, body["metadata"]["name"], one.namespace))
+        return replace(
+            change, live=await session.client.get(kind, body["metadata"]["name"], change.namespace)
+        )
     except (ApiError, Unreachable) as error:
         if isinstance(error, ApiError) and error.not_found:
             return None
-        raise of(error, f"read {one.named}") from error
+        raise of(error, f"read {change.named}") from error
 
 
 def _keeps_what_is_stored(body: Object, live: Object) -> None:
@@ -222,8 +228,8 @@ async def _until(
     selector = {"fieldSelector": f"metadata.name={name}"}
     try:
         async with asyncio.timeout(seconds):
-            found, version = await session.client.list(kind, namespace, selector=selector)
-            last = found[0] if found else None
+            objects, version = await session.client.list(kind, namespace, selector=selector)
+            last = objects[0] if objects else None
             if holds(last):
                 return
             watch = session.client.watch(
@@ -253,10 +259,10 @@ def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object
     if state != "deleted" or not holders:
         return f"{what}; {look}"
     waits = [
-        f"; the process of provider {one} removes it once it has cleaned up: "
-        f"{kubectl(f'get deployment kubefoundry-provider-{one}', SYSTEM_NAMESPACE)}"
-        for one in (_provider_of(holder) for holder in holders.split(", "))
-        if one
+        f"; the process of provider {provider} removes it once it has cleaned up: "
+        f"{kubectl(f'get deployment kubefoundry-provider-{provider}', SYSTEM_NAMESPACE)}"
+        for provider in (_provider_of(holder) for holder in holders.split(", "))
+        if provider
     ]
     return f"{what}: held by finalizer {holders}{''.join(waits) or f'; {look}'}"
 
@@ -276,5 +282,5 @@ def _available(deployment: Object | None) -> bool:
     status = (deployment or {}).get("status") or {}
     if deployment is None or status.get("observedGeneration") != deployment["metadata"]["generation"]:
         return False
-    wanted = deployment["spec"].get("replicas", 1)
-    return bool(status.get("updatedReplicas", 0) >= wanted and status.get("availableReplicas", 0) >= wanted)
+    desired = deployment["spec"].get("replicas", 1)
+    return bool(status.get("updatedReplicas", 0) >= desired and status.get("availableReplicas", 0) >= desired)

@@ -30,10 +30,10 @@ async def read(named: str, sha256: str | None) -> str:
             content = await asyncio.to_thread(Path(named).read_bytes)
         except OSError as error:
             raise Failure(f"cannot read {named}: {error.strerror}", Exit.USAGE) from error
-    found = hashlib.sha256(content).hexdigest()
-    if sha256 and found != sha256.lower():
+    digest = hashlib.sha256(content).hexdigest()
+    if sha256 and digest != sha256.lower():
         raise Failure(
-            f"{named} has the SHA-256 {found}, not the one of --sha256: it is not what you have looked at"
+            f"{named} has the SHA-256 {digest}, not the one of --sha256: it is not what you have looked at"
         )
     try:
         return content.decode()

@@ -53,16 +53,20 @@ async def transfer(session: Session, kind: Kind, live: Object) -> None:
 def transferred(live: Object) -> list[dict[str, Any]] | None:
     """Return managedFields with the entry of client-side apply merged into ours; None if there is no such entry."""
     managed = live["metadata"].get("managedFields") or []
-    theirs = [one for one in managed if one.get("manager") == CLIENT_SIDE and not one.get("subresource")]
+    theirs = [
+        entry for entry in managed if entry.get("manager") == CLIENT_SIDE and not entry.get("subresource")
+    ]
     if not theirs:
         return None
-    ours = [one for one in managed if (one.get("manager"), one.get("operation")) == (MANAGER, "Apply")]
+    ours = [
+        entry for entry in managed if (entry.get("manager"), entry.get("operation")) == (MANAGER, "Apply")
+    ]
     fields: dict[str, Any] = {}
     for entry in (*theirs, *ours):
         fields = _merged(fields, entry.get("fieldsV1") or {})
-    made = {**theirs[0], "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
-    return [*(one for one in managed if one not in theirs and one not in ours), made]
+    merged = {**theirs[0], "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
+    return [*(entry for entry in managed if entry not in theirs and entry not in ours), merged]
 
 
-def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return {**one, **{key: _merged(one.get(key, {}), value) for key, value in other.items()}}
+def _merged(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    return {**left, **{key: _merged(left.get(key, {}), value) for key, value in right.items()}}

@@ -35,9 +35,9 @@ def rights(objects: Sequence[Object]) -> Iterator[Right]:
                     _risky(rule, cluster=kind == "ClusterRole"),
                 )
         elif kind in ("RoleBinding", "ClusterRoleBinding"):
-            given = obj["roleRef"]["name"]
+            role = obj["roleRef"]["name"]
             if not any(_named(other, obj["roleRef"]) for other in objects):
-                yield Right(f"{kind} {meta['name']}", f"the rights of {given} {where}", risky=True)
+                yield Right(f"{kind} {meta['name']}", f"the rights of {role} {where}", risky=True)
 
 
 def _named(obj: Object, ref: dict[str, Any]) -> bool:

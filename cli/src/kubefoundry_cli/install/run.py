@@ -44,7 +44,7 @@ async def install(
     """
     changes = await change.plan(session, objects, force=force)
     _show(changes)
-    todo = [one for one in changes if one.state != "unchanged"]
+    todo = [entry for entry in changes if entry.state != "unchanged"]
     if not todo:
         say(f"{what} is up to date: nothing to do")
     elif dry_run:
@@ -63,81 +63,89 @@ DONE: Final = {"create": "created", "change": "changed"}
 """By the state of a change that was written."""
 
 
-def _report(one: Change) -> None:
+def _report(entry: Change) -> None:
     """Print the result of a write."""
-    print(f"{DONE[one.state]:11}  {clean(one.named)}", flush=True)
+    print(f"{DONE[entry.state]:11}  {clean(entry.named)}", flush=True)
 
 
 def _show(changes: Sequence[Change]) -> None:
     """Print the plan: every object, the values that change, and the rights."""
-    for one in changes:
-        plan = one.state if one.state == "unchanged" else f"will {one.state}"
-        print(f"{plan:11}  {clean(one.named)}")
-        for path in one.paths[:SHOWN]:
+    for entry in changes:
+        plan = entry.state if entry.state == "unchanged" else f"will {entry.state}"
+        print(f"{plan:11}  {clean(entry.named)}")
+        for path in entry.paths[:SHOWN]:
             print(f"               {clean(path)}")
-        if len(one.paths) > SHOWN:
-            print(f"               and {len(one.paths) - SHOWN} more")
+        if len(entry.paths) > SHOWN:
+            print(f"               and {len(entry.paths) - SHOWN} more")
     written = {
-        f"{one.kind.kind} {one.body['metadata']['name']}" for one in changes if one.state != "unchanged"
+        f"{entry.kind.kind} {entry.body['metadata']['name']}"
+        for entry in changes
+        if entry.state != "unchanged"
     }
-    asked = [right for right in rights([one.body for one in changes]) if right.role in written]
-    if asked:
+    new_rights = [right for right in rights([entry.body for entry in changes]) if right.role in written]
+    if new_rights:
         print("\nrights:")
-        for right in asked:
+        for right in new_rights:
             print(f"{'! ' if right.risky else '  '}{clean(right.role)}: {clean(right.text)}")
 
 
 async def models(session: Session, provider: str | None = None) -> list[Object]:
     """All ModelDeployments of the cluster, or those of a provider; none where the kind is not installed."""
     try:
-        found, _ = await session.client.list(MODEL_DEPLOYMENTS)
+        deployments, _ = await session.client.list(MODEL_DEPLOYMENTS)
     except (ApiError, Unreachable) as error:
         failure = of(error, "list ModelDeployments")
         if isinstance(error, ApiError) and error.not_found:
             return []
         raise failure from error
-    return [one for one in found if provider is None or provider_of(one) == provider]
+    return [
+        deployment for deployment in deployments if provider is None or provider_of(deployment) == provider
+    ]
 
 
-def refuse_while_needed(found: Sequence[Object], what: str) -> None:
+def refuse_while_needed(deployments: Sequence[Object], what: str) -> None:
     """Raises Failure where there are models."""
-    if found:
-        names_of = [clean(f"{one['metadata']['namespace']}/{one['metadata']['name']}") for one in found]
+    if deployments:
+        names_of = [
+            clean(f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}")
+            for deployment in deployments
+        ]
         raise Failure(
-            f"{len(found)} ModelDeployments need {what}: {first_of(names_of, SHOWN)}. Add --eject to keep them "
+            f"{len(deployments)} ModelDeployments need {what}: {first_of(names_of, SHOWN)}. Add --eject to keep them "
             "running unmanaged, or --delete-models"
         )
 
 
-async def check_models(session: Session, found: Sequence[Object], *, eject: bool) -> None:
+async def check_models(session: Session, deployments: Sequence[Object], *, eject: bool) -> None:
     """Raise Failure if one of the models cannot be ejected, or deleted, before anything is written."""
     refused: list[Failure] = []
     if eject:
-        for one in filter(_has_upstream, found):
+        for deployment in filter(_has_upstream, deployments):
             try:
-                await made_for(session, one)
+                await made_for(session, deployment)
             except Failure as failure:
                 refused.append(failure)
     else:
-        refused = await _silent(session, found)
+        refused = await _silent(session, deployments)
     if refused:
         raise change.together(refused, "nothing was changed")
 
 
-async def _silent(session: Session, found: Sequence[Object]) -> list[Failure]:
+async def _silent(session: Session, deployments: Sequence[Object]) -> list[Failure]:
     """A failure for each provider that would have to clean up and does not report."""
     needed = Counter(
         provider
-        for one in found
-        for provider in {*holders(one), provider_of(one)}
-        if provider and names.provider_finalizer(provider) in (one["metadata"].get("finalizers") or ())
+        for deployment in deployments
+        for provider in {*holders(deployment), provider_of(deployment)}
+        if provider and names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
     )
     try:
         configs, _ = await session.client.list(PROVIDER_CONFIGS) if needed else ([], "")
     except (ApiError, Unreachable) as error:
         raise of(error, "list InferenceProviderConfigs") from error
     silent = {
-        one["metadata"]["name"]: since((one.get("status") or {}).get("lastHeartbeat")) for one in configs
+        config["metadata"]["name"]: since((config.get("status") or {}).get("lastHeartbeat"))
+        for config in configs
     }
     return [
         Failure(
@@ -154,60 +162,60 @@ def _has_upstream(obj: Object) -> bool:
     return bool(LiveModelDeployment(obj).provider.get("resourceName"))
 
 
-async def eject_models(session: Session, found: Sequence[Object]) -> None:
+async def eject_models(session: Session, deployments: Sequence[Object]) -> None:
     """Lets them serve on without KubeFoundry; one without an upstream object is deleted. Raises Failure."""
-    for one in found:
-        name = clean(f"{one['metadata']['namespace']}/{one['metadata']['name']}")
-        if _has_upstream(one):
-            await eject(session, one)
+    for deployment in deployments:
+        name = clean(f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}")
+        if _has_upstream(deployment):
+            await eject(session, deployment)
             say(f"ejected {name}")
         else:
             say(f"{name} has nothing upstream and is deleted")
-            await delete_models(session, [one], SECONDS)
+            await delete_models(session, [deployment], SECONDS)
 
 
-async def delete_models(session: Session, found: Sequence[Object], seconds: float) -> None:
+async def delete_models(session: Session, deployments: Sequence[Object], seconds: float) -> None:
     """Deletes them and waits until they are gone: their providers can still clean up. Raises Failure."""
-    await delete(session, [Change(MODEL_DEPLOYMENTS, one, one) for one in found])
-    for one in found:
-        meta = one["metadata"]
+    await delete(session, [Change(MODEL_DEPLOYMENTS, deployment, deployment) for deployment in deployments])
+    for deployment in deployments:
+        meta = deployment["metadata"]
         await change.gone(session, MODEL_DEPLOYMENTS, meta["namespace"], meta["name"], seconds)
 
 
 async def standing(session: Session, objects: Sequence[Object], *, keep: Sequence[str] = ()) -> list[Change]:
     """Those of a manifest's objects that are there, in the order of deletion. keep: kinds that are left alone."""
     kinds = Kinds(session)
-    wanted = [obj for obj in reversed(objects) if obj["kind"] not in keep]
-    found = [await change.standing(session, await kinds.of(obj), obj) for obj in wanted]
-    return [one for one in found if one is not None]
+    candidates = [obj for obj in reversed(objects) if obj["kind"] not in keep]
+    changes = [await change.standing(session, await kinds.of(obj), obj) for obj in candidates]
+    return [entry for entry in changes if entry is not None]
 
 
-def show_deletion(found: Sequence[Change]) -> None:
+def show_deletion(changes: Sequence[Change]) -> None:
     """Print the plan of a deletion."""
-    for one in found:
-        print(f"will delete  {clean(one.named)}")
+    for entry in changes:
+        print(f"will delete  {clean(entry.named)}")
 
 
-async def delete(session: Session, found: Sequence[Change], *, report: bool = False) -> None:
+async def delete(session: Session, changes: Sequence[Change], *, report: bool = False) -> None:
     """Delete those very objects. Raises Failure.
 
     report: print each one once the API server has accepted its deletion.
     """
-    for one in found:
-        assert one.live is not None
+    for entry in changes:
+        assert entry.live is not None
         try:
             await session.client.delete(
-                one.kind, one.live["metadata"]["name"], one.namespace, uid=one.live["metadata"]["uid"]
+                entry.kind, entry.live["metadata"]["name"], entry.namespace, uid=entry.live["metadata"]["uid"]
             )
             if report:
-                print(f"{'deleted':11}  {clean(one.named)}", flush=True)
+                print(f"{'deleted':11}  {clean(entry.named)}", flush=True)
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.not_found):
-                raise of(error, f"delete {one.named}") from error
+                raise of(error, f"delete {entry.named}") from error
 
 
 async def until_gone(session: Session, deleted: Sequence[Change], seconds: float) -> None:
     """Until these CRDs are gone, which takes the API server a moment. Raises Failure where that takes too long."""
-    for one in deleted:
-        if one.kind == CRDS:
-            await change.gone(session, one.kind, one.namespace, one.body["metadata"]["name"], seconds)
+    for entry in deleted:
+        if entry.kind == CRDS:
+            await change.gone(session, entry.kind, entry.namespace, entry.body["metadata"]["name"], seconds)

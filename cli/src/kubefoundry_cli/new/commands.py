@@ -23,11 +23,11 @@ from kubefoundry_cli.output import say
 def new(name: str, folder: Path | None, group: str) -> None:
     """Write the package of provider NAME, whose tests pass as they are. Then put the upstream's CRD into it."""
     target = folder or Path(f"kubefoundry-provider-{name}")
-    made = template.files(name, group)
-    template.write(target, made)
-    lines = sum(text.count("\n") for path, text in made.items() if path.endswith(".py"))
+    contents = template.files(name, group)
+    template.write(target, contents)
+    lines = sum(text.count("\n") for path, text in contents.items() if path.endswith(".py"))
     say(
-        f"wrote {len(made)} files to {target} ({lines} lines of Python); {target}/README.md says what to do next"
+        f"wrote {len(contents)} files to {target} ({lines} lines of Python); {target}/README.md says what to do next"
     )
 
 
@@ -37,12 +37,12 @@ def new(name: str, folder: Path | None, group: str) -> None:
 @click.option("--namespace", default="kubefoundry-system", show_default=True)
 def manifest(name: str, image: str, namespace: str) -> None:
     """Print account, rights and Deployment of provider NAME, made from what its package describes."""
-    from kubefoundry_sdk.provider.installation import manifest as made
+    from kubefoundry_sdk.provider.installation import manifest as installation_manifest
 
     if not image.strip():
         raise Failure("--image is empty: name the image of the provider", Exit.USAGE)
 
-    objects = made(providers.named(name), image, namespace=namespace)
+    objects = installation_manifest(providers.named(name), image, namespace=namespace)
     click.echo(yaml.safe_dump_all(_plain(objects), sort_keys=False), nl=False)
 
 

@@ -59,17 +59,17 @@ def files(name: str, group: str) -> dict[str, str]:
     pattern = re.compile("|".join(words))
 
     def renamed(text: str) -> str:
-        return pattern.sub(lambda found: words[found[0]], text)
+        return pattern.sub(lambda match: words[match[0]], text)
 
     return {renamed(path): renamed(text) for path, text in _template()}
 
 
-def write(folder: Path, made: dict[str, str]) -> None:
+def write(folder: Path, texts: dict[str, str]) -> None:
     """Raises Failure where the folder has something in it, or cannot be written."""
     try:
         if folder.exists() and any(folder.iterdir()):
             raise Failure(f"{folder} is not empty: name a folder that does not exist", Exit.USAGE)
-        for path, text in made.items():
+        for path, text in texts.items():
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
@@ -80,8 +80,8 @@ def write(folder: Path, made: dict[str, str]) -> None:
 def _template() -> Iterator[tuple[str, str]]:
     root = _root()
     for top in KEPT:
-        found = [root / top] if (root / top).is_file() else sorted((root / top).rglob("*.*"))
-        for file in found:
+        paths = [root / top] if (root / top).is_file() else sorted((root / top).rglob("*.*"))
+        for file in paths:
             if file.is_file() and file.suffix != ".pyc":
                 yield str(file.relative_to(root)), file.read_text(encoding="utf-8")
 
