@@ -1,1 +1,1 @@
-"""The command line `kubefoundry`: shows what the controllers decide by calling the same functions."""
+"""Show the decisions of the controllers by calling their own functions: the command line `kubefoundry`."""

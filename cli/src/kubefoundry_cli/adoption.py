@@ -1,4 +1,4 @@
-"""A ModelDeployment for an upstream object that is there: the spec that gives it, and whether it gives just that."""
+"""Find the spec that renders an existing upstream object, and check that it renders exactly that object."""
 
 from __future__ import annotations
 
@@ -32,9 +32,15 @@ KEPT = ("model.id", "model.source", "engine.type", "provider.name", "image")
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """obj: the ModelDeployment. todo: its objects as its provider applies them. changes: the values at which they
-    are not what is there; empty where it can be adopted. missing: helpers that are not there. unstated: number of
-    live values that the ModelDeployment does not render; defaults of the API server are among them."""
+    """A ModelDeployment for an existing upstream object.
+
+    Attributes:
+        obj: The ModelDeployment.
+        todo: The upstream objects as their provider would apply them.
+        changes: The values that an apply would change; empty if the object can be adopted.
+        missing: The rendered helpers that do not exist.
+        unstated: Number of live values that the ModelDeployment does not render, defaults of the API server included.
+    """
 
     obj: Object
     todo: Plan
@@ -44,15 +50,18 @@ class Adoption:
 
     @property
     def fits(self) -> bool:
+        """Check whether the ModelDeployment renders exactly the live objects."""
         return not self.changes and not self.missing
 
 
 class Distance(NamedTuple):
-    """From a spec to a live object; the first field that differs decides which of two specs is closer.
+    """Distance between a spec and a live object; the first field that differs decides which of two specs is closer.
 
-    wrong: reasons that forbid the spec. different: values that only one of the two has, wherever they are in a list.
-    moved: values at another place: one more argument shifts all arguments after it. unstated: live values that the
-    spec does not render. An apply removes them from a list that it replaces as a whole.
+    Attributes:
+        wrong: Number of reasons that forbid the spec.
+        different: Values on one side only, wherever they are in a list.
+        moved: Values at another place. An extra argument shifts all arguments after it.
+        unstated: Live values that the spec does not render. An apply removes them from a list that it replaces.
     """
 
     wrong: int
@@ -62,7 +71,17 @@ class Distance(NamedTuple):
 
 
 def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence[Object]) -> Adoption:
-    """How the object would be adopted. helpers: those that it may have, as they are. Raises Failure."""
+    """Return the closest ModelDeployment for a live upstream object.
+
+    Args:
+        provider: The provider that would adopt the object.
+        schema: The schema that the provider writes for.
+        live: The upstream object.
+        helpers: The live helpers that may belong to it.
+
+    Raises:
+        Failure: The provider cannot read the object back, or would refuse the ModelDeployment.
+    """
     name, kind = live["metadata"]["name"], live["kind"]
     if provider.read_back is None:
         raise Failure(f"the package of provider '{provider.name}' cannot read a {kind} back into a spec")
@@ -93,7 +112,7 @@ def _named(spec: Object, provider: str) -> Object:
 
 
 def model(live: Object, spec: Object) -> Object:
-    """A ModelDeployment of that spec with the object's name, as if it were stored."""
+    """Return a ModelDeployment of the spec with the object's name, as if it were stored."""
     meta = live["metadata"]
     return {
         "apiVersion": names.API_VERSION,
@@ -106,7 +125,7 @@ def model(live: Object, spec: Object) -> Object:
 def compared(
     provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
 ) -> Adoption:
-    """What rendering a valid ModelDeployment gives, beside what is there."""
+    """Render a valid ModelDeployment, and compare the result with the live objects."""
     deployment = read(valid(obj))
     rendered = provider.render(deployment, schema)
     main = with_live_texts(provider, live, with_pod_labels_of(live, rendered.main))
@@ -131,14 +150,14 @@ def compared(
 
 
 def _content(obj: Object) -> dict[Path, Any]:
-    """The values of the object below the parts that neither users nor its provider write."""
+    """Return the values of the object without metadata and status, which neither users nor the provider write."""
     return leaves({key: value for key, value in obj.items() if key not in ("metadata", "status")})
 
 
 def with_pod_labels_of(live: Any, rendered: Any) -> Any:
-    """What is rendered, without the label of its ModelDeployment on pods that run without it.
+    """Return the rendered value without the label of the ModelDeployment on pods that run without that label.
 
-    It would restart them, and nothing needs it. Labels that are adopted without it stay without it.
+    A new label would restart the pods, and nothing needs it.
     """
     if isinstance(rendered, Mapping):
         live_map = live if isinstance(live, Mapping) else {}
@@ -180,7 +199,7 @@ def _have_same_content(text: str, other: str) -> bool:
 
 
 def _peer(live: Any, item: Any, place: int) -> Any:
-    """The item of the list that is the same one: of its name, else at its place."""
+    """Return the item of the live list that has the same name, or else the same place."""
     items = live if isinstance(live, list) else []
     name = item.get("name") if isinstance(item, Mapping) else None
     if name is not None:
@@ -191,10 +210,15 @@ def _peer(live: Any, item: Any, place: int) -> Any:
 
 
 def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:
-    """`managedFields` of the object with those that the manager owns after an apply, as its own alone.
+    """Return `managedFields` of the object with the fields of the manager's apply as the manager's own alone.
 
-    Whoever made the object would otherwise own them, too, and what a later edit of the ModelDeployment leaves out
-    would stay. tried: the answer to the manager's dry run.
+    The creator of the object would otherwise own these fields, too. A value that a later edit of the ModelDeployment
+    leaves out would stay.
+
+    Args:
+        live: The object.
+        tried: The answer to the manager's dry run.
+        manager: The provider's field manager.
     """
     [entry] = [entry for entry in tried["metadata"]["managedFields"] if _applied_by(entry, manager)]
     entries = [entry]
@@ -224,14 +248,14 @@ def _without(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
 
 
 def _bare(dressed: Object, rendered: Object) -> Object:
-    """The object as it is applied, without the marks of its owner."""
+    """Return the applied object without the marks of its owner."""
     meta = rendered["metadata"]
     fields = {part: meta[part] for part in ("labels", "annotations") if part in meta}
     return {**dressed, "metadata": {**fields, "name": dressed["metadata"]["name"]}}
 
 
 def _changes(provider: Provider, target: Object, live: Object, others: Sequence[str]) -> list[Change]:
-    """The values at each path where the object is not what is wanted."""
+    """Return the values at which the live object differs from the target."""
     changes = []
     for path in drift.differences(target, live, others):
         place = f"{target['kind']}.{path}"
@@ -255,7 +279,7 @@ def _below(provider: Provider, obj: Object, place: str) -> dict[Path, Any]:
 def _simplest(
     provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
 ) -> Object:
-    """The spec without what its render does not need: options that a provider gives by itself, defaults."""
+    """Return the spec without fields that its render does not need: defaults, and options that the provider adds."""
     best, score = obj, _distance(provider, schema, obj, live, helpers)
     # first what is in the way: of a spec that is refused nobody sees what else it needs
     for needless in (False, True):
@@ -271,7 +295,7 @@ def _simplest(
 
 
 def _pruned(spec: Object, path: Path) -> Object:
-    """Without the objects on the way that have become empty."""
+    """Remove the objects on the path that have become empty."""
     while path:
         value: Any = spec
         for step in path:
@@ -285,7 +309,7 @@ def _pruned(spec: Object, path: Path) -> Object:
 def _distance(
     provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
 ) -> Distance:
-    """How far the spec is from giving what is there."""
+    """Return the distance between the rendered and the live object. An extra argument counts once."""
     wrong = len(validate(obj["spec"]))
     if not wrong:
         wrong = len(upstream.problems(provider, valid(obj), schema))

@@ -1,4 +1,4 @@
-"""The API server's answer to an adoption, before anything is written."""
+"""Try an adoption on the API server before anything is written."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ from kubefoundry_sdk.provider.write.helpers import kind_of, whole
 async def try_adoption(
     session: Session, provider: Provider, kind: Kind, candidate: Adoption, live: Object
 ) -> None:
-    """Have the API server apply the objects in a dry run. Raises Failure if that changes a value, ApiError.
+    """Have the API server apply the objects in a dry run.
 
     Only the API server knows which lists an apply replaces as a whole.
+
+    Raises:
+        Failure: The apply would change a value.
+        ApiError: The API server refuses the apply.
     """
     manager = names.provider_manager(provider.name)
     for one_kind, target, current in pairs(candidate, await helpers_of(session, candidate), kind, live):
@@ -30,7 +34,7 @@ async def try_adoption(
 
 
 async def helpers_of(session: Session, candidate: Adoption) -> list[Object]:
-    """Those of the helpers that it would have which are there, and are nobody's."""
+    """Return the live helpers that the ModelDeployment would render and that no ModelDeployment owns."""
     live_helpers = [
         await get(session, kind_of(helper), helper["metadata"]["name"]) for helper in candidate.todo.helpers
     ]
@@ -40,7 +44,7 @@ async def helpers_of(session: Session, candidate: Adoption) -> list[Object]:
 def pairs(
     candidate: Adoption, helpers: Sequence[Object], kind: Kind, live: Object
 ) -> list[tuple[Kind, Object, Object]]:
-    """Kind, the object as it would be applied, and the live object: helpers first."""
+    """Return kind, target and live object of each object to adopt, helpers first."""
     by_name = {(helper["kind"], helper["metadata"]["name"]): helper for helper in helpers}
     pairs = [
         (kind_of(helper), helper, by_name[helper["kind"], helper["metadata"]["name"]])
@@ -52,7 +56,12 @@ def pairs(
 async def apply_in_dry_run(
     session: Session, kind: Kind, target: Object, live: Object, manager: str
 ) -> Object:
-    """The object after an apply. Raises Failure if the apply changes a value that is there, ApiError."""
+    """Return the object as it is after an apply.
+
+    Raises:
+        Failure: The apply would change a live value.
+        ApiError: The API server refuses the apply.
+    """
     meta = live["metadata"]
     identity = {part: meta[part] for part in ("uid", "resourceVersion")}
     body = {**target, "metadata": {**target["metadata"], **identity}}
@@ -71,6 +80,7 @@ async def apply_in_dry_run(
 
 
 async def get(session: Session, kind: Kind, name: str) -> Object | None:
+    """Return the whole object, None if it does not exist. Raises ApiError."""
     try:
         return whole(kind, await session.client.get(kind, name, session.namespace))
     except ApiError as error:

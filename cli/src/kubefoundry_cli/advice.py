@@ -1,4 +1,4 @@
-"""Advice for each condition that is trouble. Its commands are written for the options of the command that runs."""
+"""Advise on each condition that is trouble. The commands have the options of the command that runs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,14 @@ def is_trouble(condition: Mapping[str, Any]) -> bool:
 def advice(
     condition: Mapping[str, Any], name: str, provider: str | None = None, namespace: str | None = None
 ) -> str:
-    """Return the advice for a condition that is trouble. provider: the name in the spec. namespace: the model's."""
+    """Return the advice for a condition that is trouble.
+
+    Args:
+        condition: The condition.
+        name: The model's name.
+        provider: The provider that the spec names.
+        namespace: The model's namespace.
+    """
     template = ADVICE.get(str(condition.get("type")), {}).get(str(condition.get("reason")), UNREPORTED)
     bundled = provider in bundle.providers() if provider else True
     values = {"NAME": name, "PROVIDER": (provider or "PROVIDER") if bundled else "FILE", "KIND": "KIND"}

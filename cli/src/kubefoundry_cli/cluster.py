@@ -1,4 +1,4 @@
-"""The cluster that a command talks to: the kubeconfig's current context unless an option names another."""
+"""Select the cluster of a command: the kubeconfig's current context, unless an option names another context."""
 
 from __future__ import annotations
 
@@ -33,9 +33,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the options name; `namespace` is None where they name none.
+    """The cluster, namespace and user that the options name; None where no option names one.
 
-    user, groups: on whose behalf to ask.
+    Attributes:
+        kubeconfig: The path of the kubeconfig.
+        context: The context of the kubeconfig.
+        namespace: The namespace.
+        user: The user to impersonate.
+        groups: The groups to impersonate.
     """
 
     kubeconfig: str | None
@@ -47,13 +52,18 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open client, and the namespace that commands without one mean."""
+    """An open client, and the namespace of commands that name none."""
 
     client: Client
     namespace: str
 
     async def model(self, name: str) -> Object:
-        """The ModelDeployment of that name. Raises Missing if there is none, and Failure."""
+        """Return the ModelDeployment of that name.
+
+        Raises:
+            Missing: The ModelDeployment does not exist.
+            Failure: The ModelDeployment cannot be read.
+        """
         name = name_only(name)
         try:
             return await self.client.get(MODEL_DEPLOYMENTS, name, self.namespace)
@@ -75,7 +85,7 @@ class Session:
 
 
 def name_only(name: str) -> str:
-    """A model's name, also from `modeldeployment/NAME`. Raises Failure."""
+    """Return the model's name, also from `modeldeployment/NAME`. Raises Failure."""
     kind, slash, rest = name.rpartition("/")
     if slash and kind.split(".")[0].lower() not in KINDS:
         raise Failure(f"'{name}' is not a model's name: write NAME or modeldeployment/NAME", Exit.USAGE)
@@ -85,7 +95,7 @@ def name_only(name: str) -> str:
 
 
 def options(command: Command) -> Command:
-    """Adds the options that say where and as whom; the command gets them as `target`."""
+    """Add the options that name cluster, namespace and user; the command gets them as `target`."""
 
     @click.option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, then ~/.kube/config.")
     @click.option("--context", metavar="NAME", help="Default: the kubeconfig's current context.")
@@ -112,7 +122,7 @@ def options(command: Command) -> Command:
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a command's coroutine. Raises Failure; Ctrl-C ends with 130 as in any program."""
+    """Run a command's coroutine. Raises Failure; Ctrl-C exits with 130."""
     # a list of models does without
     import asyncio
 
@@ -124,7 +134,7 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 
 @asynccontextmanager
 async def session(target: Target) -> AsyncIterator[Session]:
-    """A session with the cluster. Raises Failure where there is no usable kubeconfig."""
+    """Open a session with the cluster. Raises Failure if there is no usable kubeconfig."""
     # 0.2 s of imports that a command without a cluster does not need
     from kubefoundry_sdk.cluster.client import Client
 
@@ -134,7 +144,7 @@ async def session(target: Target) -> AsyncIterator[Session]:
 
 
 def _warned() -> Callable[[str], None]:
-    """Says each warning of the API server once."""
+    """Return a function that prints each warning of the API server once."""
     printed: set[str] = set()
 
     def warned(text: str) -> None:
@@ -146,7 +156,7 @@ def _warned() -> Callable[[str], None]:
 
 
 def identity(target: Target) -> tuple[Credentials, str]:
-    """Who we are to which server, and the namespace that is meant. Raises Failure."""
+    """Return the credentials and the namespace of a target. Raises Failure."""
     from kubefoundry_sdk.cluster import credentials
 
     try:

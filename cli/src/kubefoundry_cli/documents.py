@@ -1,4 +1,4 @@
-"""The documents that commands print for programs, as types; docs/cli-output.schema.json is made of them.
+"""Define the types of the documents that commands print for programs, and docs/cli-output.schema.json.
 
 `status` prints a List of ModelDeployments, with NAME one of them, `provider list` a List of InferenceProviderConfigs,
 `controller status` a List of Deployments. Their items are as the API server stores them.
@@ -21,11 +21,17 @@ from kubefoundry_selector.select import Decision
 
 
 class ExplainDocument(TypedDict):
-    """named: the provider in spec.provider.name. selected: the selection that the cluster has stored for this spec,
-    or would store for an edit. pending: why the cluster selects none for it, or what it waits for. refusals: why
-    the provider that would be used refuses the model, empty where it does not. decision: what the rules would select
-    now. providers: each rule with the values that it read. verdicts: what would have to
-    change for each other provider."""
+    """The selection for a ModelDeployment.
+
+    Attributes:
+        named: The provider in spec.provider.name.
+        selected: The selection that the cluster has stored for this spec, or would store for an edit.
+        pending: Why the cluster selects no provider for the spec, or what it waits for.
+        refusals: Why the chosen provider refuses the model; empty if it accepts.
+        decision: The present result of the rules.
+        providers: Each rule with the values that it read.
+        verdicts: The necessary change for each other provider.
+    """
 
     named: str | None
     selected: Stored | None
@@ -37,9 +43,15 @@ class ExplainDocument(TypedDict):
 
 
 class PlannedChange(TypedDict):
-    """old: the live value, missing where the value is added, new where it is removed. fields: of the spec that it
-    comes from. changedBy: who has changed the live value since it was applied, so that it is put back; missing where
-    nobody has."""
+    """A changed value upstream.
+
+    Attributes:
+        path: The path of the value.
+        old: The live value; missing if the value is added.
+        new: The new value; missing if the value is removed.
+        fields: The spec fields that the value comes from.
+        changedBy: Who has changed the live value since it was applied, so that it is put back; missing if nobody has.
+    """
 
     path: str
     old: NotRequired[Any]
@@ -54,9 +66,16 @@ other one."""
 
 
 class PlanDocument(TypedDict):
-    """recreate: why the object has to be recreated, null where it is changed in place. suspended: why nothing changes
-    now (a pause, a dry run), null if it does. dryRun: the API server's answer, null without --server. unchanged: how
-    many values stay."""
+    """The effect of an edit on the upstream object.
+
+    Attributes:
+        recreate: Why the object has to be recreated, null if it is changed in place.
+        handOver: The change of the provider, null if the provider stays.
+        suspended: Why nothing changes now (a pause, a dry run), null if the edit has an effect now.
+        dryRun: The API server's answer, null without --server.
+        changes: The changed values.
+        unchanged: Number of values that stay.
+    """
 
     kind: str
     apiVersion: str
@@ -71,8 +90,14 @@ class PlanDocument(TypedDict):
 
 
 class CompatDocument(TypedDict):
-    """apiVersion: in which objects are written with that CRD, null where it is not supported. missing: fields without
-    which nothing can be written. lost: what a ModelDeployment cannot use with it."""
+    """The effect of an upstream release on models.
+
+    Attributes:
+        apiVersion: The version in which objects are written with that CRD, null if the CRD is not supported.
+        missing: Required fields that the CRD lacks.
+        lost: Features that a ModelDeployment cannot use with the CRD.
+        models: The effect on each model.
+    """
 
     provider: str
     apiVersion: str | None
@@ -82,8 +107,13 @@ class CompatDocument(TypedDict):
 
 
 class VersionDocument(TypedDict):
-    """kubefoundry: this command line. kubernetes: the API server, missing with --client. providers: what each
-    registered provider has reported, missing where that may not be read."""
+    """The versions of the components.
+
+    Attributes:
+        kubefoundry: This command line.
+        kubernetes: The API server; missing with --client.
+        providers: The reported version of each registered provider; missing without the permission to read them.
+    """
 
     kubefoundry: str
     kubernetes: NotRequired[str]
@@ -101,7 +131,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
 
 
 def schemas() -> dict[str, Any]:
-    """A JSON schema with a definition for each command."""
+    """Return a JSON schema with a definition for each command."""
     from pydantic import TypeAdapter
 
     by_command, common = TypeAdapter.json_schemas(

@@ -1,4 +1,4 @@
-"""Small writes to a ModelDeployment: shown, confirmed, and refused if somebody has changed the object meanwhile."""
+"""Confirm and write small edits of a ModelDeployment; refuse them if the object has changed meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ YES: Final = click.option("-y", "--yes", is_flag=True, help="Skip the confirmati
 
 
 def confirmed(what: str, yes: bool) -> None:
-    """Says what is about to happen, and asks unless --yes was given. Raises Failure when nobody can answer."""
+    """Ask for a confirmation unless --yes was given. Raises Failure if nobody can answer, or the answer is no."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -40,7 +40,7 @@ def confirmed(what: str, yes: bool) -> None:
 
 
 def annotation(obj: Object, key: str, value: str | None) -> Operations:
-    """JSON patch operations that set or remove an annotation."""
+    """Return JSON patch operations that set or remove an annotation."""
     annotations = obj["metadata"].get("annotations") or {}
     pointer = f"/metadata/annotations/{key.replace('~', '~0').replace('/', '~1')}"
     if value is None:
@@ -51,7 +51,7 @@ def annotation(obj: Object, key: str, value: str | None) -> Operations:
 
 
 def guarded(obj: Object) -> Operations:
-    """JSON patch operations that let a patch through to that very state of the object alone."""
+    """Return JSON patch operations that let a patch succeed only on this state of the object."""
     meta = obj["metadata"]
     return [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
@@ -68,8 +68,19 @@ async def guarded_patch(
     *,
     still: Callable[[Object], bool] = lambda now: True,
 ) -> Object:
-    """Applies the operations to the object, and after a conflict those for what it is then, as long as `still` holds
-    of that. Raises ApiError, Unreachable."""
+    """Patch the object; on a conflict rebuild the patch from the new state while `still(new)` holds.
+
+    Args:
+        session: The cluster.
+        kind: The kind of the object.
+        live: The object that was read.
+        operations: Returns the operations for a state of the object.
+        still: Whether a new state of the object may be patched.
+
+    Raises:
+        ApiError: The API server refuses the patch, or the last try ended in a conflict.
+        Unreachable: The API server does not answer.
+    """
     name, namespace = live["metadata"]["name"], live["metadata"]["namespace"]
     for attempt in range(TRIES):
         patch = [*guarded(live), *operations(live)]
@@ -86,9 +97,9 @@ async def guarded_patch(
 
 
 async def write(session: Session, obj: Object, operations: Operations, doing: str) -> Object:
-    """Applies the operations to the object that was read, as long as nobody else changes what users state there.
+    """Patch the object that was read, unless somebody else has changed its user content.
 
-    A status that a controller writes meanwhile is not such a change. Raises Failure.
+    A status that a controller writes meanwhile does not count. Raises Failure.
     """
     try:
         return await guarded_patch(
@@ -103,7 +114,7 @@ async def write(session: Session, obj: Object, operations: Operations, doing: st
 
 
 def user_content(obj: Object) -> tuple[Object, ...]:
-    """What users state, and whose object it is."""
+    """Return the content that users write, and the identity of the object."""
     keys = ("uid", "labels", "annotations", "deletionTimestamp")
     content = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
     return content, {key: obj["metadata"].get(key) for key in keys}

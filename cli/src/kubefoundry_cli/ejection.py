@@ -1,4 +1,4 @@
-"""Letting a model go on without KubeFoundry: its upstream objects stay as they are, and are nobody's."""
+"""Eject a model: its upstream objects stay as they are, and no ModelDeployment owns them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)
 
 
 async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
-    """The upstream objects of a ModelDeployment, its main one last. Raises Failure where they cannot all be known."""
+    """Return the upstream objects of a ModelDeployment, its main one last. Raises Failure if some are unknown."""
     meta, status = obj["metadata"], LiveModelDeployment(obj).provider
     name = provider_of(obj)
     where = f"ModelDeployment '{meta['name']}' in namespace {meta['namespace']}"
@@ -66,15 +66,15 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
 
 
 def _delete(meta: Object) -> str:
-    """The command that deletes the ModelDeployment."""
+    """Return the command that deletes the ModelDeployment."""
     return kubectl(f"delete modeldeployment {meta['name']}", meta["namespace"])
 
 
 async def eject(session: Session, obj: Object) -> None:
-    """Marks and owner off its objects, then the ModelDeployment away, which then owns nothing. Raises Failure.
+    """Pause the ModelDeployment, remove marks and owner from its objects, then delete it. Raises Failure.
 
-    It is paused first, so that its provider puts nothing back. The objects go last to first, the main one at the end:
-    until then the same command can be run again.
+    The pause keeps its provider from putting the marks back. The main object is released last: until then the same
+    command can be run again.
     """
     meta = obj["metadata"]
     objects = await made_for(session, obj)
@@ -100,12 +100,12 @@ def _paused(obj: Object) -> Operations:
 
 
 async def release(session: Session, kind: Kind, live: Object, uid: str, manager: str) -> None:
-    """Takes owner, marks and field manager of the ModelDeployment off its object. Raises ApiError, Unreachable."""
+    """Remove owner, marks and field manager of the ModelDeployment from its object. Raises ApiError, Unreachable."""
     await guarded_patch(session, kind, live, lambda now: released(now, uid, manager))
 
 
 def released(live: Object, uid: str, manager: str) -> Operations:
-    """What takes our owner, marks and field manager off the object. Nothing of its content."""
+    """Return the operations that remove our owner, marks and field manager, and leave the content alone."""
     meta = live["metadata"]
     owners = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") != uid]
     managed = [entry for entry in meta.get("managedFields") or () if entry.get("manager") != manager]
@@ -126,7 +126,7 @@ def released(live: Object, uid: str, manager: str) -> Operations:
 
 
 async def _remove(session: Session, meta: dict[str, Any]) -> None:
-    """Deletes the ModelDeployment, and takes our finalizers off: there is nothing that they have to protect."""
+    """Delete the ModelDeployment, and remove our finalizers, which protect nothing any more."""
     name, namespace = meta["name"], meta["namespace"]
     try:
         # Orphan: whoever still believes to own something lets it be (contract §4.3)

@@ -1,4 +1,4 @@
-"""Requests to a model's endpoint by way of the API server's proxy: no port-forward, no Ingress."""
+"""Send requests to a model's endpoint through the API server's proxy: no port-forward, no Ingress."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubefoundry_sdk.cluster.errors import NO_REASON, ApiError, Unreachable
 
 
 async def proxy(session: Session, name: str) -> tuple[Object, str]:
-    """The model, and the path of its endpoint on the API server. Raises Failure where none is published."""
+    """Return the model, and the path of its endpoint on the API server. Raises Failure if none is published."""
     obj = await session.model(name)
     where = endpoint(obj.get("status") or {})
     if where is None:
@@ -32,7 +32,7 @@ async def proxy(session: Session, name: str) -> tuple[Object, str]:
 
 
 def refused(error: ApiError, name: str) -> Failure:
-    """What an answer of the proxy or of the model means."""
+    """Return the failure for an error of the proxy or of the model."""
     by_server = error.reason != NO_REASON
     if error.code == 403 and by_server:
         return of(error, f"reach ModelDeployment '{name}'")
@@ -46,7 +46,17 @@ def refused(error: ApiError, name: str) -> Failure:
 async def answer(
     session: Session, name: str, messages: Sequence[Mapping[str, str]], most: int | None
 ) -> AsyncIterator[str]:
-    """What the model says, piece by piece as it is made. most: tokens. Raises Failure."""
+    """Yield the model's answer in pieces while it is generated.
+
+    Args:
+        session: The cluster.
+        name: The model's name.
+        messages: The conversation, as the OpenAI API has it.
+        most: Limit of tokens, None for the model's own limit.
+
+    Raises:
+        Failure: The model cannot be reached, or refuses the request.
+    """
     # pydantic and the models behind it, which most commands do not need
     from kubefoundry_sdk.runtime.tenant_http import LIMIT
 
@@ -65,7 +75,7 @@ async def answer(
 
 
 def served(listed: Any, name: str) -> str:
-    """The id under which the endpoint serves the model. Raises Failure where it serves none."""
+    """Return the id under which the endpoint serves the model. Raises Failure if the endpoint serves none."""
     entries = listed.get("data") if isinstance(listed, dict) else None
     ids = [entry.get("id") for entry in entries or () if isinstance(entry, dict)]
     if not ids or not isinstance(ids[0], str):
@@ -74,7 +84,7 @@ def served(listed: Any, name: str) -> str:
 
 
 def _token(line: bytes) -> str:
-    """The text of one server-sent event, empty for one without any."""
+    """Return the text of one server-sent event, empty if it has none."""
     text = line.decode(errors="replace").removeprefix("data:").strip()
     if not line.startswith(b"data:") or text == "[DONE]":
         return ""

@@ -1,4 +1,4 @@
-"""How a command fails: one line on stderr, and an exit code for the kind of failure."""
+"""Report the failure of a command: one line on stderr, and an exit code for the kind of failure."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ class Exit(IntEnum):
 
 
 class Failure(click.ClickException):
-    """One line: what happened, to what, why, and what to do."""
+    """The failure of a command. The message has one line: what happened, to which object, why, and what to do."""
 
     def __init__(self, message: str, code: Exit = Exit.NO) -> None:
         super().__init__(message)
         self.exit_code = code  # type: ignore[misc]
 
     def show(self, file: object = None) -> None:
+        """Print the message to stderr."""
         print(f"error: {printable(self.message)}", file=sys.stderr)
 
 
@@ -46,17 +47,22 @@ NOT_SERVED = ("could not find the requested resource", "page not found")
 
 
 def not_served(error: ApiError) -> bool:
-    """Whether the answer is about the kind and not about one object of it."""
+    """Check whether the API server does not serve the kind at all."""
     return error.not_found and any(words in error.message for words in NOT_SERVED)
 
 
 def not_installed(error: ApiError) -> bool:
-    """Whether the API server serves none of our kinds."""
+    """Check whether the API server serves none of our kinds."""
     return not_served(error) and f"/apis/{GROUP}/" in str(error)
 
 
 def of(error: Exception, doing: str) -> Failure:
-    """What the API server's answer means to the user. doing: `read ModelDeployment 'x'`, after "cannot"."""
+    """Return the failure for an error of the API server.
+
+    Args:
+        error: The error.
+        doing: The failed action after "cannot", for example `read ModelDeployment 'x'`.
+    """
     if isinstance(error, Unreachable):
         return Failure(f"cannot {doing}: the API server does not answer ({error})", Exit.NO_CLUSTER)
     if not isinstance(error, ApiError):

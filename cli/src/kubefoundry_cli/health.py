@@ -104,19 +104,19 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Whether the newest edit serves, and goes on to serve. A pause ends all reports, so nobody knows then."""
+        """Check whether the newest edit serves, and will go on to serve. During a pause, nobody reports that."""
         return self.serves == self.generation and self.state not in ("Deleting", "Refused", "Paused")
 
     @property
     def severity(self) -> Literal["good", "pending", "wrong"]:
-        """good: nothing to do. pending: it may become ready by itself. wrong: it needs somebody."""
+        """Return good: nothing to do; pending: it may become ready by itself; wrong: it needs somebody."""
         if self.state in ("Serving", "ScaledToZero"):
             return "wrong" if self.reason and self.state == "Serving" else "good"
         return "pending" if self.state in ("Starting", "Updating") else "wrong"
 
     @property
     def text(self) -> str:
-        """The verdict in one line that begins with the model's name."""
+        """Return the verdict in one line that begins with the model's name."""
         why = f": {self.reason}" if self.reason else ""
         todo = f"; {self.remedy}" if self.remedy else ""
         if self.state == "Serving":
@@ -187,7 +187,7 @@ def _verdict(
 def _obstacle(
     obj: Object, conditions: list[Mapping[str, Any]], newest: int, among: Mapping[str, State]
 ) -> Verdict | None:
-    """The verdict if a condition of the newest edit holds it back."""
+    """Return the verdict if a condition of the newest edit holds it back."""
     for type_, state in among.items():
         condition = find(conditions, type_)
         if condition and is_trouble(condition) and condition.get("observedGeneration") == newest:
@@ -201,7 +201,7 @@ def _obstacle(
 def _outcome(
     obj: Object, conditions: list[Mapping[str, Any]], ready: Mapping[str, Any], newest: int, serves: object
 ) -> Verdict:
-    """The verdict on an edit that nothing refused: its provider, its upstream object and its pods decide."""
+    """Return the verdict on an edit that nothing refused: its provider, its upstream object and its pods decide."""
     for type_, state in SILENCES.items():
         condition = find(conditions, type_)
         if condition and is_trouble(condition):
@@ -220,7 +220,7 @@ def _outcome(
 
 
 def _waiting(obj: Object, reason: str, remedy: str, serves: object) -> Verdict:
-    """Starting or Updating, or Stuck if that has taken too long."""
+    """Return Starting or Updating, or Stuck after STUCK seconds."""
     age = since(_edited(obj) if serves is not None else _not_ready_since(obj))
     if age is not None and age > STUCK:
         return "Stuck", f"not ready for {duration(age)}: {reason or 'no message'}", remedy, False
@@ -235,7 +235,7 @@ def _not_ready_since(obj: Object) -> str | None:
 
 
 def _edited(obj: Object) -> str | None:
-    """The last change of the spec, as managedFields show it."""
+    """Return the time of the last change of the spec, as managedFields show it."""
     stamps = [
         str(entry.get("time"))
         for entry in mappings(obj["metadata"].get("managedFields"))
@@ -246,7 +246,15 @@ def _edited(obj: Object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A condition that is trouble. text: its type, reason and message. remedy: what to do."""
+    """A condition that is trouble.
+
+    Attributes:
+        type: The type of the condition.
+        reason: Its reason.
+        message: Its message.
+        text: Type, reason and message in one line.
+        remedy: What to do.
+    """
 
     type: str
     reason: str
@@ -289,13 +297,13 @@ def endpoint(status: Mapping[str, Any]) -> str | None:
 
 
 def provider_of(obj: Object) -> str | None:
-    """Return the provider that runs the model, as its status says."""
+    """Return the provider that runs the model, as its status reports it."""
     name = mapping(mapping(obj.get("status")).get("provider")).get("name")
     return str(name) if name else None
 
 
 def phase(obj: Object) -> str | None:
-    """Return the phase of a ModelDeployment, which is Terminating from its deletion on, reported or not."""
+    """Return the phase of a ModelDeployment: Terminating from its deletion on, even if that is not reported yet."""
     if obj["metadata"].get("deletionTimestamp"):
         return "Terminating"
     reported = mapping(obj.get("status")).get("phase")

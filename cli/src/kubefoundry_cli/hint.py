@@ -1,4 +1,4 @@
-"""Further commands to give, with the options that say where: without them they would be about another cluster."""
+"""Format further commands with the options that name the cluster: without them they would reach another cluster."""
 
 from __future__ import annotations
 

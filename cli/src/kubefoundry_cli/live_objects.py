@@ -1,4 +1,4 @@
-"""The live upstream objects of a ModelDeployment, as its provider finds them before it writes."""
+"""Read the live upstream objects of a ModelDeployment, as its provider does before it writes."""
 
 from __future__ import annotations
 
@@ -86,10 +86,11 @@ async def check_helper_names(
     """Return notes about helpers to create whose names are not free, or may not be.
 
     Args:
+        session: The cluster.
         provider: The provider that would apply them.
         obj: The ModelDeployment.
-        wanted: The helpers that the provider would apply.
-        known: Those that exist and are the ModelDeployment's.
+        helpers: The helpers that the provider would apply.
+        existing: The live helpers of the ModelDeployment.
 
     Raises:
         Failure: An object of another owner has the name of a helper, so nothing would be written.
@@ -123,9 +124,10 @@ async def hand_over(
     """Return the objects that change if another provider still serves the ModelDeployment, None if none does.
 
     Args:
+        session: The cluster.
         obj: The ModelDeployment.
         provider: The provider that takes over.
-        created: What it would apply, the main object last.
+        created: The objects that the provider would apply, the main object last.
 
     Raises:
         ApiError: The helpers of the other provider cannot be listed for another reason than a missing permission.

@@ -1,4 +1,4 @@
-"""Entry point: the list of commands. Each is imported when it is called, because `--help` has to be quick."""
+"""Define the entry point and the list of commands. Each is imported when it is called: `--help` has to be quick."""
 
 from __future__ import annotations
 
@@ -76,15 +76,18 @@ class Commands(click.Group):
     """The commands of COMMANDS, imported one at a time."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Move the leading options behind the command."""
         ordered = reordered(args)
         if ordered and ordered[0].partition("=")[0] in LEADING:
             ctx.fail("a command is missing behind the options")
         return super().parse_args(ctx, ordered)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command, None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
         name = TOGETHER.get(cmd_name) or RENAMED.get(cmd_name, cmd_name)
@@ -95,18 +98,20 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest a command for an unknown name."""
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             instead = f"; write {INSTEAD[args[0]]}" if args[0] in INSTEAD else suggestion(args[0], COMMANDS)
             ctx.fail(f"No such command '{args[0]}'{instead}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without an import of each."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
 def reordered(args: list[str]) -> list[str]:
-    """The arguments with the options of LEADING that precede the command behind it."""
+    """Return the arguments with the leading options of LEADING moved behind the command."""
     first = 0
     while first < len(args):
         name, is_stated, _ = args[first].partition("=")
@@ -135,7 +140,7 @@ def kubefoundry() -> None:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     _usable_streams()
     try:
         try:
@@ -175,7 +180,7 @@ def main() -> None:
 
 
 def _usable_streams() -> None:
-    """Standard input that is closed is empty; what a terminal's encoding lacks is written as escapes."""
+    """Replace a closed standard input by an empty one, and escape characters that the terminal's encoding lacks."""
     if sys.stdin is None:
         sys.stdin = io.StringIO()
     for stream in (sys.stdout, sys.stderr):
@@ -184,6 +189,6 @@ def _usable_streams() -> None:
 
 
 def _called() -> str:
-    """How the user calls us: as a program, or as a kubectl plugin."""
+    """Return the name that the user has called: the program, or the kubectl plugin."""
     name = sys.argv[0].rsplit("/", 1)[-1]
     return name.replace("-", " ", 1) if name.startswith("kubectl-") else "kubefoundry"

@@ -1,4 +1,4 @@
-"""A ModelDeployment that a command is given: by file, by name in the cluster, with edits of single fields."""
+"""Read the ModelDeployment of a command: from a file, with edits of single fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]
 
 
 def from_file(name: str, namespace: str = "default") -> Object:
-    """The only ModelDeployment of a file of YAML documents; `-` reads standard input. Raises Failure."""
+    """Return the only ModelDeployment of a file of YAML documents; `-` reads standard input. Raises Failure."""
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -35,7 +35,16 @@ def from_file(name: str, namespace: str = "default") -> Object:
 
 
 def from_text(text: str, name: str, namespace: str = "default") -> Object:
-    """The only ModelDeployment of some YAML documents. name: how errors call them. Raises Failure."""
+    """Return the only ModelDeployment of some YAML documents.
+
+    Args:
+        text: The documents.
+        name: The name of the documents in errors.
+        namespace: The namespace of an object without one.
+
+    Raises:
+        Failure: There is not exactly one ModelDeployment, or it has an unknown field.
+    """
     documents = plain_yaml.documents(text, name)
     deployments = [
         document
@@ -62,7 +71,7 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
 
 
 def completed(obj: Object, where: str, namespace: str = "default") -> Object:
-    """The object with what only a stored one has, so that it can be rendered. Raises Failure."""
+    """Return the object with the metadata of a stored one, so that it can be rendered. Raises Failure."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
         missing = (
@@ -76,7 +85,10 @@ def completed(obj: Object, where: str, namespace: str = "default") -> Object:
 
 
 def edited(obj: Object, edits: Sequence[str]) -> Object:
-    """A copy with `PATH=VALUE` of each edit set below its spec; an empty value removes the field. Raises Failure."""
+    """Return a copy with `PATH=VALUE` of each edit set below its spec. Raises Failure.
+
+    An empty value removes the field.
+    """
     changed = dict(obj)
     for edit in edits:
         path, equals, text = edit.partition("=")
@@ -93,7 +105,7 @@ def edited(obj: Object, edits: Sequence[str]) -> Object:
 
 
 def stored_as(obj: Object, live: Object) -> Object:
-    """The object of a file as it is once it is applied over the live one of its name."""
+    """Return the object of a file as it would be stored after an apply over the live object of its name."""
     meta = {**live["metadata"]}
     for part in ("labels", "annotations"):
         if added := obj["metadata"].get(part):
@@ -102,7 +114,7 @@ def stored_as(obj: Object, live: Object) -> Object:
 
 
 def valid(obj: Object) -> Object:
-    """The object with defaults. Raises Failure that names all that is wrong with its spec."""
+    """Return the object with defaults. Raises Failure that names all problems of its spec."""
     problems = validate(obj["spec"])
     if problems:
         reason = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
@@ -111,7 +123,7 @@ def valid(obj: Object) -> Object:
 
 
 def valid_new(obj: Object) -> Object:
-    """The object with defaults, as `valid`. Raises Failure also for a name that no new ModelDeployment may have."""
+    """Return the object with defaults. Raises Failure as `valid`, and for a name that is invalid for a new object."""
     name = obj["metadata"]["name"]
     problem = name_problem(name)
     if not NAME.fullmatch(name):
@@ -124,7 +136,7 @@ def valid_new(obj: Object) -> Object:
 
 
 def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
-    """The value in the type that the field has; ABSENT for an empty text."""
+    """Return the value in the type of the field; ABSENT for an empty text."""
     if not text:
         return ABSENT
     types = _types(steps, edit)
@@ -137,7 +149,7 @@ def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
 
 
 def _types(steps: Sequence[str], edit: str) -> set[str]:
-    """Types of the field, empty where anything goes. Raises Failure for a field that does not exist."""
+    """Return the types of the field, empty if any type is valid. Raises Failure for a field that does not exist."""
     place: Mapping[str, Any] = schema()
     for number, step in enumerate(steps, 1):
         fields = place.get("properties", {})

@@ -1,4 +1,4 @@
-"""What commands print: data on standard output, one form for people and two for programs."""
+"""Print data on standard output, in one form for people and two for programs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def option(*forms: str) -> Callable[[Command], Command]:
-    """-o, the first form the default."""
+    """Return the option -o; the first form is the default."""
     return click.option(
         "-o",
         "--output",
@@ -42,7 +42,14 @@ def objects(
     kind: Kind,
     rows: Callable[[bool], tuple[Sequence[str], Sequence[Sequence[str]]]],
 ) -> None:
-    """A list of objects in one of LISTS. rows: head and cells, with the further columns or without."""
+    """Print a list of objects in one of LISTS.
+
+    Args:
+        items: The objects.
+        form: The form.
+        kind: The kind of the objects.
+        rows: Returns head and cells of the table, on request with the further columns.
+    """
     if form in ("json", "yaml"):
         # as kubectl prints it
         data(
@@ -56,12 +63,12 @@ def objects(
 
 
 def say(text: str) -> None:
-    """Prose for whoever sits there: it goes to standard error, out of the way of data."""
+    """Print prose to standard error, out of the way of data."""
     print(printable(text), file=sys.stderr)
 
 
 def data(value: Any, form: str) -> None:
-    """As JSON or YAML."""
+    """Print the value as JSON or YAML."""
     if form == "json":
         print(json.dumps(value, indent=2, ensure_ascii=False))
     else:
@@ -69,12 +76,12 @@ def data(value: Any, form: str) -> None:
 
 
 def documents(values: Iterable[Any]) -> None:
-    """As YAML documents."""
+    """Print YAML documents."""
     print(as_yaml(values), end="")
 
 
 def as_yaml(values: Iterable[Any]) -> str:
-    """YAML documents that people can read."""
+    """Return YAML documents that people can read."""
     import yaml
 
     return str(yaml.dump_all(list(values), Dumper=_readable(), sort_keys=False, allow_unicode=True))
@@ -82,7 +89,7 @@ def as_yaml(values: Iterable[Any]) -> str:
 
 @functools.cache
 def _readable() -> type[yaml.SafeDumper]:
-    """Texts of several lines as such; repeated parts written out."""
+    """Return a dumper that writes texts of several lines as such, and repeated parts in full."""
     # Commands that print a table do not need it: 0.03 s of imports.
     import yaml
 
@@ -100,7 +107,7 @@ def _readable() -> type[yaml.SafeDumper]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as kubectl aligns them; cells are one line each, whatever they hold."""
+    """Print columns as kubectl aligns them; each cell is one line, whatever its text."""
     shown = [[clean(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[column]) for row in shown) for column in range(len(head))]
     for row in shown:
@@ -108,24 +115,24 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def row_of(cells: Sequence[str], widths: Sequence[int]) -> None:
-    """One line of a table, at once."""
+    """Print one line of a table, and flush it."""
     padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
     print("   ".join(padded).rstrip(), flush=True)
 
 
 def clean(text: object) -> str:
-    """One line without control characters: what a tenant wrote must not move another's cursor."""
+    """Return one line without control characters: tenant input must not move another user's cursor."""
     line = str(text)
     return line if line.isprintable() else "".join(char if char.isprintable() else " " for char in line)
 
 
 def printable(text: str) -> str:
-    """Several lines, each as `clean`: messages quote names that tenants have chosen."""
+    """Clean each of several lines: messages quote names that tenants have chosen."""
     return "\n".join(map(clean, text.split("\n")))
 
 
 def since(stamp: str | None) -> float | None:
-    """Seconds since an RFC 3339 time; None for what is none."""
+    """Return the seconds since an RFC 3339 time, None if the value is not a timestamp."""
     try:
         return (datetime.now(UTC) - datetime.fromisoformat(str(stamp))).total_seconds()
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""The command with which an administrator grants a permission that the API server says is missing."""
+"""Name the command with which an administrator grants a missing permission."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def remedy(message: str) -> str:
 
 
 def _in_cluster(user: str, resource: str) -> str:
-    """The remedy for a list of all namespaces. Commands that uninstall need more than any role of ours has."""
+    """Return the remedy for a list of all namespaces. Commands that uninstall need more than any role of ours has."""
     context = click.get_current_context(silent=True)
     if resource == "modeldeployments" and context and context.params.get("everywhere"):
         command = _binding("clusterrolebinding", "kubefoundry-view", user)

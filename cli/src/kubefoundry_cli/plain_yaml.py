@@ -1,4 +1,4 @@
-"""YAML files that users give: what kubectl would read from them, and a line that says what is wrong otherwise."""
+"""Read YAML files of users as kubectl reads them, and report errors in one line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ MOST: Final = 200_000
 
 
 class PlainYAML(yaml.SafeLoader):
-    """Without dates, which JSON does not have: `2024-01-01` is text, as it is for kubectl. A key may not be there
-    twice: one of its values would be lost without a word."""
+    """A YAML loader without dates, which JSON does not have: `2024-01-01` is text, as it is for kubectl.
+
+    A repeated key is an error: one of its values would be lost silently.
+    """
 
     yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class declares it)
         first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
@@ -23,6 +25,7 @@ class PlainYAML(yaml.SafeLoader):
     }
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping. Raises ConstructorError for a repeated key."""
         keys = set()
         for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
@@ -35,12 +38,12 @@ class PlainYAML(yaml.SafeLoader):
 
 
 def value(text: str) -> Any:
-    """The value of one document. Raises ValueError with what is wrong."""
+    """Return the value of one document. Raises ValueError with the reason if it is not YAML."""
     return _checked(text, lambda: yaml.load(text, PlainYAML))  # a safe loader
 
 
 def documents(text: str, name: str) -> list[Any]:
-    """Its documents without empty ones. name: what errors call it. Raises Failure."""
+    """Return the documents of a text without empty ones. `name` is the text's name in errors. Raises Failure."""
     try:
         parsed = _checked(text, lambda: list(yaml.load_all(text, PlainYAML)))
     except ValueError as error:
@@ -61,7 +64,7 @@ def _checked(text: str, load: Any) -> Any:
 
 
 def _expanded(content: Any, counts: dict[int, int]) -> int:
-    """How many values it has, where a part that is there several times counts each time."""
+    """Return the number of values; a part that is repeated by aliases counts each time."""
     if not isinstance(content, dict | list):
         return 1
     if id(content) not in counts:

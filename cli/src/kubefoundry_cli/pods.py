@@ -1,4 +1,4 @@
-"""The pods of a model, found by the label that its provider declares for the pods of its upstream object."""
+"""Find the pods of a model by the label that its provider declares for the pods of its upstream object."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from kubefoundry_sdk.provider.upstream_pods import roles, selector
 
 
 class NotToBeFound(Exception):
-    """Why the pods of a model cannot be read; one line."""
+    """The pods of a model cannot be read; the message is the reason in one line."""
 
 
 class NoSuchRole(Exception):
-    """Which roles the pods of a model have instead; one line."""
+    """No pod of a model has the role; the message has the present roles in one line."""
 
 
 async def of_model(session: Session, obj: Object, role: str | None = None) -> list[Object]:
-    """All pods of the model's upstream object, or those of the role, by name. Raises NotToBeFound, NoSuchRole."""
+    """Return the pods of the model's upstream object, or of a role, by name. Raises NotToBeFound, NoSuchRole."""
     packages = installed()
     name = serving_provider(obj, packages)
     if name is None:
@@ -84,7 +84,7 @@ def serving_object(obj: Object, package: Provider) -> tuple[Kind, str] | None:
 
 
 def containers_of(pods: Iterable[Object]) -> list[tuple[Object, str]]:
-    """Each pod with the name of each of its containers, those that run first before the others."""
+    """Return each pod with the name of each of its containers, init containers first."""
     return [
         (pod, container["name"])
         for pod in pods
@@ -93,7 +93,7 @@ def containers_of(pods: Iterable[Object]) -> list[tuple[Object, str]]:
 
 
 def log_path(pod: Object, container: str, parameters: str) -> str:
-    """Where the API server has the log. parameters: `tailLines=20&follow=true`."""
+    """Return the path of a log on the API server. `parameters` is a query such as `tailLines=20&follow=true`."""
     meta = pod["metadata"]
     return (
         f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log?container={container}&{parameters}"

@@ -1,6 +1,6 @@
-"""Which field of a ModelDeployment an upstream value comes from: found by changing one field and rendering again.
+"""Find the spec field that an upstream value comes from: change one field, and render again.
 
-No provider has to say it, so it holds for third parties' providers as well.
+No provider has to declare it, so it holds for third parties' providers as well.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ Render = Callable[[Object], Leaves | None]
 
 
 def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:
-    """All values below, by path; items of a list by their name where each has one, else by place.
+    """Return all values below by path. List items are named by their `name` if each has one, else by place.
 
-    flags: Whether command-line arguments are one value for each flag, so that one more moves no other. Their order is
-        lost.
+    Args:
+        value: The value.
+        path: The path of the value itself.
+        flags: Whether a list of command-line arguments is one value for each flag, so that an extra flag moves no
+            other. The order of the arguments is lost.
     """
     if isinstance(value, Mapping) and value:
         return {
@@ -53,7 +56,7 @@ def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:
 
 
 def by_flag(value: Any) -> dict[str, str] | None:
-    """`--name value` of a list of command-line arguments by flag, None for another list.
+    """Return `--name value` of a list of command-line arguments by flag, None for another list.
 
     A flag without a value is its own value. Words before the first flag are listed by place.
     """
@@ -77,14 +80,18 @@ def by_flag(value: Any) -> dict[str, str] | None:
 
 
 def text(path: Path) -> str:
-    """`spec.args[3]`."""
+    """Return the path as text: `spec.args[3]`."""
     return ".".join(path).replace(".[", "[")
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """follows: of each upstream value the spec fields that it follows, `engine.contextLength`. rigid: fields, with
-    their values, that cannot be another without other fields (`serving.mode`): what nothing else explains is theirs.
+    """The spec fields that upstream values come from.
+
+    Attributes:
+        follows: The spec fields that each upstream value follows, for example `engine.contextLength`.
+        rigid: Fields, with their values, that cannot change without other fields (`serving.mode`). An upstream value
+            that follows no field is attributed to them.
     """
 
     follows: Mapping[Path, Sequence[str]]
@@ -92,7 +99,7 @@ class Origins:
 
 
 def origins(spec: Object, render: Render) -> Origins:
-    """Changes one field of the spec after the other, and looks at what that changes upstream."""
+    """Change one field of the spec after the other, and collect the upstream values that change."""
     spec = default(spec)
     base = render(spec) or {}
     follows: dict[Path, list[str]] = {}
@@ -109,7 +116,10 @@ def origins(spec: Object, render: Render) -> Origins:
 
 
 def below(values: Leaves, place: str) -> Leaves:
-    """Values at or below a path of `drift.differences`, which names arguments by place: all of their list then."""
+    """Return the values at or below a path of `drift.differences`.
+
+    Such a path names arguments by place: all arguments of their list are returned then.
+    """
 
     def at_or_below(place: str) -> Leaves:
         return {
@@ -124,7 +134,7 @@ def below(values: Leaves, place: str) -> Leaves:
 
 
 def differing(left: Leaves, right: Leaves) -> set[Path]:
-    """Paths at which the two do not have the same value."""
+    """Return the paths at which the two do not have the same value."""
     return {path for path in left.keys() | right.keys() if left.get(path, ABSENT) != right.get(path, ABSENT)}
 
 
@@ -135,14 +145,14 @@ def _marks(items: list[Any]) -> list[str]:
 
 
 def alternatives(spec: Object) -> Iterator[Object]:
-    """Specs that differ in one field that is set; not all of them are valid."""
+    """Yield specs that differ in one field that is set; not all of them are valid."""
     spec = default(spec)
     for path in _settable(spec):
         yield from _alternatives(spec, path)
 
 
 def _settable(spec: Object) -> list[Path]:
-    """Paths of the fields that are set; of a list or a free map as a whole."""
+    """Return the paths of the fields that are set. A list or a free map is one field."""
     return list(_fields(spec, schema(), ()))
 
 
@@ -156,7 +166,7 @@ def _fields(value: Any, shape: Schema, path: Path) -> Iterator[Path]:
 
 
 def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
-    """Specs that differ in this field alone: without it, and with other values of its type."""
+    """Yield specs that differ in this field alone: without it, and with other values of its type."""
     yield with_value(spec, path, ABSENT)
     value, shape = at(spec, path), _shape(path)
     if shape.get("enum"):
@@ -178,7 +188,7 @@ def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
 
 
 def _changed(items: list[Any]) -> list[Any]:
-    """Other items in the place of these; one that is neither a text nor an object stays."""
+    """Return other items instead of these; an item that is neither a text nor an object stays."""
     return [_other(item) for item in items if item]
 
 

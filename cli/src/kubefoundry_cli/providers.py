@@ -1,4 +1,4 @@
-"""Provider packages that are installed beside the command line, and the upstream schema that they write for.
+"""Load the installed provider packages, and read the upstream schema that they write for.
 
 A package announces itself by an entry point of group `kubefoundry.providers`: a function without arguments that
 returns its `Provider` with default settings.
@@ -36,7 +36,7 @@ RELEASE_HELP: Final = f"The CRD from PROVIDER/V.yaml in the folder that {RELEASE
 
 
 def installed() -> dict[str, Provider]:
-    """By name. Raises Failure that names a package which cannot be loaded."""
+    """Return the installed packages by name. Raises Failure that names a package which cannot be loaded."""
     packages: dict[str, Provider] = {}
     for entry in sorted(entry_points(group=PROVIDER_PACKAGES), key=lambda entry: entry.name):
         try:
@@ -47,7 +47,7 @@ def installed() -> dict[str, Provider]:
 
 
 def named(name: str) -> Provider:
-    """Raises Failure that says which ones are there."""
+    """Return the installed package of that name. Raises Failure that lists the installed ones."""
     packages = installed()
     if name not in packages:
         package_names = ", ".join(packages) or "none"
@@ -66,9 +66,11 @@ def silence(config: Mapping[str, Any]) -> float | None:
 
 
 def configured(provider: Provider, config: Mapping[str, Any] | None) -> tuple[Provider, list[str]]:
-    """The provider as the one in the cluster was started, and in what the two may differ anyway.
+    """Return the provider with the flags of the running process, and the remaining differences.
 
-    config: its InferenceProviderConfig, None where it is unknown.
+    Args:
+        provider: The installed package.
+        config: Its InferenceProviderConfig, None if it is unknown.
     """
     status = (config or {}).get("status") or {}
     notes = []
@@ -106,7 +108,7 @@ def configured(provider: Provider, config: Mapping[str, Any] | None) -> tuple[Pr
 def as_running_all(
     packages: Mapping[str, Provider], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, Provider], list[str]]:
-    """Each package as `configured` by the registered provider of its name."""
+    """Return each package as `configured` by the registered provider of its name, and notes."""
     running, notes = dict(packages), list[str]()
     for config in configs:
         if package := packages.get(config["metadata"]["name"]):
@@ -116,7 +118,7 @@ def as_running_all(
 
 
 async def as_running(client: Client, provider: Provider) -> tuple[Provider, Mapping[str, str], list[str]]:
-    """The provider as `configured`, and the settings of the upstream system that the one in the cluster goes by."""
+    """Return the provider as `configured`, the upstream settings that the running process uses, and notes."""
     try:
         config = await client.get(PROVIDER_CONFIGS, provider.name)
     except ApiError as error:
@@ -130,7 +132,7 @@ async def as_running(client: Client, provider: Provider) -> tuple[Provider, Mapp
 
 
 def crds_in(files: Sequence[str]) -> dict[str, Any]:
-    """CustomResourceDefinitions of these YAML files by name. Raises Failure."""
+    """Return the CustomResourceDefinitions of these YAML files by name. Raises Failure."""
     crds: dict[str, Any] = {}
     for file in files:
         try:
@@ -144,7 +146,7 @@ def crds_in(files: Sequence[str]) -> dict[str, Any]:
 
 
 def _name_of_crd(document: Mapping[str, Any], file: str) -> str:
-    """Raises Failure for one that no API server has stored."""
+    """Return the name of the CRD. Raises Failure for a document that no API server has stored."""
     meta, spec = document.get("metadata"), document.get("spec")
     name = meta.get("name") if isinstance(meta, dict) else None
     versions = spec.get("versions") if isinstance(spec, dict) else None
@@ -160,7 +162,7 @@ def _name_of_crd(document: Mapping[str, Any], file: str) -> str:
 
 
 def crd_file(provider: str, release: str) -> str:
-    """The file of an upstream release's CRD. Raises Failure where nothing says where such files are."""
+    """Return the file of an upstream release's CRD. Raises Failure if the folder of such files is unknown."""
     folder = os.environ.get(RELEASES)
     if not folder:
         raise Failure(
@@ -173,7 +175,7 @@ def crd_file(provider: str, release: str) -> str:
 
 
 def definitions(files: Sequence[str], release: str | None, provider: Provider) -> dict[str, Any]:
-    """CRDs by name from `--crd` and `--release`. Raises Failure."""
+    """Return CRDs by name from `--crd` and `--release`. Raises Failure."""
     if release is None or provider.upstream.version is not None:
         return crds_in(files)
     if files:
@@ -182,7 +184,7 @@ def definitions(files: Sequence[str], release: str | None, provider: Provider) -
 
 
 def probed(provider: Provider, crd: Any) -> Schema:
-    """How to write for this CRD. Raises Failure where the provider cannot."""
+    """Return the schema of this CRD. Raises Failure if the provider does not support it."""
     from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
 
     schema = provider.probe(crd)
@@ -194,11 +196,17 @@ def probed(provider: Provider, crd: Any) -> Schema:
 async def in_cluster(
     client: Client, provider: Provider, published: Mapping[str, str] | None = None
 ) -> tuple[Schema, list[str]]:
-    """The schema that the cluster serves, and what could not be read of the settings that belong to it.
+    """Return the schema that the cluster serves, and notes about settings that could not be read.
 
-    published: settings that its provider goes by; without them they are read off the upstream operator.
+    A kind of Kubernetes itself has no CRD.
 
-    A kind of Kubernetes itself has no CRD. Raises Failure without the CRD, or without the right to read it.
+    Args:
+        client: The cluster.
+        provider: The provider.
+        published: The settings that the running provider uses; without them they are read from the upstream operator.
+
+    Raises:
+        Failure: The CRD is missing, unsupported, or may not be read.
     """
     if provider.upstream.schema is not None:
         return provider.upstream.schema, []

@@ -1,7 +1,7 @@
-"""What of an object may leave the cluster: structure and state, never a value that may be a secret.
+"""Redact objects before they leave the cluster: keep structure and state, never a value that may be a secret.
 
-By a list of what is kept, not of what is removed: of a field that nobody has thought of only its name goes out. Free
-text (messages, log lines) has no such list; what looks like a credential in it is taken out.
+A list names the kept fields: unknown fields keep only their name. Free text (messages, log lines) has no such list;
+text that looks like a credential is removed from it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ text: the time would grow with the square of its length, and tenants write these
 
 
 def scrubbed(text: str) -> str:
-    """The text without what looks like a credential."""
+    """Remove text that looks like a credential."""
     text = _WORD.sub(_without_query, _USER.sub(r"\1", text))
     for pattern, instead in _CREDENTIALS:
         text = pattern.sub(instead, text)
@@ -150,14 +150,14 @@ def scrubbed(text: str) -> str:
 
 
 def _without_query(word: re.Match[str]) -> str:
-    """A URL without what follows its question mark."""
+    """Return a URL without the part behind its question mark."""
     address = _ADDRESS.search(word[0])
     mark = word[0].find("?", address.end()) if address else -1
     return word[0] if mark < 0 else f"{word[0][: mark + 1]}{REMOVED}"
 
 
 def redacted(obj: Object) -> Object:
-    """The object as it may leave the cluster."""
+    """Return the object as it may leave the cluster."""
     meta = obj.get("metadata") or {}
     result: Object = {key: meta[key] for key in META if key in meta}
     result["finalizers"] = list(meta.get("finalizers") or ())
@@ -202,7 +202,7 @@ def _amount(value: Any) -> Any:
 
 
 def _names(value: Any) -> Any:
-    """Keys of a map, names of a list's items; no value."""
+    """Return the keys of a map or the names of a list's items, without values."""
     if isinstance(value, Mapping):
         return {scrubbed(str(key)): _names(item) for key, item in value.items()}
     if isinstance(value, list):

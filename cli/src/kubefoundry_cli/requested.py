@@ -1,4 +1,4 @@
-"""The ModelDeployment that `plan` and `explain` are asked about, and the provider that the cluster will give it."""
+"""Read the ModelDeployment of `plan` and `explain`, and foresee the provider that the cluster will give it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ from kubefoundry_selector.candidate import provider
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """live: the stored object, None if the cluster has none of that name. obj: the object after the edit, valid and
-    with defaults."""
+    """The ModelDeployment of a command.
+
+    Attributes:
+        live: The stored object, None if the cluster has no object of that name.
+        obj: The object after the edit, valid and with defaults.
+    """
 
     live: Object | None
     obj: Object
 
     @property
     def is_edit(self) -> bool:
-        """Whether the stored spec changes."""
+        """Check whether the stored spec changes."""
         return self.live is not None and self.obj["metadata"] != self.live["metadata"]
 
 
@@ -66,7 +70,7 @@ def _check_namespace(obj: Object) -> None:
 
 
 async def registered_configs(session: Session) -> list[Object]:
-    """InferenceProviderConfigs. Raises Failure."""
+    """Return the InferenceProviderConfigs. Raises Failure."""
     try:
         configs, _ = await session.client.list(PROVIDER_CONFIGS)
     except (ApiError, Unreachable) as error:
@@ -75,8 +79,11 @@ async def registered_configs(session: Session) -> list[Object]:
 
 
 async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]:
-    """Return the name of the provider that core and the selector will give the object, and notes. Raises Failure if
-    there is none."""
+    """Return the name of the provider that core and the selector will give the object, and notes.
+
+    Raises:
+        Failure: No provider is selected, or the providers cannot be listed.
+    """
     named = LiveModelDeployment(obj).requested_provider
     try:
         configs = await registered_configs(session)

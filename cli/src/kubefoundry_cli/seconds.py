@@ -1,4 +1,4 @@
-"""How long a command waits, as an option's type."""
+"""Define the type of options that limit a wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 
 
 def seconds(value: str) -> float:
-    """A number of seconds, not negative and finite. Raises BadParameter."""
+    """Return a number of seconds that is finite and not negative. Raises BadParameter."""
     try:
         number = float(value)
     except ValueError:

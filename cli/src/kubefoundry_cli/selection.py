@@ -1,4 +1,4 @@
-"""Which provider the selector takes: its own functions, with the refusals that it would hear in a cluster."""
+"""Foresee the selector's decision by its own functions, with the refusals of the installed packages."""
 
 from __future__ import annotations
 
@@ -23,13 +23,20 @@ from kubefoundry_selector.select import Decision, select
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The selection in the status. left_out: providers that refused this generation before it."""
+    """The selection in the status.
+
+    Attributes:
+        provider: The name of the selected provider.
+        reason: The reason for the selection.
+        left_out: Providers that refused this generation before the selected one.
+    """
 
     provider: str
     reason: str
     left_out: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the selection for `-o json`."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -40,7 +47,7 @@ class Stored:
 
 
 def stored(obj: Object) -> Stored | None:
-    """What the cluster has selected for this very generation of the spec; None where it has not, or not yet."""
+    """Return the cluster's selection for this generation of the spec, None if there is none yet."""
     status, selection_condition = obj.get("status") or {}, _condition(obj)
     name = (status.get("provider") or {}).get("name")
     if not name or selection_condition.get("status") != "True":
@@ -51,8 +58,11 @@ def stored(obj: Object) -> Stored | None:
 
 
 def pending(obj: Object) -> str | None:
-    """Why the selector has selected none for this very generation of the spec, or what it waits for; None where it
-    has selected one, or has not looked yet. Only the selector knows how long a provider has been down."""
+    """Return why the selector has selected no provider for this generation of the spec, or what it waits for.
+
+    None if a provider is selected, or the selector has not looked yet. Only the selector knows how long a provider
+    has been down.
+    """
     selection_condition = _condition(obj)
     if selection_condition.get("status") != "False":
         return None
@@ -60,7 +70,7 @@ def pending(obj: Object) -> str | None:
 
 
 def _condition(obj: Object) -> Mapping[str, Any]:
-    """`ProviderSelected` of this generation, empty where there is none. obj: also one that is not stored."""
+    """Return `ProviderSelected` of this generation, empty if there is none. The object need not be stored."""
     selection_condition = LiveModelDeployment(obj).condition(PROVIDER_SELECTED) or {}
     current = selection_condition.get("observedGeneration") == obj["metadata"].get("generation", 0)
     return selection_condition if current else {}
@@ -72,10 +82,16 @@ def asked(
     packages: Mapping[str, Package],
     left_out: Sequence[str] = (),
 ) -> Request:
-    """The request as the selector has it in the end: one provider after another that it selects and that refuses is
-    left out, as its package says. A provider without a package here is taken to accept. obj: valid, with defaults.
+    """Return the selector's final request.
 
-    left_out: providers that are known to have refused it.
+    Each provider that is selected and refuses according to its package is left out in turn. A provider whose package
+    is not installed is assumed to accept.
+
+    Args:
+        obj: A valid ModelDeployment with defaults.
+        registered: The registered providers.
+        packages: The installed packages.
+        left_out: Providers that are known to have refused the model.
     """
     refusals = {name: _refusal(packages.get(name), obj) for name in left_out}
     while True:
@@ -88,17 +104,17 @@ def asked(
 
 
 def selected(obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package]) -> Decision:
-    """The decision in the end, see `asked`."""
+    """Return the final decision, see `asked`."""
     return select(asked(obj, registered, packages), registered)
 
 
 def _refusal(package: Package | None, obj: Object) -> str:
-    """Why it would refuse, empty where it would not or is not there to ask."""
+    """Return why the package would refuse the model; empty if it accepts or is not installed."""
     return "; ".join(upstream.problems(package, obj, None)) if package else ""
 
 
 def registered_packages(packages: Mapping[str, Package]) -> list[Provider]:
-    """The providers of a cluster in which every package is installed and healthy."""
+    """Return the providers of a cluster in which every package is installed and healthy."""
     return [provider({**registration(package), "status": {"ready": True}}) for package in packages.values()]
 
 
@@ -117,6 +133,8 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
 
     Args:
         obj: Valid, with defaults and the generation that it has or will have (`with_spec`).
+        registered: The registered providers.
+        packages: The installed packages.
     """
     annotations = dict(obj["metadata"].get("annotations") or {})
     annotations.pop(names.PAUSED_ANNOTATION, None)
@@ -143,7 +161,7 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
 
 
 def selected_provider(obj: Object) -> str | None:
-    """The name of the provider that is selected for this generation of the spec, None if none is."""
+    """Return the name of the provider that is selected for this generation of the spec, None if none is."""
     selection = stored(obj)
     return selection.provider if selection else None
 
@@ -161,7 +179,7 @@ def _with_status(obj: Object, chosen: Mapping[str, Any], *written: Condition) ->
 
 
 def _answered(obj: Object, packages: Mapping[str, Package]) -> Object:
-    """The object with the answer of the provider in its status, under that provider's field manager."""
+    """Return the object with the provider's answer in its status, under that provider's field manager."""
     name = str(obj["status"]["provider"].get("name") or "")
     if name not in packages:
         return obj

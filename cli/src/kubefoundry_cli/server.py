@@ -1,4 +1,4 @@
-"""The API server's release, and whether it is one that KubeFoundry supports."""
+"""Read the API server's release, and check that KubeFoundry supports it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OLDEST: Final = (1, 26)
 
 
 async def version(session: Session) -> str:
-    """`v1.34.1`. Raises Failure."""
+    """Return the API server's release: `v1.34.1`. Raises Failure."""
     try:
         answer = await session.client.read("/version")
     except (ApiError, Unreachable) as error:
@@ -24,7 +24,7 @@ async def version(session: Session) -> str:
 
 
 async def supported(session: Session) -> str:
-    """The version, of an API server that is not too old. Raises Failure."""
+    """Return the API server's release. Raises Failure if it is too old."""
     current = await version(session)
     if old := too_old(current):
         raise Failure(old)
@@ -32,12 +32,12 @@ async def supported(session: Session) -> str:
 
 
 def release(answer: Any) -> str:
-    """What the API server calls itself."""
+    """Return the release in the API server's answer, or `unknown`."""
     return str(answer.get("gitVersion") or "unknown") if isinstance(answer, dict) else "unknown"
 
 
 def too_old(release: str) -> str | None:
-    """What to do where that release is older than supported; None where it is not, or cannot be read."""
+    """Return what to do about a release that is too old, None if it is supported or cannot be read."""
     if _numbers(release) is None or at_least(release, OLDEST):
         return None
     oldest = ".".join(map(str, OLDEST))
@@ -45,7 +45,7 @@ def too_old(release: str) -> str | None:
 
 
 def at_least(release: str, oldest: tuple[int, int]) -> bool:
-    """Whether that release is this one or a newer one; no where it cannot be read."""
+    """Check whether the release is `oldest` or newer. A release that cannot be read is not."""
     numbers = _numbers(release)
     return numbers is not None and numbers >= oldest
 

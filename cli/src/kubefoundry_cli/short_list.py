@@ -1,4 +1,4 @@
-"""A list of few objects, read with the standard library alone: importing the client takes longer than reading it."""
+"""List a few objects with the standard library alone: the import of the client takes longer than the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A field of a spec by its path: another value, or none, in a copy."""
+"""Set or remove a field of a spec by its path, in a copy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,20 @@ ABSENT: Final = object()
 
 
 class NotAnObject(Exception):
-    """Something on the way is a value without fields; the text is its name."""
+    """A value on the path has no fields; the message is its name."""
 
 
 def with_value(spec: Any, path: Sequence[str], value: Any, name: str = "spec") -> dict[str, Any]:
-    """The spec with that value there; objects on the way are made where they are missing. Raises NotAnObject.
+    """Return the spec with the value at the path, and create missing objects on the way.
 
-    name: how the exception calls `spec` itself.
+    Args:
+        spec: The spec.
+        path: The steps to the field.
+        value: The new value, ABSENT to remove the field.
+        name: The name of `spec` itself in the exception.
+
+    Raises:
+        NotAnObject: A value on the path is not an object.
     """
     if not isinstance(spec, Mapping):
         raise NotAnObject(name)

@@ -1,4 +1,4 @@
-"""What a maintainer needs to find out what is wrong, as one file: state, versions, Events, logs; no secrets."""
+"""Collect the state of an installation for a maintainer, as one file: objects, versions, Events, logs; no secrets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,15 @@ LONGEST: Final = 4096
 
 
 async def collected(session: Session, namespace: str | None, findings: list[Object]) -> dict[str, bytes]:
-    """File name -> content. namespace: of the models; None for all. What may not be read is a line in `missing`."""
+    """Return the content of the bundle by file name.
+
+    A missing permission is a line in the file `missing`.
+
+    Args:
+        session: The cluster.
+        namespace: The namespace of the models; None for all.
+        findings: The findings of `doctor`.
+    """
     files: dict[str, Any] = {
         "doctor": [_finding(finding) for finding in findings],
     }
@@ -87,7 +95,7 @@ async def collected(session: Session, namespace: str | None, findings: list[Obje
 
 
 def writable(path: str) -> None:
-    """Raises Failure where no such file can be written: before everything that goes into it is read."""
+    """Raise Failure if the file cannot be written, before its content is collected."""
     folder = Path(path).absolute().parent
     if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         why = "it is a folder" if Path(path).is_dir() else f"{folder} is not a folder that can be written to"
@@ -95,7 +103,7 @@ def writable(path: str) -> None:
 
 
 def write(path: str, content: dict[str, bytes]) -> None:
-    """As a tar.gz that is there as a whole or not at all. Raises Failure."""
+    """Write a tar.gz, as a whole or not at all. Raises Failure."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         for name, data in sorted(content.items()):
@@ -130,8 +138,10 @@ async def _versions(session: Session) -> Object:
 async def _of_models(
     session: Session, models: Sequence[Object], namespace: str | None, missing: list[str]
 ) -> dict[str, list[Object]]:
-    """The upstream objects of the models with their helpers, and their pods: those that carry the label, and those of
-    the upstream object. models: as redacted."""
+    """Return the upstream objects of the models with their helpers, and their pods.
+
+    The pods are those of the upstream object and those with the label. `models` are redacted.
+    """
     upstream: dict[str, list[Object]] = {}
     pods: dict[str, Object] = {}
     for model in models:
@@ -165,7 +175,7 @@ async def _of_models(
 
 
 async def upstream_of(session: Session, model: Object) -> tuple[Kind, Object] | None:
-    """The upstream object that the model's status names; None if it names none. Raises ApiError, Unreachable."""
+    """Return the upstream object that the model's status names, None without one. Raises ApiError, Unreachable."""
     packages = installed()
     package = packages.get(serving_provider(model, packages) or "")
     reference = serving_object(model, package) if package else None
@@ -178,7 +188,7 @@ async def upstream_of(session: Session, model: Object) -> tuple[Kind, Object] | 
 async def _crds(
     session: Session, files: Mapping[str, Any], missing: list[str]
 ) -> AsyncIterator[tuple[str, Object]]:
-    """Ours and those of the registered providers, without their texts."""
+    """Yield our CRDs and those of the registered providers, without their texts."""
     registered = {config["metadata"]["name"] for config in files.get("providers", ())}
     crd_names = [MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd]
     crd_names += [

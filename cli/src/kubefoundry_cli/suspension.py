@@ -1,4 +1,4 @@
-"""Why edits of a ModelDeployment have no effect upstream for now, or never will."""
+"""Find the reasons why edits of a ModelDeployment have no effect upstream for now, or never will."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields that a ModelDeployment does not have: typing errors, which the API server would drop or refuse."""
+"""Find fields that a ModelDeployment does not have: typing errors, which the API server would drop or refuse."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROOT: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 
 
 def unknown_fields(obj: Mapping[str, Any]) -> Iterator[str]:
-    """`spec.engine.contexLength; did you mean contextLength?` of each field that the CRD's schema does not have.
+    """Yield each field that the CRD's schema lacks: `spec.engine.contexLength; did you mean contextLength?`.
 
-    What takes keys of any name has none of them; a value of a wrong type is not looked into.
+    Free-form maps and wrongly typed values are skipped.
     """
     for key in obj:
         if key not in ROOT:
@@ -28,7 +28,7 @@ def unknown_fields(obj: Mapping[str, Any]) -> Iterator[str]:
 
 
 def described(path: Sequence[str], fields: Sequence[str]) -> str:
-    """The path, and the field that is most likely meant. known: the fields that are there beside it."""
+    """Return the path, and the field of `fields` that is most likely meant."""
     near = get_close_matches(path[-1], fields, 1)
     return clean(".".join(path)) + (f"; did you mean {near[0]}?" if near else "")
 

@@ -1,4 +1,4 @@
-"""What another release of the CRD means for the models that run: decided as their provider would decide."""
+"""Foresee the effect of another release of the CRD on the models that run, by the functions of their provider."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ again. refused: it serves, and its next edit is refused. frozen: it serves, noth
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A valid ModelDeployment, and its upstream objects as they are: None and empty where there are none yet."""
+    """A valid ModelDeployment and its live upstream objects.
+
+    Attributes:
+        obj: The ModelDeployment.
+        live: The main object, None if it does not exist yet.
+        helpers: The helpers.
+    """
 
     obj: Object
     live: Object | None
@@ -30,14 +36,21 @@ class Model:
 
     @property
     def named(self) -> str:
+        """Return namespace and name for messages."""
         meta = self.obj["metadata"]
         return f"{meta['namespace']}/{meta['name']}"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of a model. why: for which reason, empty where nothing does. lost: values of its upstream object,
-    by path, that the new CRD has no field for: the API server drops them when the object is written next."""
+    """The effect of an upgrade on one model.
+
+    Attributes:
+        model: Namespace and name of the model.
+        fate: The effect.
+        why: The reason; empty if the model is untouched.
+        lost: Paths of upstream values without a field in the new CRD. The API server drops them at the next write.
+    """
 
     model: str
     fate: Fate
@@ -47,7 +60,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A CRD as the provider finds it. missing: what it lacks to be written at all. lost: what nobody can ask for."""
+    """The provider's view of a CRD.
+
+    Attributes:
+        schema: The schema to write for, None if the CRD is not supported.
+        missing: Required fields that the CRD lacks.
+        lost: Features that no ModelDeployment can use.
+        versions: The schema of each served version.
+        converts: Whether a webhook converts between the versions.
+    """
 
     schema: Schema | None
     missing: tuple[str, ...]
@@ -57,7 +78,13 @@ class Release:
 
 
 def release(provider: Provider, crd: Object, discovered: Mapping[str, str] | None = None) -> Release:
-    """discovered: settings of the operator as it runs today; a CRD does not tell them."""
+    """Return the provider's view of the CRD.
+
+    Args:
+        provider: The provider.
+        crd: The CRD.
+        discovered: The present settings of the operator, which a CRD does not have.
+    """
     probed = provider.probe(crd)
     versions = {
         version["name"]: (version.get("schema") or {}).get("openAPIV3Schema") or {}
@@ -72,7 +99,7 @@ def release(provider: Provider, crd: Object, discovered: Mapping[str, str] | Non
 
 
 def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
-    """What the provider does with the model once that CRD is installed."""
+    """Return the effect on the model once the CRD is installed."""
     lost = tuple(_lost(new, model.live)) if model.live else ()
     if new.schema is None:
         return Outcome(model.named, "frozen", f"the CRD lacks {', '.join(new.missing)}", lost)
@@ -96,7 +123,7 @@ def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
 
 
 def made(provider: Provider, obj: Object, schema: Schema) -> Model:
-    """A model as it is once it was made with that schema, without a cluster. Raises Failure when it is refused."""
+    """Return a model as the provider creates it for that schema, without a cluster. Raises Failure if refused."""
     rendered = upstream.rendered(provider, obj, schema)
     todo = plan(provider, read(obj), schema, rendered, None, [])
     return Model(obj, todo.main, todo.helpers)
@@ -114,7 +141,7 @@ def _lost(new: Release, live: Object) -> Iterator[str]:
 
 
 def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Paths of values that the schema has no field for, and does not keep unknown."""
+    """Yield the paths of values for which the schema has no field, and which it does not preserve."""
     if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
         return
     if isinstance(value, dict):
@@ -131,10 +158,10 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def gained(old: Release, new: Release) -> tuple[str, ...]:
-    """What could not be asked for and now can."""
+    """Return the features that only the new release supports."""
     return tuple(field for field in old.lost if field not in new.lost) if new.schema else ()
 
 
 def given_up(old: Release, new: Release) -> tuple[str, ...]:
-    """What could be asked for and no longer can."""
+    """Return the features that only the old release supports."""
     return tuple(field for field in new.lost if field not in old.lost) if old.schema else ()

@@ -1,4 +1,4 @@
-"""What a provider would write for a ModelDeployment: its own functions, called as its controller calls them."""
+"""Foresee the objects that a provider would write for a ModelDeployment, by the functions of its controller."""
 
 from __future__ import annotations
 
@@ -29,9 +29,14 @@ BROAD: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A value upstream: old and new are ABSENT where there is none. fields: the spec fields that it follows.
+    """The change of an upstream value.
 
-    reverts: who has changed the old value since it was applied, None where nobody has.
+    Attributes:
+        path: The path of the value.
+        old: The live value, ABSENT if there is none.
+        new: The new value, ABSENT if there is none.
+        fields: The spec fields that the value follows.
+        reverts: Who has changed the old value since it was applied, None if nobody has.
     """
 
     path: Path
@@ -41,14 +46,22 @@ class Change:
     reverts: str | None = None
 
     def values(self) -> list[str]:
-        """A line with each value that there is, as a diff marks it."""
+        """Return a line with each value that is present, as a diff marks it."""
         pairs = (("-", self.old), ("+", self.new))
         return [f"{sign} {clean(value)}" for sign, value in pairs if value is not ABSENT]
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """todo: as the controller would do it. before: what was applied last, None for a new object."""
+    """The effect of an edit on the upstream objects.
+
+    Attributes:
+        todo: The writes of the controller.
+        before: The main object as it was applied last, None for a new object.
+        changes: The changed values.
+        unchanged: Number of values that stay.
+        notes: The provider's notes.
+    """
 
     todo: Plan
     before: Object | None
@@ -58,12 +71,12 @@ class Planned:
 
 
 def problems(provider: Provider, obj: Object, schema: Schema | None) -> tuple[str, ...]:
-    """Why the provider would refuse this valid ModelDeployment; empty when it would not."""
+    """Return why the provider would refuse this valid ModelDeployment; empty if it accepts."""
     return compatibility.check(provider, read(obj), schema).problems
 
 
 def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
-    """The upstream objects of a valid ModelDeployment. Raises Failure in the provider's words."""
+    """Return the upstream objects of a valid ModelDeployment. Raises Failure with the provider's reasons."""
     deployment = read(obj)
     _refuse(provider, deployment, schema)
     return provider.render(deployment, schema)
@@ -77,7 +90,18 @@ def as_new(provider: Provider, upstream_objects: Rendered) -> Rendered:
 def planned(
     provider: Provider, obj: Object, schema: Schema, live: Object | None, helpers: Sequence[Object]
 ) -> Planned:
-    """What would be written for a valid ModelDeployment, given what is there. Raises Failure when refused."""
+    """Return the changes that the controller would write for a valid ModelDeployment.
+
+    Args:
+        provider: The provider.
+        obj: The ModelDeployment.
+        schema: The schema that the provider writes for.
+        live: The live main object, None if it does not exist.
+        helpers: The live helpers.
+
+    Raises:
+        Failure: The provider refuses the ModelDeployment.
+    """
     record = manifest.applied(live) if live else None
     deployment = pinned(read(obj), record)
     _refuse(provider, deployment, schema)
@@ -117,9 +141,14 @@ def planned(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value of the upstream object. written: what was applied. live: what is there now, ABSENT for nothing.
+    """A value of the upstream object.
 
-    fields: spec fields that it follows. writer: who has changed it since, None where nobody has.
+    Attributes:
+        path: The path of the value.
+        fields: The spec fields that it follows.
+        written: The applied value.
+        live: The live value, ABSENT if there is none.
+        writer: Who has changed the value since, None if nobody has.
     """
 
     path: str
@@ -130,7 +159,7 @@ class Value:
 
 
 def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> list[Value]:
-    """All values that were applied to the upstream object of a valid ModelDeployment."""
+    """Return all values that were applied to the upstream object of a valid ModelDeployment."""
     record = manifest.applied(live)
     deployment = pinned(read(obj), record)
     applied = record.manifest if record else manifest.content(provider.render(deployment, schema).main)
@@ -168,7 +197,7 @@ def _specific(fields: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ..
 
 
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
-    """The spec fields that a value follows; of an edit those that it edits."""
+    """Return the spec fields that a value follows; of an edit, those that it edits."""
     fields = dict.fromkeys(field for source in sources for field in source.follows.get(path, ()))
     touched = tuple(field for field in fields if any(_within(edited_path, field) for edited_path in edited))
     if touched or (fields and not edited):
@@ -213,7 +242,11 @@ def _standing(
     """Return the live values at the applied paths, and the writer of each one that differs from the applied value.
 
     Args:
+        provider: The provider.
+        schema: The schema that it writes for.
         before: The manifest of the main object that was applied.
+        live: The live main object.
+        helpers: The live helpers.
         recorded: The applied values of all objects.
         new: The values that would be applied.
     """
@@ -242,7 +275,7 @@ def _standing(
 def _changed_since(
     provider: Provider, applied: Object, live: Object, ignored: Sequence[str]
 ) -> dict[Path, tuple[Any, str]]:
-    """The live values that others have changed since the object was applied, each with the one who did."""
+    """Return the live values that others have changed since the object was applied, each with its writer."""
     written, current = _values(provider, {**applied, "kind": live["kind"]}), _values(provider, live)
     changed = {}
     for place in drift.differences(applied, live, ignored):
@@ -266,7 +299,13 @@ def _recorded(helpers: Sequence[Object]) -> list[Object]:
 
 
 def flattened(provider: Provider, objects: list[Object], *, flags: bool = False) -> Leaves:
-    """All values of the objects, each below its kind; YAML documents in strings are read. flags: see `leaves`."""
+    """Return all values of the objects, each below its kind. YAML documents in strings are read.
+
+    Args:
+        provider: The provider, which declares the strings that are documents.
+        objects: The objects.
+        flags: Whether command-line arguments are one value for each flag, see `leaves`.
+    """
     result: Leaves = {}
     for obj in objects:
         content = {key: part for key, part in obj.items() if key != "kind"}
@@ -278,7 +317,7 @@ def flattened(provider: Provider, objects: list[Object], *, flags: bool = False)
 
 
 def _content(text: Any) -> Any:
-    """What the document says; its text where the provider's controller would not read it either."""
+    """Return the content of a document, or its text if the provider's controller would not read it either."""
     try:
         return foreign_yaml.decode(text) if isinstance(text, str) else text
     except ValueError:

@@ -1,4 +1,4 @@
-"""What would have to change for a provider to be chosen, or to accept: small edits, tried with the real functions."""
+"""Find the changes with which a provider would be chosen, or would accept: small edits, tried with real functions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,16 @@ LARGEST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of a provider that is not chosen. accepts: whether it would run the model if it were named, None where its
-    package is not there to ask. refusals: why not. edits: the smallest change that has it chosen; for one without
-    rules, and where the spec names a provider, so that rules decide nothing, that has it accept; None where no change
-    of LARGEST fields does. by_rules: whether rules may choose it.
+    """The verdict on a provider that is not chosen.
+
+    Attributes:
+        provider: The provider's name.
+        accepts: Whether it would run the model if it were named, None if its package is not installed.
+        refusals: Why it would refuse the model.
+        edits: The smallest change with which it is chosen, None if no change of LARGEST fields suffices. If
+            `by_rules` is false, the smallest change with which it accepts the model.
+        by_rules: Whether rules may choose it. They may not if it has none, or if the spec names a provider.
+        text: The verdict in one line.
     """
 
     provider: str
@@ -39,13 +45,21 @@ class Verdict:
     text: str
 
     def to_json(self) -> dict[str, Any]:
+        """Return the verdict for `-o json`."""
         return {**asdict(self), "edits": None if self.edits is None else [list(edit) for edit in self.edits]}
 
 
 def verdicts(
     obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package], *, chosen: str | None
 ) -> list[Verdict]:
-    """One for each registered provider but the chosen one, by name. obj: valid, with defaults."""
+    """Return a verdict on each registered provider but the chosen one, by name.
+
+    Args:
+        obj: A valid ModelDeployment with defaults.
+        registered: The registered providers.
+        packages: The installed packages.
+        chosen: The provider that is not judged.
+    """
     return [
         _verdict(obj, provider, registered, packages)
         for provider in sorted(registered, key=lambda provider: provider.name)
@@ -112,7 +126,7 @@ def _smallest(
 
 
 def _edits(spec: Object) -> Iterator[Edit]:
-    """What people change: the engine, GPU or not, the mode, an image; and leaving a field out."""
+    """Yield the edits that people make: the engine, GPU or not, the mode, an image, and leaving a field out."""
     properties = schema()["properties"]
     for engine in properties["engine"]["properties"]["type"]["enum"]:
         if engine != spec["engine"].get("type"):
@@ -133,7 +147,7 @@ def _edits(spec: Object) -> Iterator[Edit]:
 
 
 def edited(spec: Object, edits: Sequence[Edit]) -> Object:
-    """A copy with the edits made."""
+    """Return a copy with the edits made."""
     for path, value in edits:
         spec = with_value(spec, path.split("."), ABSENT if value is None else value)
     return spec

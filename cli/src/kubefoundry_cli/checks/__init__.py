@@ -1,0 +1,1 @@
+"""Check an installation and its models, for `kubefoundry doctor`."""

@@ -1,4 +1,4 @@
-"""What a check found out."""
+"""Define the result of a check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Finding:
 
     Attributes:
         state: good; wrong: somebody has to correct it; pending: it goes on by itself; unknown: it could not be read.
-        text: What was found, and what to do.
+        text: The observation, and what to do.
     """
 
     state: Literal["good", "wrong", "pending", "unknown"]
@@ -37,7 +37,7 @@ async def listed(
     judge: Callable[[Sequence[Object]], Iterable[Finding]],
     selector: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    """What `judge` says of all objects of a kind, or which permission is missing to list them."""
+    """List the objects of a kind and judge them; report a missing permission as a finding."""
     try:
         objects, _ = await session.client.list(kind, namespace, selector=selector)
     except (ApiError, Unreachable) as error:

@@ -1,4 +1,4 @@
-"""Models that need somebody: those that do not serve, missing Secrets, objects that others keep changing."""
+"""Find models that need somebody: models that do not serve, missing Secrets, objects that others keep changing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,12 @@ async def pods_of(session: Session, models: Sequence[Object]) -> list[Finding]:
 
 @dataclass(slots=True)
 class Reference:
-    """An object that models name in their specs. key: the entry that the first of them reads. models: their names."""
+    """An object that models name in their specs.
+
+    Attributes:
+        key: The entry that the first model reads.
+        models: The names of the models.
+    """
 
     key: str
     models: list[str] = field(default_factory=list)
@@ -99,7 +104,7 @@ async def references(session: Session, models: Sequence[Object]) -> list[Finding
 
 
 def _references(models: Sequence[Object]) -> dict[tuple[str, str, str], Reference]:
-    """By kind, namespace and name."""
+    """Return the referenced objects by kind, namespace and name."""
     by_object: dict[tuple[str, str, str], Reference] = {}
     for model in models:
         meta = model["metadata"]
@@ -111,7 +116,7 @@ def _references(models: Sequence[Object]) -> dict[tuple[str, str, str], Referenc
 
 
 def _named(spec: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Kind, name and key of each object that the model's pods cannot start without."""
+    """Yield kind, name and key of each object without which the model's pods cannot start."""
     token = mapping(spec.get("secrets")).get("huggingFaceToken")
     if isinstance(token, str) and token:
         yield SECRETS.kind, token, "HF_TOKEN"
@@ -136,7 +141,7 @@ def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
 
 
 def changed_by_others(events: Sequence[Object]) -> Iterator[Finding]:
-    """Upstream objects that somebody else has changed within the time after which a provider leaves them alone."""
+    """Yield the models whose upstream objects another writer has changed within the last WINDOW seconds."""
     last: dict[tuple[str, str], Object] = {}
     for event in sorted(events, key=lambda event: str(event.get("eventTime") or "")):
         age = since(event.get("eventTime"))

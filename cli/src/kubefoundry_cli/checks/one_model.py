@@ -1,4 +1,4 @@
-"""One model: its verdict, its further troubles in the order of the components' work, and its pods."""
+"""Check one model: its verdict, its further troubles in the order of the components' work, and its pods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def judged(obj: Object) -> Iterator[Finding]:
 
 
 def of_pods(pods: Sequence[Object]) -> Iterator[Finding]:
-    """Pods that are not ready, with what they report."""
+    """Yield the pods that are not ready, with the reasons that they report."""
     for pod in pods:
         status = mapping(pod.get("status"))
         reasons = [

@@ -1,4 +1,4 @@
-"""Whether command line, core, selector, providers and CRDs are of one release, and which of them to upgrade."""
+"""Check that command line, core, selector, providers and CRDs are of one release, and name the parts to upgrade."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN: Final = 3
 
 
 async def versions(session: Session) -> list[Finding]:
-    """What differs, or one line that nothing does; which permission is missing to look."""
+    """Return the parts of another version, or one finding if there are none; report missing permissions."""
     crds: list[Object] = []
     findings: list[Finding] = []
     for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS):
@@ -47,7 +47,7 @@ async def versions(session: Session) -> list[Finding]:
 
 
 def of_images(deployments: Sequence[Object], here: str) -> Iterator[Finding]:
-    """Core and selector, by the tags of their images. here: the version of the command line."""
+    """Compare core and selector by the tags of their images. `here` is the version of the command line."""
     for deployment in deployments:
         name = str(deployment["metadata"]["name"])
         if name not in (f"kubefoundry-{part}" for part in ("core", "selector")):
@@ -60,7 +60,7 @@ def of_images(deployments: Sequence[Object], here: str) -> Iterator[Finding]:
 
 
 def of_providers(configs: Sequence[Object], packages: Mapping[str, str]) -> Iterator[Finding]:
-    """Providers, by the version that they report. packages: versions of the packages beside the command line."""
+    """Compare the versions that providers report with `packages`, the versions of the installed packages."""
     for config in configs:
         name, status = str(config["metadata"]["name"]), config.get("status")
         reported = status.get("version") if isinstance(status, Mapping) else None
@@ -74,7 +74,7 @@ def of_providers(configs: Sequence[Object], packages: Mapping[str, str]) -> Iter
 
 
 def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]:
-    """CRDs, by the fields that they have."""
+    """Compare CRDs by their fields."""
     our_fields = {crd["metadata"]["name"]: fields(crd) for crd in ours}
     for crd in live:
         name = crd["metadata"]["name"]
@@ -94,7 +94,7 @@ def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]
 
 
 def fields(crd: Object) -> frozenset[str]:
-    """Paths of all fields of all its versions."""
+    """Return the paths of all fields of all versions of a CRD."""
     return frozenset(
         path
         for crd_version in mappings(part(crd, "spec").get("versions"))

@@ -1,4 +1,4 @@
-"""Core's admission webhooks: registered, and signed by an authority that lasts.
+"""Check that core's admission webhooks are registered, and signed by an authority that lasts.
 
 The certificates that are shown to clients are public; the Secret with the key is not read.
 """
@@ -31,7 +31,7 @@ LEFT: Final = 30.0
 
 
 async def webhooks(session: Session) -> list[Finding]:
-    """Each configuration, or which permission is missing to read it."""
+    """Check each webhook configuration; report a missing permission as a finding."""
     findings: list[Finding] = []
     for kind in KINDS:
         try:
@@ -48,7 +48,7 @@ async def webhooks(session: Session) -> list[Finding]:
 
 
 def judged(live: Object, now: float) -> Iterator[Finding]:
-    """Of one configuration. now: seconds since 1970."""
+    """Judge one configuration. `now` is in seconds since 1970."""
     kind = live.get("kind") or "webhook configuration"
     log = kubectl(f"logs deployment/{NAME}", names.SYSTEM_NAMESPACE)
     for webhook in live.get("webhooks") or ():
@@ -68,7 +68,7 @@ def judged(live: Object, now: float) -> Iterator[Finding]:
 
 
 def expiry(bundle: Any) -> float | None:
-    """When the last authority of the bundle expires, in seconds since 1970; None where it holds none."""
+    """Return the expiry of the bundle's last authority in seconds since 1970, None if the bundle has no authority."""
     try:
         # not the default context: where there is nothing to load, it has the machine's authorities
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

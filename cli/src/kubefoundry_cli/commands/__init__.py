@@ -1,0 +1,1 @@
+"""Implement the commands of `kubefoundry`, one module each."""

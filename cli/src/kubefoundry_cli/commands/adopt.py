@@ -49,7 +49,7 @@ def command(object_: str, provider_name: str | None, dry_run: bool, yes: bool, t
 
     \b
     kubefoundry import rayservice/llama
-    """
+    """  # noqa: D205, D301
     kind, slash, name = object_.partition("/")
     if not (kind and slash and name) or "/" in name:
         raise Failure(f"{object_}: write KIND/NAME, for example rayservice/llama", Exit.USAGE)
@@ -58,7 +58,7 @@ def command(object_: str, provider_name: str | None, dry_run: bool, yes: bool, t
 
 
 def _writer_of(kind: str) -> Provider:
-    """The installed package that writes that kind. Raises Failure."""
+    """Return the installed package that writes the kind. Raises Failure."""
     providers = {
         provider.name: provider
         for provider in installed().values()
@@ -110,7 +110,7 @@ async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, targe
 
 
 async def _read(session: Session, kind: Kind, name: str) -> Object:
-    """The object, whole. Raises Failure where it cannot be adopted by anybody."""
+    """Return the whole object. Raises Failure if no ModelDeployment can adopt it."""
     try:
         live = await session.client.get(kind, name, session.namespace)
     except ApiError as error:
@@ -135,7 +135,7 @@ async def _read(session: Session, kind: Kind, name: str) -> Object:
 
 
 async def _helpers(session: Session, provider: Provider, live: Object) -> list[Object]:
-    """The helpers that the object names, where the provider's do stand under a name in it."""
+    """Return the helpers that the object names, for providers whose helpers are named in the object."""
     helper_names = {documents.at(live, path.split(".")) for path in provider.named_by_content}
     helpers = [
         await get(session, HELPER_KINDS[kind], name)
@@ -170,7 +170,7 @@ def _refused(candidate: Adoption, live: Object) -> Failure:
 async def _adopt(
     session: Session, provider: Provider, schema: Schema, kind: Kind, live: Object, candidate: Adoption
 ) -> None:
-    """Creates the ModelDeployment paused, marks the object as its own, and lets the provider go on."""
+    """Create the paused ModelDeployment, mark the objects as its own, and resume it."""
     name, manager = live["metadata"]["name"], names.provider_manager(provider.name)
     body = _without_server_fields(candidate.obj)
     body["metadata"]["annotations"] = {names.PAUSED_ANNOTATION: "true"}
@@ -202,11 +202,14 @@ async def _adopt(
 
 
 async def _mark(session: Session, kind: Kind, target: Object, live: Object, manager: str) -> None:
-    """Owner, labels, record and field ownership on that very object, whose content is not written. Raises Failure,
-    ApiError.
+    """Write owner, labels, record and field ownership to the object, and leave its content alone.
 
-    An apply would, even where it has the same values: operators put empty maps into lists that an apply replaces.
-    A status that its operator writes meanwhile stops neither of the two patches.
+    An apply would write the content even with equal values: operators put empty maps into lists that an apply
+    replaces. A status that the operator writes meanwhile stops neither of the two patches.
+
+    Raises:
+        Failure: The object cannot be adopted.
+        ApiError: The API server refuses a patch.
     """
     for attempt in range(TRIES):
         try:
@@ -228,7 +231,7 @@ async def _mark(session: Session, kind: Kind, target: Object, live: Object, mana
 async def _marked(
     session: Session, kind: Kind, target: Object, live: Object, manager: str
 ) -> tuple[Object, Object]:
-    """The object with owner, labels and record, and the answer to the dry run. Raises Failure, ApiError."""
+    """Return the object with owner, labels and record, and the answer to the dry run. Raises Failure, ApiError."""
     tried = await apply_in_dry_run(session, kind, target, live, manager)
     meta = live["metadata"]
     marks = [
@@ -241,7 +244,7 @@ async def _marked(
 
 
 async def _resume(session: Session, created: Object) -> None:
-    """Lets the provider go on, whatever others have written to the status meanwhile. Raises Failure."""
+    """Resume the ModelDeployment, whatever others have written to its status meanwhile. Raises Failure."""
     meta = created["metadata"]
     operations = [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
@@ -258,7 +261,7 @@ async def _resume(session: Session, created: Object) -> None:
 async def _withdraw(
     session: Session, created: Object, touched: Sequence[tuple[Kind, Object]], manager: str
 ) -> None:
-    """Takes the marks off the objects again, then the ModelDeployment away, which then owns nothing: `Orphan`."""
+    """Roll back: remove the marks from the objects, then delete the ModelDeployment with `Orphan`."""
     meta: Mapping[str, str] = created["metadata"]
     try:
         for kind, obj in touched:

@@ -1,4 +1,4 @@
-"""`kubefoundry chat`: one question, the answer as it is made."""
+"""`kubefoundry chat`: one question, and the answer while it is generated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command(
 
     \b
     kubefoundry chat llama-8b "Why is the sky blue?"
-    """
+    """  # noqa: D301
     question = " ".join(prompt) or sys.stdin.read()
     if not question.strip():
         raise Failure("no question given; write it after the name", Exit.USAGE)

@@ -1,4 +1,4 @@
-"""`kubefoundry compat`: what an upgrade of an upstream system would do to the models that run on it."""
+"""`kubefoundry compat`: the effect of an upgrade of an upstream system on the models that run on it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def command(
     kubefoundry compat kuberay --crd ray.io_rayservices.yaml -A
 
     Exit code 0 when every model goes on as it is; 1 when not.
-    """
+    """  # noqa: D301
     provider, crd = _provider_and_crd(provider_name, files, release_name)
     new, outcomes, notes = cluster.run(_compat(provider, crd, everywhere, target))
     for note in notes:
@@ -78,7 +78,7 @@ def command(
 
 
 def _provider_and_crd(name: str | None, files: Sequence[str], release: str | None) -> tuple[Provider, Object]:
-    """The provider and the CRD of the release to come. Raises Failure."""
+    """Return the provider and the CRD of the new release. Raises Failure."""
     if bool(files) == bool(release):
         raise Failure("give the CRD of the release to come: --crd FILE, or --release V", Exit.USAGE)
     if release:
@@ -130,7 +130,7 @@ async def _compat(
 
 
 async def _models(session: Session, provider: Provider, namespace: str | None) -> list[Model]:
-    """Those that run on the provider, with what they have upstream."""
+    """Return the models that run on the provider, with their upstream objects."""
     listed, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
     ours = [
         deployment

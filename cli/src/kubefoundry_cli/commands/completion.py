@@ -14,7 +14,7 @@ def command(ctx: click.Context, shell: str) -> None:
 
     \b
     kubefoundry completion bash > ~/.local/share/bash-completion/completions/kubefoundry
-    """
+    """  # noqa: D301
     completion_class = get_completion_class(shell)
     assert completion_class is not None
     root = ctx.find_root()

@@ -55,7 +55,7 @@ def install(
 
 
 async def _selectable(session: Session, release: str) -> bool:
-    """Whether the CRD gets selectable fields: where it has them, and where it is new and the API server knows them.
+    """Check whether the CRD gets selectable fields: it has them, or it is new and the API server supports them.
 
     A CRD that kubectl has applied stays as it is: all its versions are one value, so a change would be a conflict.
     """
@@ -161,7 +161,7 @@ def status(form: str, target: Target) -> None:
 def _rows(
     deployments: Sequence[Object], elsewhere: Sequence[Object], leases: Sequence[Object], *, wide: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and cells. elsewhere: Leases of processes that run outside the cluster."""
+    """Return head and cells. `elsewhere` has the Leases of processes outside the cluster."""
     holders = {
         lease["metadata"]["name"]: str((lease.get("spec") or {}).get("holderIdentity") or "nobody")
         for lease in leases

@@ -1,4 +1,4 @@
-"""`kubefoundry curl`: a request to the endpoint, the answer as it came."""
+"""`kubefoundry curl`: a request to the endpoint, and the unchanged answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def command(name: str, path: str, data: str | None, target: Target) -> None:
     \b
     kubefoundry curl llama-8b /v1/models
     kubefoundry curl llama-8b /v1/completions -d '{"model": "llama-8b", "prompt": "Hello"}'
-    """
+    """  # noqa: D301
     if sys.stdout is None:
         raise Failure("standard output is closed: there is nowhere to print the answer", Exit.USAGE)
     cluster.run(_curl(name, "/" + path.lstrip("/"), _body(data), target))

@@ -66,7 +66,7 @@ def command(
     \b
     kubefoundry deploy Qwen/Qwen3-0.6B --wait
     kubefoundry deploy meta-llama/Llama-3.1-8B-Instruct llama --hf-secret hf-token --set engine.contextLength=8192
-    """
+    """  # noqa: D301
     if url := URL.match(model):
         raise Failure(
             f"'{model}' is an address; give the model's id, {model[url.end() :].strip('/') or 'org/name'}",
@@ -91,7 +91,7 @@ def command(
 
 
 def name_of(model: str) -> str:
-    """A Kubernetes name from a model's: `Qwen/Qwen3-0.6B` becomes `qwen3-0-6b`."""
+    """Derive a Kubernetes name from a model's: `Qwen/Qwen3-0.6B` becomes `qwen3-0-6b`."""
     name = re.sub(r"[^a-z0-9]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-")[:NAME_LENGTH].strip("-")
     if not name or not name[0].isalpha():
         name = f"m-{name}".strip("-")
@@ -122,7 +122,7 @@ async def _create(obj: Object, waits: bool, keep_waiting: bool, yes: bool, targe
 
 
 async def create(session: Session, obj: Object) -> Object:
-    """Stores a new ModelDeployment. Raises Failure, also where one of that name is there."""
+    """Create a ModelDeployment. Raises Failure, also if one of that name exists."""
     name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
     try:
         return await session.client.create(MODEL_DEPLOYMENTS, obj, manager=MANAGER)

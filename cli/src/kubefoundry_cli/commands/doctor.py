@@ -1,4 +1,4 @@
-"""`kubefoundry doctor`: is the installation whole, and what is wrong with the models on it."""
+"""`kubefoundry doctor`: checks of the installation and of the models on it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ async def _about(name: str, target: Target) -> list[Finding]:
 
 
 async def examine_model(session: Session, obj: Object) -> list[Finding]:
-    """One model: its status, its provider, its Secret, its pods, and who else writes to its upstream object."""
+    """Check one model: its status, its provider, its Secret, its pods, and other writers of its upstream object."""
     # for a list of checks without a model it is not needed
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
@@ -122,7 +122,7 @@ async def examine_model(session: Session, obj: Object) -> list[Finding]:
 
 
 async def examine(session: Session, namespace: str | None) -> list[Finding]:
-    """The installation, and the models of a namespace, of all where it is None. Raises Failure without a cluster."""
+    """Check the installation and the models in a namespace (None: in all). Raises Failure without a cluster."""
     release = await server.version(session)
     old = server.too_old(release)
     supported = Finding("good", f"Kubernetes {release} at {session.client.server}")
@@ -157,7 +157,7 @@ def _absent(failure: Failure, old: str | None) -> Failure:
 
 
 def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
-    """Our Deployments in kubefoundry-system, and our processes that run elsewhere and hold a Lease there."""
+    """Check our Deployments in kubefoundry-system, and report processes elsewhere that hold a Lease there."""
     elsewhere = [lease for lease in leases if outside(lease, deployments)]
     for lease in elsewhere:
         name, holder = lease["metadata"]["name"], lease["spec"]["holderIdentity"]
@@ -199,21 +199,21 @@ def _nobody(name: str, lease: Object) -> str:
 
 
 def held(lease: Object) -> bool:
-    """Whether a process renews that Lease."""
+    """Check whether a process renews the Lease."""
     spec = lease.get("spec") or {}
     silent = since(spec.get("renewTime"))
     return bool(spec.get("holderIdentity")) and silent is not None and silent <= RENEWED
 
 
 def outside(lease: Object, deployments: Sequence[Object]) -> bool:
-    """Whether a process of ours holds that Lease, and no Deployment is its."""
+    """Check whether a KubeFoundry process outside the cluster holds the Lease."""
     name = str(lease["metadata"]["name"])
     here = {deployment["metadata"]["name"] for deployment in deployments}
     return name.startswith("kubefoundry-") and name not in here and held(lease)
 
 
 async def leases_of(session: Session) -> tuple[list[Object], list[Finding]]:
-    """Leases of kubefoundry-system, or which permission is missing to list them."""
+    """Return the Leases of kubefoundry-system, and a finding if the permission to list them is missing."""
     try:
         return (await session.client.list(LEASES, names.SYSTEM_NAMESPACE))[0], []
     except (ApiError, Unreachable) as error:
@@ -221,7 +221,7 @@ async def leases_of(session: Session) -> tuple[list[Object], list[Finding]]:
 
 
 def providers(configs: Sequence[Object]) -> Iterator[Finding]:
-    """Registered providers: heartbeat, upstream CRD, upstream operator."""
+    """Check the registered providers: heartbeat, upstream CRD, upstream operator."""
     if not configs:
         yield Finding(
             "wrong",

@@ -21,7 +21,7 @@ def command(name: str, yes: bool, target: Target) -> None:
     \b
     kubefoundry eject llama
     kubefoundry import rayservice/llama        # the way back
-    """
+    """  # noqa: D301
 
     async def work() -> str:
         async with cluster.session(target) as session:

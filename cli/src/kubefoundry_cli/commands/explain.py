@@ -1,4 +1,4 @@
-"""`kubefoundry explain`: every provider and rule, the values that decided, and what would have to change."""
+"""`kubefoundry explain`: every provider and rule, the values that decided, and the changes to select another one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def command(
 
     A provider that refuses the model in the words of its package is left out, as the selector does it in a cluster.
     Exit code 1 when no provider would run it, or the one that would be used refuses it.
-    """
+    """  # noqa: D301
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
     if offline and name:
@@ -79,17 +79,17 @@ def command(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is selected for a ModelDeployment.
+    """The selection for a ModelDeployment.
 
     Attributes:
         requested: The ModelDeployment.
-        known: The registered providers.
+        providers: The registered providers.
         packages: The installed provider packages, as the registered providers run.
         named: The provider that the spec names.
-        kept: The selection that the cluster stores for the spec, or will store after an edit.
-        waits: Why the cluster selects none.
+        selection: The selection that the cluster stores for the spec, or will store after an edit.
+        waits: Why the cluster selects no provider.
         explanation: The rules with the values that they read.
-        verdicts: What would have to change for each other provider.
+        verdicts: The necessary change for each other provider.
         notes: Doubts about the answer.
     """
 
@@ -105,19 +105,21 @@ class Answer:
 
     @property
     def chosen(self) -> str | None:
-        """The provider that is to run the model."""
+        """Return the provider that is to run the model."""
         return _chosen(self.named, self.selection, self.explanation)
 
     @property
     def is_unregistered(self) -> bool:
+        """Check whether the spec names a provider that is not registered."""
         return bool(self.named) and self.named not in {provider.name for provider in self.providers}
 
     def refusals(self, schema: Schema | None) -> tuple[str, ...]:
-        """Why the chosen provider refuses the model; empty if it does not, or its package is not installed."""
+        """Return why the chosen provider refuses the model; empty if it accepts, or its package is not installed."""
         package = self.packages.get(self.chosen or "")
         return problems(package, self.requested.obj, schema) if package else ()
 
     def to_json(self, refusals: Sequence[str]) -> dict[str, Any]:
+        """Return the document that `-o json` prints."""
         return {
             "named": self.named,
             "selected": None if self.named or self.selection is None else self.selection.to_json(),
@@ -153,7 +155,7 @@ def _answer(
 async def _in_cluster(
     name: str | None, file: str | None, edits: tuple[str, ...], target: Target
 ) -> tuple[Answer, tuple[str, ...]]:
-    """The answer with the registered providers, and why the chosen one refuses the model. Raises Failure."""
+    """Return the answer for the registered providers, and the chosen provider's refusals. Raises Failure."""
     async with cluster.session(target) as session:
         model, configs = await requested(session, name, file, edits), await registered_configs(session)
         packages, notes = as_running_all(installed(), configs)
@@ -246,7 +248,7 @@ def _show(explanation: Explanation, named: bool, provider_verdicts: Sequence[Ver
 
 
 def values_read(rule: RuleVerdict) -> str:
-    """`engine.type=vllm, image=absent`."""
+    """Return the values that a rule read: `engine.type=vllm, image=absent`."""
     return ", ".join(
         f"{path.removeprefix('spec.')}={'absent' if value is None else value}"
         for path, value in rule.values.items()
@@ -255,7 +257,7 @@ def values_read(rule: RuleVerdict) -> str:
 
 
 def result_of(rule: RuleVerdict, provider: ProviderVerdict) -> str:
-    """Whether the rule matched and, where that does not help its provider, why."""
+    """Return whether the rule matched, and why its provider is not selected in spite of a match."""
     if provider.exclusions and rule.outcome == "matched":
         first = provider.exclusions[0]
         # its words are long, and come below the table

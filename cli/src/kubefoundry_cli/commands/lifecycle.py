@@ -88,7 +88,6 @@ def refresh(name: str, yes: bool, target: Target) -> None:
 @cluster.options
 def scale(name: str, replicas: int, target: Target) -> None:
     """Set the number of REPLICAS of an aggregated model; 0 frees its GPUs."""
-
     _write(
         name,
         target,
@@ -100,28 +99,28 @@ def scale(name: str, replicas: int, target: Target) -> None:
 
 
 def paused(obj: Object) -> Operations:
-    """What runs keeps running, and edits have no effect."""
+    """Return the operations that pause a model: its pods keep running, and edits have no effect."""
     held = LiveModelDeployment(obj).is_paused
     return [] if held else annotation(obj, names.PAUSED_ANNOTATION, "true")
 
 
 def resumed(obj: Object) -> Operations:
-    """It is reconciled again."""
+    """Return the operations that end a pause."""
     return annotation(obj, names.PAUSED_ANNOTATION, None)
 
 
 def reselected(obj: Object) -> Operations:
-    """Its provider is selected again: every other value than before is a request."""
+    """Return the operations that request a new selection. A value that differs from the last one is a request."""
     return annotation(obj, names.RESELECT_ANNOTATION, rfc3339(datetime.now(UTC)))
 
 
 def refreshed(obj: Object) -> Operations:
-    """It is rendered again with the current defaults."""
+    """Return the operations that request a new render with the current defaults."""
     return annotation(obj, names.REFRESH_ANNOTATION, rfc3339(datetime.now(UTC)))
 
 
 def scaled(obj: Object, replicas: int) -> Operations:
-    """Of an aggregated model. Raises Failure for another."""
+    """Return the operations that scale an aggregated model. Raises Failure for a disaggregated model."""
     spec = default(obj["spec"])
     if spec["serving"]["mode"] != "aggregated":
         raise Failure(
@@ -146,11 +145,20 @@ def _write(
     ask: str | None = None,
     yes: bool = False,
 ) -> None:
-    """Change a model, and say so only if something was written, and whether it has an effect now.
+    """Change a model, and report whether anything was written and whether it has an effect now.
 
-    done: the result. already: the state in which there is nothing to write. then: the rest of the sentence if the
-    change has an effect now. ask: the question to confirm first, None where nothing is at stake. Raises Failure for a
-    model that is being deleted.
+    Args:
+        name: The model's name.
+        target: The cluster.
+        change: Returns the operations for the object that was read.
+        done: The result, as the end of a sentence.
+        already: The state in which there is nothing to write.
+        then: The rest of the sentence if the change has an effect now.
+        ask: The question to confirm first, None if no confirmation is needed.
+        yes: Whether to skip the confirmation.
+
+    Raises:
+        Failure: The model is being deleted, or cannot be changed.
     """
 
     async def work() -> tuple[bool, Object]:

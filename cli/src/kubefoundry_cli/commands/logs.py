@@ -1,4 +1,4 @@
-"""`kubefoundry logs`: what the pods of a model wrote, each line after its pod's name."""
+"""`kubefoundry logs`: the logs of a model's pods, each line after its pod's name."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def _logs(name: str, role: str | None, parameters: str, follow: bool, targ
 async def _read(
     session: Session, pod: Object, container: str, parameters: str, is_single: bool, printed: set[str]
 ) -> bool:
-    """Prints it; whether there was one. printed: failures that were said."""
+    """Print a container's log, and return whether there was a log. `printed` has the failures that were reported."""
     meta = pod["metadata"]
     if not pod["spec"].get("nodeName"):
         # The API server answers with an empty log.

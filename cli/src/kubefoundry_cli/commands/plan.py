@@ -1,4 +1,4 @@
-"""`kubefoundry plan`: the upstream objects before and after, and which field each change comes from."""
+"""`kubefoundry plan`: the upstream objects before and after, and the spec fields that each change comes from."""
 
 from __future__ import annotations
 
@@ -35,8 +35,13 @@ FROM_NOWHERE = "the provider's own"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The API server's answer to a dry run. accepted: None if it could not be tried. is_forbidden: for lack of the
-    caller's permission."""
+    """The API server's answer to a dry run.
+
+    Attributes:
+        accepted: Whether the objects are accepted, None if the dry run was not possible.
+        message: The API server's message.
+        is_forbidden: Whether the caller lacks the permission for the dry run.
+    """
 
     accepted: bool | None
     message: str
@@ -93,7 +98,7 @@ def command(
     kubefoundry plan -f llama-8b.yaml
 
     Exit code 0 whether or not something changes; 1 when the edit is refused, also by the dry run of --server.
-    """
+    """  # noqa: D301
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
     cluster.run(_plan(name, file, edits, provider_name, crds, release, server, form, target))

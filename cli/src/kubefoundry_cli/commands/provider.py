@@ -1,4 +1,4 @@
-"""`kubefoundry provider list|install|upgrade|uninstall|new|manifest`: what models can run on."""
+"""`kubefoundry provider list|install|upgrade|uninstall|new|manifest`: the providers of a cluster."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def listed(form: str, target: Target) -> None:
 def _rows(
     configs: Sequence[Object], count: Mapping[str | None, int] | None, *, wide: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Head and cells of the list. count: models by provider, None if the caller may not count them."""
+    """Return head and cells. `count` has the models by provider, None if the caller may not count them."""
     head = ["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"]
     rows = []
     for config in configs:
@@ -192,7 +192,7 @@ def uninstall(
 
 
 async def _objects(named: str, sha256: str | None, registry: str | None, *, allow: bool) -> list[Object]:
-    """Raises Failure for a foreign manifest whose rights need a look, unless `allow`."""
+    """Return the objects of a manifest. Raises Failure for a foreign manifest with risky rights, unless `allow`."""
     if "/" not in named and not named.endswith((".yaml", ".yml")):
         return bundle.from_registry(bundle.provider(named), registry)
     objects = bundle.parsed(await origin.read(named, sha256), named)
@@ -208,7 +208,7 @@ async def _objects(named: str, sha256: str | None, registry: str | None, *, allo
 
 
 def _registered(objects: list[Object]) -> str | None:
-    """The provider's name, which its role may write the InferenceProviderConfig of."""
+    """Return the provider's name: its role may write the InferenceProviderConfig of that name."""
     for obj in objects:
         for rule in obj.get("rules") or () if obj["kind"] == "ClusterRole" else ():
             if "inferenceproviderconfigs/status" in (rule.get("resources") or ()) and rule.get(

@@ -46,7 +46,7 @@ def command(
 
     \b
     kubefoundry render -f llama-8b.yaml --provider kuberay --crd ray.io_rayservices.yaml
-    """
+    """  # noqa: D301
     obj = valid_new(edited(from_file(file), edits))
     if release and name == "all":
         raise Failure("--release is of one upstream system; name its provider", Exit.USAGE)
@@ -90,7 +90,7 @@ def command(
 
 
 def _selected(obj: Object) -> str:
-    """The provider that the selector chooses where every package is installed. Raises Failure if there is none."""
+    """Return the provider that the selector chooses if every package is installed. Raises Failure if none."""
     packages = installed()
     decision = selected(obj, registered_packages(packages), packages)
     if decision.provider is None:

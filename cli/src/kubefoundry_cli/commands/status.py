@@ -1,4 +1,4 @@
-"""`kubefoundry status`: a list of models, or one with all that is known of it."""
+"""`kubefoundry status`: a list of models, or all details of one model."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _explain(models: list[Object], everywhere: bool) -> None:
 
 
 async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target) -> None:
-    """A line for each model, then one for each change of its line; a watch that ends is begun again."""
+    """Print a line for each model, then a line for each change; watch again when a watch ends."""
     selector = {"fieldSelector": f"metadata.name={name}"} if name else None
     lines = _Lines(everywhere, wide)
     async with cluster.session(target) as session:
@@ -159,7 +159,7 @@ class _Lines:
 
 
 def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
-    """Head and cells of the list."""
+    """Return head and cells of the list."""
     head = ["NAMESPACE"] if everywhere else []
     head += ["NAME", "PHASE", "READY", "STATE", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
     head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
@@ -189,7 +189,7 @@ def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[st
 
 
 async def _show_model(name: str, form: str, target: Target) -> bool:
-    """Prints it; whether it is ready as it is asked for now."""
+    """Print one model, and return whether its newest edit is ready."""
     async with cluster.session(target) as session:
         obj = await session.model(name)
         health = health_of(obj)
@@ -240,7 +240,7 @@ def _describe(obj: Object, health: Health) -> None:
 
 
 async def _pods(session: Session, obj: Object) -> None:
-    """The pods, where the provider's package is here to say which they are."""
+    """Print the model's pods if the provider's package is installed, which knows their labels."""
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
     try:
@@ -255,7 +255,7 @@ async def _pods(session: Session, obj: Object) -> None:
 
 
 def pod_state(status: Mapping[str, Any]) -> str:
-    """`Pending  0/1 ready  ImagePullBackOff: …`."""
+    """Return the state of a pod in one line: `Pending  0/1 ready  ImagePullBackOff: …`."""
     states = status.get("containerStatuses") or []
     waiting = [(state.get("state") or {}).get("waiting") or {} for state in states]
     why = "; ".join(

@@ -1,4 +1,4 @@
-"""`kubefoundry version`."""
+"""`kubefoundry version`: the versions of the command line, of the API server and of the providers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _print(versions: Versions) -> None:
 
 
 async def _of_cluster(target: Target) -> tuple[Versions, Failure | None]:
-    """The versions, and why those of the providers are missing."""
+    """Return the versions, and why the versions of the providers are missing."""
     async with cluster.session(target) as session:
         versions: Versions = {"kubernetes": await server.version(session)}
         try:

@@ -52,10 +52,17 @@ async def _wait(name: str, state: str, seconds: float, keep_waiting: bool, targe
 
 
 async def until(session: Session, name: str, state: str, seconds: float, *, keep_waiting: bool) -> None:
-    """Wait for `ready` or `deleted`. Raises Failure if time is up, or if the model cannot become ready by itself.
+    """Wait until a model is `ready` or `deleted`.
 
-    seconds: 0 looks once.
-    keep_waiting: also wait for somebody else to change the model.
+    Args:
+        session: The cluster.
+        name: The model's name.
+        state: `ready` or `deleted`.
+        seconds: The timeout; 0 checks once.
+        keep_waiting: Whether to wait for somebody else to change a model that cannot become ready by itself.
+
+    Raises:
+        Failure: The model is refused or missing, or does not reach the state in time.
     """
     obj: Object | None = None
     reported = ""
@@ -87,7 +94,7 @@ def _absent(session: Session, name: str) -> str:
 
 
 def _late(obj: Object, state: str) -> str:
-    """The verdict on a model that is not ready or deleted in time."""
+    """Return the verdict on a model that is not ready or deleted in time."""
     health, meta = health_of(obj), obj["metadata"]
     if state == "deleted" and health.state != "Deleting":
         return f"nobody has deleted it; {kubectl('delete modeldeployment ' + health.name, meta['namespace'])}"
@@ -98,7 +105,7 @@ def _late(obj: Object, state: str) -> str:
 
 
 def _report(obj: Object, before: str) -> str:
-    """Says what is new in phase and message; what was said."""
+    """Print phase and message if they differ from `before`, and return them."""
     now = summary(obj)
     if now != before:
         say(now)
@@ -119,7 +126,7 @@ def _ready(obj: Object, *, keep_waiting: bool) -> bool:
 
 
 async def _change(session: Session, obj: Object) -> None:
-    """Returns when the object has changed, or may have."""
+    """Return when the object has changed, or may have changed."""
     meta = obj["metadata"]
     try:
         async for event in session.client.watch(

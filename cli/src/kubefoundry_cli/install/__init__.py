@@ -1,0 +1,1 @@
+"""Install manifests on a cluster, and remove them."""

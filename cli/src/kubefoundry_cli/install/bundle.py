@@ -1,4 +1,4 @@
-"""The manifests that come with the command line: nothing is fetched to install with them."""
+"""Read the manifests that come with the command line: nothing is fetched to install with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IMAGES: Final = "kubefoundry/"
 
 
 def crds(*, selectable: bool = False) -> list[Object]:
-    """Ours, without those of LlamaStack; with selectable fields where asked for."""
+    """Return our CRDs without those of LlamaStack, on request with selectable fields."""
     definitions = [
         crd for path in sorted((_root() / "crds").glob("*.yaml")) for crd in _documents(path) if "spec" in crd
     ]
@@ -29,7 +29,7 @@ def crds(*, selectable: bool = False) -> list[Object]:
 
 
 def controller() -> list[Object]:
-    """Namespace, roles of users, core and selector."""
+    """Return namespace, roles of users, core and selector."""
     folder = _root() / "manifests"
     return [
         obj
@@ -39,7 +39,7 @@ def controller() -> list[Object]:
 
 
 def protection() -> Object:
-    """Return the name of the configuration that core makes, which refuses to delete the CRDs while models exist."""
+    """Return the identity of core's webhook configuration, which refuses to delete the CRDs while models exist."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -48,12 +48,12 @@ def protection() -> Object:
 
 
 def providers() -> list[str]:
-    """Names of the providers whose manifest is here."""
+    """Return the names of the providers whose manifest is included."""
     return sorted(path.stem for path in (_root() / "manifests" / "providers").glob("*.yaml"))
 
 
 def provider(name: str) -> list[Object]:
-    """Raises Failure for a name that is not one of `providers`."""
+    """Return the manifest of an included provider. Raises Failure for a name that is not one of `providers`."""
     if name not in providers():
         raise Failure(
             f"provider '{name}' does not come with this command line; it has {', '.join(providers())}. "
@@ -64,7 +64,7 @@ def provider(name: str) -> list[Object]:
 
 
 def parsed(text: str, origin: str) -> list[Object]:
-    """The objects of a manifest. Raises Failure where it is none."""
+    """Return the objects of a manifest. Raises Failure if the text is not a manifest."""
     objects = plain_yaml.documents(text, origin)
     for obj in objects:
         named = (
@@ -80,7 +80,7 @@ def parsed(text: str, origin: str) -> list[Object]:
 
 
 def _wrong_role(obj: Object) -> str:
-    """What keeps the rights that it gives from being read; empty if nothing does."""
+    """Return why the rights of a role or binding cannot be read; empty if they can."""
     if obj["kind"] in ("Role", "ClusterRole"):
         rules = obj.get("rules") or []
         lists = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
@@ -99,7 +99,7 @@ def _wrong_role(obj: Object) -> str:
 
 
 def from_registry(objects: Iterable[Object], registry: str | None) -> list[Object]:
-    """The objects with the images of our manifests taken from that registry instead."""
+    """Take the images of our manifests from the registry instead."""
     result = []
     for obj in objects:
         if registry and obj["kind"] == "Deployment":
@@ -118,6 +118,6 @@ def _documents(path: Path) -> Iterator[Object]:
 
 
 def _root() -> Path:
-    """Where the wheel has them, else the checkout that this is installed from."""
+    """Return the folder of the files: in the wheel, else in the checkout that this is installed from."""
     packaged = HERE / "files"
     return packaged if packaged.is_dir() else HERE.parents[3]

@@ -1,4 +1,4 @@
-"""What applying a manifest changes on a cluster: asked of the API server first, then done."""
+"""Plan the changes of a manifest by a dry run on the API server, then apply them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,14 @@ SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One object. live: None where it is not there. paths: what would have another value."""
+    """The change of one object.
+
+    Attributes:
+        kind: The kind of the object.
+        body: The object in the manifest.
+        live: The object in the cluster, None if it does not exist.
+        paths: The paths whose values would change.
+    """
 
     kind: Kind
     body: Object
@@ -35,17 +42,19 @@ class Change:
 
     @property
     def state(self) -> Literal["create", "change", "unchanged"]:
-        """What applying it does."""
+        """Return the effect of an apply."""
         if self.live is None:
             return "create"
         return "change" if self.paths else "unchanged"
 
     @property
     def namespace(self) -> str | None:
+        """Return the namespace, None for an object without one."""
         return self.body["metadata"].get("namespace") if self.kind.namespaced else None
 
     @property
     def named(self) -> str:
+        """Return kind, namespace and name for messages."""
         meta = self.body["metadata"]
         return (
             f"{self.kind.kind} {meta['namespace']}/{meta['name']}"
@@ -55,14 +64,14 @@ class Change:
 
 
 class Kinds:
-    """How objects of a manifest are addressed: asked of the API server, once for each API version."""
+    """The kinds of a manifest's objects, read from the API server once for each API version."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._served: dict[str, list[Object]] = {}
 
     async def of(self, obj: Object) -> Kind:
-        """Raises Failure where the API server does not serve such objects."""
+        """Return the kind of the object. Raises Failure if the API server does not serve it."""
         version = obj["apiVersion"]
         if version not in self._served:
             url = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -90,9 +99,10 @@ class Kinds:
 
 
 async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> list[Change]:
-    """What applying them would change, in the order in which it is done.
+    """Return the changes that an apply would make, in the order of the apply.
 
-    Raises Failure with all that would be refused.
+    Raises:
+        Failure: The API server would refuse some of the objects; the message has all refusals.
     """
     kinds = Kinds(session)
     ordered = sorted(
@@ -114,7 +124,7 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
 
 
 def together(refused: Sequence[Failure], what: str) -> Failure:
-    """One failure for them: each refusal once, a line each; its exit code if all have the same one."""
+    """Combine failures: each refusal once, a line each; their exit code if all have the same one."""
     if len(refused) == 1:
         return refused[0]
     codes = {Exit(failure.exit_code) for failure in refused}
@@ -125,7 +135,17 @@ def together(refused: Sequence[Failure], what: str) -> Failure:
 async def _change(
     session: Session, kind: Kind, body: Object, among: Collection[tuple[str, str]], *, force: bool
 ) -> Change:
-    """among: kind and name of all objects of the manifest. What needs one that is not there yet cannot be tried."""
+    """Return the change of one object.
+
+    An object that needs a missing object of the same manifest cannot be tried.
+
+    Args:
+        session: The cluster.
+        kind: The kind of the object.
+        body: The object in the manifest.
+        among: Kind and name of all objects of the manifest.
+        force: Whether to take over values of other managers.
+    """
     change = await standing(session, kind, body) or Change(kind, body, None)
     if kind == CRDS and change.live is not None:
         _keeps_what_is_stored(body, change.live)
@@ -141,7 +161,7 @@ async def _change(
 
 
 async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
-    """The object with what is there of it; None where there is none. Raises Failure."""
+    """Return the object with its live state, None if it does not exist. Raises Failure."""
     change = Change(kind, body, None)
     try:
         return replace(
@@ -154,7 +174,7 @@ async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
 
 
 def _keeps_what_is_stored(body: Object, live: Object) -> None:
-    """Objects that are stored in a version that the CRD no longer has could not be read again."""
+    """Raise Failure if the CRD lacks a version of stored objects: they could not be read again."""
     has = {version["name"] for version in body["spec"]["versions"]}
     lost = sorted(set((live.get("status") or {}).get("storedVersions") or ()) - has)
     if lost:
@@ -185,9 +205,16 @@ def _refused(error: Exception, change: Change) -> Failure:
 async def apply(
     session: Session, changes: Iterable[Change], *, force: bool, written: Callable[[Change], None]
 ) -> None:
-    """Write the objects that a plan creates or changes. Raises Failure, which says how many were written.
+    """Write the objects that a plan creates or changes.
 
-    written: called with each change once the API server has it.
+    Args:
+        session: The cluster.
+        changes: The plan.
+        force: Whether to take over values of other managers.
+        written: Called with each change after the API server has accepted it.
+
+    Raises:
+        Failure: An object was refused; the message has the number of written objects.
     """
     todo = [change for change in changes if change.state != "unchanged"]
     for number, change in enumerate(todo):
@@ -208,7 +235,7 @@ async def apply(
 
 
 async def rolled_out(session: Session, changes: Iterable[Change], seconds: float) -> None:
-    """Until all Deployments among them are available as they are now. Raises Failure where that takes too long."""
+    """Wait until all Deployments of the plan are available in their new state. Raises Failure after the timeout."""
     for change in changes:
         if change.kind.kind == DEPLOYMENTS.kind:
             name = change.body["metadata"]["name"]
@@ -216,14 +243,14 @@ async def rolled_out(session: Session, changes: Iterable[Change], seconds: float
 
 
 async def gone(session: Session, kind: Kind, namespace: str | None, name: str, seconds: float) -> None:
-    """Until there is no such object. Raises Failure where that takes too long."""
+    """Wait until the object does not exist. Raises Failure after the timeout."""
     await _until(session, kind, namespace, name, lambda obj: obj is None, seconds, "deleted")
 
 
 async def _until(
     session: Session, kind: Kind, namespace: str | None, name: str, holds: Any, seconds: float, state: str
 ) -> None:
-    """state: the word for what `holds` checks, for the message."""
+    """Wait until `holds` is true of the object. `state` is the word for that in the message. Raises Failure."""
     last: Object | None = None
     selector = {"fieldSelector": f"metadata.name={name}"}
     try:
@@ -252,7 +279,7 @@ async def _until(
 
 
 def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object | None) -> str:
-    """Which object is not in that state, why as far as it shows, and the command that shows more."""
+    """Describe an object that is not in the state, the visible reason, and the command that shows more."""
     look = kubectl(f"describe {kind.kind.lower()} {name}", namespace)
     what = f"{kind.kind} {f'{namespace}/' if namespace else ''}{name} is not {state}"
     holders = ", ".join(map(str, (last or {}).get("metadata", {}).get("finalizers") or ()))
@@ -268,7 +295,7 @@ def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object
 
 
 def _provider_of(finalizer: str) -> str | None:
-    """The provider whose finalizer it is."""
+    """Return the provider that the finalizer belongs to, None if it is not a provider's."""
     name = finalizer.removeprefix(PREFIX).removesuffix("-provider")
     return name if finalizer == provider_finalizer(name) else None
 

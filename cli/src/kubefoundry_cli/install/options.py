@@ -1,4 +1,4 @@
-"""Options that installing commands share."""
+"""Define the options that installing commands share."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ dry_run = click.option("--dry-run", is_flag=True, help="Show what would be writt
 
 
 def in_its_namespace(target: Target) -> None:
-    """Says that -n does not matter where it names another namespace than the one that the manifests name."""
+    """Warn that -n is ignored if it names another namespace than the manifests."""
     if target.namespace not in (None, SYSTEM_NAMESPACE):
         say(f"-n {clean(target.namespace)} is ignored: KubeFoundry runs in namespace {SYSTEM_NAMESPACE}")
 
 
 def one_of(eject: bool, delete_models: bool) -> None:
-    """Raises Failure where both are asked for."""
+    """Raise Failure if both options are given."""
     if eject and delete_models:
         raise Failure("--eject keeps the models, --delete-models deletes them: choose one", Exit.USAGE)

@@ -1,4 +1,4 @@
-"""Where the manifest of a foreign provider comes from: a file, or an https URL whose content is known by its hash."""
+"""Read the manifest of a foreign provider from a file, or from an https URL with the hash of its content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECONDS: Final = 30.0
 
 
 async def read(named: str, sha256: str | None) -> str:
-    """The text. Raises Failure: a URL needs https and the hash of what it has to give."""
+    """Return the text. Raises Failure: a URL needs https and the hash of its content."""
     if "://" in named:
         if not named.startswith("https://"):
             raise Failure(f"{named}: only https URLs are read", Exit.USAGE)

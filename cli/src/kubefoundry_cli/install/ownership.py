@@ -1,4 +1,4 @@
-"""Fields of our objects that kubectl has applied: the command line takes them over."""
+"""Take over the fields of our objects that kubectl has applied."""
 
 from __future__ import annotations
 

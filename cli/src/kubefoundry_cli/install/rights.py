@@ -1,4 +1,4 @@
-"""What rights a manifest asks for, in words that an administrator can judge before it is applied."""
+"""Describe the rights that a manifest requests, so that an administrator can judge them before the apply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from kubefoundry_sdk.api.kinds import Object
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One rule of a role. risky: it reads Secrets, names everything with a wildcard, or hands out rights itself."""
+    """One rule of a role.
+
+    Attributes:
+        role: Kind and name of the role.
+        text: The rule in words.
+        risky: Whether the rule reads Secrets, names everything with a wildcard, or hands out rights itself.
+    """
 
     role: str
     text: str
@@ -19,7 +25,7 @@ class Right:
 
 
 def rights(objects: Sequence[Object]) -> Iterator[Right]:
-    """The rules of all roles among them, and the roles from elsewhere that they give to somebody."""
+    """Yield the rules of all roles of the manifest, and the roles from elsewhere that it grants."""
     for obj in objects:
         meta, kind = obj["metadata"], obj["kind"]
         where = (

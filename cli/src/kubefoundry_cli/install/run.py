@@ -1,4 +1,4 @@
-"""Shown, asked, done: how a manifest comes to a cluster, and goes."""
+"""Install a manifest on a cluster and remove it: show the plan, confirm it, apply it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,16 @@ async def install(
     force: bool,
     wait: float | None,
 ) -> None:
-    """Shows what would change and which rights are asked for, asks, applies.
+    """Show the plan and the requested rights, ask for a confirmation, and apply.
 
-    wait: seconds for the rollout; None not to wait.
+    Args:
+        session: The cluster.
+        objects: The objects of the manifest.
+        what: The name of the manifest in messages.
+        dry_run: Whether to show the plan only.
+        yes: Whether to skip the confirmation.
+        force: Whether to take over values of other managers.
+        wait: Seconds to wait for the rollout; None not to wait.
     """
     changes = await change.plan(session, objects, force=force)
     _show(changes)
@@ -90,7 +97,7 @@ def _show(changes: Sequence[Change]) -> None:
 
 
 async def models(session: Session, provider: str | None = None) -> list[Object]:
-    """All ModelDeployments of the cluster, or those of a provider; none where the kind is not installed."""
+    """Return all ModelDeployments of the cluster, or those of a provider; none if the kind is not installed."""
     try:
         deployments, _ = await session.client.list(MODEL_DEPLOYMENTS)
     except (ApiError, Unreachable) as error:
@@ -104,7 +111,7 @@ async def models(session: Session, provider: str | None = None) -> list[Object]:
 
 
 def refuse_while_needed(deployments: Sequence[Object], what: str) -> None:
-    """Raises Failure where there are models."""
+    """Raise Failure if there are models."""
     if deployments:
         names_of = [
             clean(f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}")
@@ -132,7 +139,7 @@ async def check_models(session: Session, deployments: Sequence[Object], *, eject
 
 
 async def _silent(session: Session, deployments: Sequence[Object]) -> list[Failure]:
-    """A failure for each provider that would have to clean up and does not report."""
+    """Return a failure for each provider that would have to clean up and does not report."""
     needed = Counter(
         provider
         for deployment in deployments
@@ -163,7 +170,7 @@ def _has_upstream(obj: Object) -> bool:
 
 
 async def eject_models(session: Session, deployments: Sequence[Object]) -> None:
-    """Lets them serve on without KubeFoundry; one without an upstream object is deleted. Raises Failure."""
+    """Eject the models; delete those without an upstream object. Raises Failure."""
     for deployment in deployments:
         name = clean(f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}")
         if _has_upstream(deployment):
@@ -175,7 +182,7 @@ async def eject_models(session: Session, deployments: Sequence[Object]) -> None:
 
 
 async def delete_models(session: Session, deployments: Sequence[Object], seconds: float) -> None:
-    """Deletes them and waits until they are gone: their providers can still clean up. Raises Failure."""
+    """Delete the models and wait until they are gone: their providers can still clean up. Raises Failure."""
     await delete(session, [Change(MODEL_DEPLOYMENTS, deployment, deployment) for deployment in deployments])
     for deployment in deployments:
         meta = deployment["metadata"]
@@ -183,7 +190,7 @@ async def delete_models(session: Session, deployments: Sequence[Object], seconds
 
 
 async def standing(session: Session, objects: Sequence[Object], *, keep: Sequence[str] = ()) -> list[Change]:
-    """Those of a manifest's objects that are there, in the order of deletion. keep: kinds that are left alone."""
+    """Return the manifest's existing objects in the order of deletion, without the kinds of `keep`."""
     kinds = Kinds(session)
     candidates = [obj for obj in reversed(objects) if obj["kind"] not in keep]
     changes = [await change.standing(session, await kinds.of(obj), obj) for obj in candidates]
@@ -197,9 +204,15 @@ def show_deletion(changes: Sequence[Change]) -> None:
 
 
 async def delete(session: Session, changes: Sequence[Change], *, report: bool = False) -> None:
-    """Delete those very objects. Raises Failure.
+    """Delete exactly these objects, identified by uid.
 
-    report: print each one once the API server has accepted its deletion.
+    Args:
+        session: The cluster.
+        changes: The objects.
+        report: Whether to print each object after the API server has accepted its deletion.
+
+    Raises:
+        Failure: An object cannot be deleted.
     """
     for entry in changes:
         assert entry.live is not None
@@ -215,7 +228,7 @@ async def delete(session: Session, changes: Sequence[Change], *, report: bool = 
 
 
 async def until_gone(session: Session, deleted: Sequence[Change], seconds: float) -> None:
-    """Until these CRDs are gone, which takes the API server a moment. Raises Failure where that takes too long."""
+    """Wait until the CRDs of the list are gone. Raises Failure after the timeout."""
     for entry in deleted:
         if entry.kind == CRDS:
             await change.gone(session, entry.kind, entry.namespace, entry.body["metadata"]["name"], seconds)

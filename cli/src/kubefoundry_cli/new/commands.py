@@ -1,4 +1,4 @@
-"""`kubefoundry provider new|manifest`: for whoever writes a provider."""
+"""`kubefoundry provider new|manifest`: for authors of providers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def manifest(name: str, image: str, namespace: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Without shared parts, which YAML would write as anchors."""
+    """Return the value without shared parts, which YAML would write as anchors."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value

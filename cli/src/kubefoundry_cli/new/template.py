@@ -1,4 +1,4 @@
-"""A new provider's package: that of examples/provider with other names. It is a complete one, and it is tested."""
+"""Write a new provider's package: examples/provider with other names. The example is complete and tested."""
 
 from __future__ import annotations
 
@@ -32,9 +32,14 @@ KEPT: Final = (
 
 
 def files(name: str, group: str) -> dict[str, str]:
-    """Path and text of each file of provider `name`, whose upstream kind is of the API group `group`.
+    """Return path and text of each file of a new provider.
 
-    Raises Failure for a name or group that cannot be one.
+    Args:
+        name: The provider's name.
+        group: The API group of its upstream kind.
+
+    Raises:
+        Failure: The name or the group is invalid.
     """
     if not NAME.fullmatch(name) or name in TAKEN:
         raise Failure(
@@ -65,7 +70,7 @@ def files(name: str, group: str) -> dict[str, str]:
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:
-    """Raises Failure where the folder has something in it, or cannot be written."""
+    """Write the files. Raises Failure if the folder is not empty, or cannot be written."""
     try:
         if folder.exists() and any(folder.iterdir()):
             raise Failure(f"{folder} is not empty: name a folder that does not exist", Exit.USAGE)
@@ -87,6 +92,6 @@ def _template() -> Iterator[tuple[str, str]]:
 
 
 def _root() -> Path:
-    """In a wheel the files are beside this module; in a checkout they are those of the example."""
+    """Return the folder of the files: beside this module in a wheel, the example in a checkout."""
     packed = HERE / "provider"
     return packed if packed.is_dir() else HERE.parents[3] / "examples" / "provider"
