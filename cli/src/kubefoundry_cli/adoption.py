@@ -27,7 +27,7 @@ from kubefoundry_sdk.provider.write.helpers import mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan, plan
 
 KEPT = ("model.id", "model.source", "engine.type", "provider.name", "image")
-"""Fields that an imported ModelDeployment states even where it could leave them out: what runs, and where."""
+"""Fields that an imported ModelDeployment has even with default values: model, engine, provider and image."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from kubefoundry_sdk.cluster.credentials import Credentials
 
 MANAGER = "kubefoundry-cli"
-"""The field manager of what the commands write."""
+"""The field manager of all writes of the commands."""
 
 KINDS: Final = ("modeldeployment", MODEL_DEPLOYMENTS.plural, "md")
-"""What kubectl calls ModelDeployments."""
+"""The names of the kind in kubectl."""
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])

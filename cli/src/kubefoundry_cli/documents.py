@@ -127,7 +127,7 @@ DOCUMENTS: Final[Mapping[str, Any]] = {
     "doctor": list[Finding],
     "version": VersionDocument,
 }
-"""By command."""
+"""The type of the document by command."""
 
 
 def schemas() -> dict[str, Any]:

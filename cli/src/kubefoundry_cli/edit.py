@@ -17,7 +17,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 Operations = Sequence[Mapping[str, Any]]
 
 TRIES: Final = 8
-"""Of a write to an object that controllers write at the same moment."""
+"""Tries to write an object that controllers write at the same moment."""
 
 YES: Final = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 

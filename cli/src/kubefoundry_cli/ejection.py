@@ -20,7 +20,7 @@ from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
 
 SECONDS: Final = 60.0
-"""Until a ModelDeployment that nobody holds is gone."""
+"""Seconds to wait for the deletion of a ModelDeployment without finalizers."""
 
 LABELS: Final = (names.MANAGED_BY_LABEL, manifest.PROVIDER_LABEL)
 ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)

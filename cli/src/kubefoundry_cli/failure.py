@@ -43,7 +43,7 @@ class Missing(Failure):
 
 
 NOT_SERVED = ("could not find the requested resource", "page not found")
-"""What the API server says of a kind that it does not serve."""
+"""The API server's messages about a kind that it does not serve."""
 
 
 def not_served(error: ApiError) -> bool:

@@ -63,7 +63,7 @@ INSTEAD: Final = {
     "uninstall": "kubefoundry controller uninstall",
     "help": "kubefoundry --help",
 }
-"""What to write in place of words that other command lines have."""
+"""The command to suggest for a word of other command lines."""
 
 GROUPS: Final = ("controller", "provider")
 """Commands that have commands of their own."""

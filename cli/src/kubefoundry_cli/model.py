@@ -20,7 +20,7 @@ NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 """The uid of an object that no cluster has."""
 
 NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""Of any object: a DNS subdomain (Kubernetes: object names)."""
+"""The name of any object: a DNS subdomain (Kubernetes: object names)."""
 
 
 def from_file(name: str, namespace: str = "default") -> Object:

@@ -26,7 +26,7 @@ EDIT_ONLY: Final = frozenset({"secrets", "services/proxy"})
 """Resources that `view` leaves out also for reading."""
 
 OF_PROVIDERS: Final = frozenset({"inferenceproviderconfigs", "customresourcedefinitions"})
-"""What the role `kubefoundry-providers-view` covers."""
+"""Resources that the role `kubefoundry-providers-view` covers."""
 
 
 def remedy(message: str) -> str:

@@ -25,7 +25,7 @@ Path = tuple[str, ...]
 Leaves = dict[Path, Any]
 
 Render = Callable[[Object], Leaves | None]
-"""A spec -> all values of what is rendered of it; None where that spec is refused."""
+"""Returns all rendered values of a spec, None if the spec is refused."""
 
 
 def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:

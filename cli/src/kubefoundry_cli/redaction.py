@@ -31,7 +31,7 @@ ANNOTATIONS: Final = (
     names.VERIFY_ENDPOINT_ANNOTATION,
     names.APPLIED_GENERATION_ANNOTATION,
 )
-"""Whose values are kept; the record of what was applied holds a whole spec."""
+"""Annotations that keep their values. The record of the applied manifest is not in the list: it has a whole spec."""
 
 TEXTS: Final = frozenset(
     {
@@ -137,8 +137,11 @@ _CREDENTIALS: Final = (
         rf"\1{REMOVED}",
     ),
 )
-"""What they look like, and what replaces them. None begins with a repetition that could begin at every character of a
-text: the time would grow with the square of its length, and tenants write these texts."""
+"""The pattern and the replacement of each kind of credential.
+
+No pattern begins with a repetition that could begin at every character of a text: the time would grow with the square
+of its length, and tenants write these texts.
+"""
 
 
 def scrubbed(text: str) -> str:

@@ -39,7 +39,7 @@ NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
 HELPERS: Final = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
 
 LINES: Final = 2000
-"""Of each pod's log, the last ones."""
+"""Number of last lines of each pod's log."""
 
 LONGEST: Final = 4096
 """Characters of a log line."""

@@ -22,11 +22,11 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.repairs import WINDOW
 
 SHOWN: Final = 5
-"""Models whose pods are looked at at most."""
+"""Maximum number of models whose pods are checked."""
 
 KINDS: Final = {kind.kind: kind for kind in (SECRETS, CONFIG_MAPS)}
 SOURCES: Final = {"secretKeyRef": SECRETS.kind, "configMapKeyRef": CONFIG_MAPS.kind}
-"""By field of `spec.env[].valueFrom`."""
+"""The kind of the source by field of `spec.env[].valueFrom`."""
 
 DRIFT: Final = {"fieldSelector": "reason=DriftDetected"}
 

@@ -22,7 +22,7 @@ from kubefoundry_sdk.provider.upstream_fields import version_schema
 
 PACKAGE: Final = "kubefoundry-cli"
 SHOWN: Final = 3
-"""Fields that are named at most."""
+"""Maximum number of fields in a message."""
 
 
 async def versions(session: Session) -> list[Finding]:

@@ -27,7 +27,7 @@ KINDS: Final = tuple(
 )
 NAME: Final = "kubefoundry-core"
 LEFT: Final = 30.0
-"""Days that an authority has to last: core makes another one four months before the end of its year."""
+"""Minimum validity of an authority in days: core creates another authority four months before the end of its year."""
 
 
 async def webhooks(session: Session) -> list[Finding]:

@@ -20,7 +20,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/]+/)?", re.IGNORECASE)
-"""Of a model's page, up to its id: https://huggingface.co/."""
+"""The URL of a model's page up to the id: https://huggingface.co/."""
 
 NAME_LENGTH = 40
 """Characters of a name that is made from a model's: some upstream systems append up to 20."""

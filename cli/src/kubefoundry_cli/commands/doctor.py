@@ -27,7 +27,7 @@ from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 RENEWED: Final = 60.0
-"""Seconds after which a Lease that nobody renews is nobody's, four times its duration."""
+"""Seconds without a renewal after which a Lease is stale: four times its duration."""
 
 SIGNS: Final = {"good": "✔", "wrong": "✗", "pending": "…", "unknown": "?"}
 

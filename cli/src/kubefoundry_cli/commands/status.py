@@ -19,7 +19,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 EXPLAINED: Final = 20
-"""Models whose reasons are below the list, at most."""
+"""Maximum number of models whose reasons are below the list."""
 
 
 @click.command()

@@ -14,7 +14,7 @@ from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 Versions = dict[str, str | dict[str, str]]
-"""By component; those of the providers by name."""
+"""The versions by component; the value of `providers` has them by name."""
 
 
 @click.command()

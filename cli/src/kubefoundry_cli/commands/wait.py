@@ -19,7 +19,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
 
 STATES: Final = {"ready": "ready", "deleted": "deleted", "condition=Ready": "ready", "delete": "deleted"}
-"""What may be waited for; the last two are as kubectl calls them."""
+"""The values of --for; the last two are those of kubectl."""
 
 KEEP_WAITING: Final = click.option(
     "--keep-waiting",
@@ -28,7 +28,7 @@ KEEP_WAITING: Final = click.option(
 )
 
 AGAIN: Final = 1.0
-"""Seconds before another watch, after one that could not be kept."""
+"""Seconds before another watch after a failed one."""
 
 
 @click.command()

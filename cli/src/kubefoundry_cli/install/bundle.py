@@ -17,7 +17,7 @@ from kubefoundry_sdk.api.kinds import Object
 
 HERE: Final = Path(__file__).parent
 IMAGES: Final = "kubefoundry/"
-"""What our images are called in the manifests; a registry takes its place."""
+"""Prefix of our images in the manifests; --registry replaces it."""
 
 
 def crds(*, selectable: bool = False) -> list[Object]:

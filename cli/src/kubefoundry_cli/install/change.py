@@ -21,7 +21,7 @@ FIRST: Final = ("CustomResourceDefinition", "Namespace")
 """Kinds that others need; the rest is applied in the manifest's order."""
 
 SECONDS: Final = 60.0
-"""Until an API server serves a CRD that was applied."""
+"""Seconds to wait until the API server serves an applied CRD."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 
 SHOWN = 8
-"""Values of an object, and models, that are named at most."""
+"""Maximum number of values of an object, and of models, in a message."""
 
 
 async def install(
@@ -67,7 +67,7 @@ async def install(
 
 
 DONE: Final = {"create": "created", "change": "changed"}
-"""By the state of a change that was written."""
+"""The verb of the report by the state of a written change."""
 
 
 def _report(entry: Change) -> None:

@@ -11,7 +11,7 @@ from kubefoundry_cli.failure import Exit, Failure
 
 HERE: Final = Path(__file__).parent
 NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
-"""What a provider's name can be: part of the name of a Python package, of a kind and of a ServiceAccount."""
+"""A provider's name: part of the name of a Python package, of a kind and of a ServiceAccount."""
 
 TAKEN: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 """Not text in YAML, where users write it into `spec.provider.name`."""
