@@ -132,8 +132,7 @@ async def test_ownerless_object_is_named_before_it_is_left(suite: Suite, api: Cl
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
         note = await until_event(api, namespace, "ObjectLeft")
         assert note.startswith(
-            f"DynamoGraphDeployment {namespace}/m stays, though it was created for this ModelDeployment: it has no "
-            "owner reference to it"
+            f"DynamoGraphDeployment {namespace}/m stays: it has no owner reference to this ModelDeployment"
         )
     left = await api.get(KINDS["dynamo"], "m", namespace)
     await api.delete(KINDS["dynamo"], "m", namespace, uid=left["metadata"]["uid"])

@@ -120,7 +120,7 @@ async def test_object_without_owner_is_named_at_deletion(
 
     await until(user, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
     assert await until_event(user, namespace, "ObjectLeft") == (
-        f"{kind.kind} {namespace}/m stays: somebody removed its owner reference to this ModelDeployment; delete it "
+        f"{kind.kind} {namespace}/m stays: it has no owner reference to this ModelDeployment; delete it "
         "unless somebody else uses it"
     )
 

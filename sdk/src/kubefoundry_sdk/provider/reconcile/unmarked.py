@@ -62,7 +62,7 @@ def _left(context: Context, live: Object, obj: Object, of: Mark) -> str:
     if memory.orphans:
         return ""
     ours = manifest.made_for(obj, uid) or memory.admission.recognizes(of, obj)
-    return "somebody removed its owner reference to this ModelDeployment" if ours else ""
+    return "it has no owner reference to this ModelDeployment" if ours else ""
 
 
 def _marks(context: Context, live: Object) -> set[Mark]:
