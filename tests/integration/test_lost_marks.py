@@ -124,7 +124,10 @@ async def test_ownerless_object_is_named_before_it_is_left(suite: Suite, api: Cl
         body = model_deployment("m", namespace, GPU, provider="dynamo")
         made = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
         await until_deployment(
-            api, "m", namespace, lambda obj: "the owner reference was not stored" in obj["status"]["message"]
+            api,
+            "m",
+            namespace,
+            lambda obj: "the owner reference was not stored" in message(obj, "ResourceCreated"),
         )
 
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
