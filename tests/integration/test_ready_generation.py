@@ -106,7 +106,9 @@ BAD, GOOD = "example.com/bad:1.0.0", "example.com/good:1.0.0"
 NOT_IN_FORCE = [
     pytest.param({"path": "/spec/image", "value": BAD}, "; the last good version", id="refused by admission"),
     pytest.param(
-        {"path": "/spec/provider/name", "value": "nosuch"}, "it names provider nosuch", id="not registered"
+        {"path": "/spec/provider/name", "value": "nosuch"},
+        "Provider 'nosuch' is not registered",
+        id="not registered",
     ),
 ]
 
