@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.reconcile.pace import BURST, EVERY, Pace, can_wait
+from kubefoundry_sdk.cluster.rate import Bucket
+from kubefoundry_sdk.provider.reconcile.pace import BURST, EVERY, can_wait
 
 
 def status(ready: bool, generation: int = 3, **fields: Any) -> dict[str, Any]:
@@ -18,35 +19,36 @@ def status(ready: bool, generation: int = 3, **fields: Any) -> dict[str, Any]:
 
 @given(st.lists(st.floats(0.0, 2.0), min_size=200, max_size=400))
 def test_unsettled_status_has_a_rate(pauses: list[float]) -> None:
-    pace, now, sent = Pace(), 0.0, 0
+    bucket, now, sent = Bucket(BURST, EVERY), 0.0, 0
     for pause in pauses:
         now += pause
-        if not pace.wait(now):
-            pace.note(now)
+        if not bucket.wait(now):
+            bucket.take()
             sent += 1
 
     assert sent <= BURST + now / EVERY + 1
 
 
 def test_write_is_due_after_its_wait() -> None:
-    pace = Pace()
+    bucket = Bucket(BURST, EVERY)
     for _ in range(BURST):
-        assert pace.wait(100.0) == 0
-        pace.note(100.0)
+        assert bucket.wait(100.0) == 0
+        bucket.take()
 
-    assert pace.wait(100.0) == EVERY
-    assert pace.wait(100.0 + EVERY) == 0
+    assert bucket.wait(100.0) == EVERY
+    assert bucket.wait(100.0 + EVERY) == 0
 
 
 def test_quiet_status_is_written_at_once_again() -> None:
-    pace = Pace()
+    bucket = Bucket(BURST, EVERY)
     for _ in range(2 * BURST):
-        pace.note(100.0)
+        bucket.wait(100.0)
+        bucket.take()
 
     later = 100.0 + BURST * EVERY
     for _ in range(BURST):
-        assert pace.wait(later) == 0
-        pace.note(later)
+        assert bucket.wait(later) == 0
+        bucket.take()
 
 
 @pytest.mark.parametrize(

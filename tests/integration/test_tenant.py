@@ -123,6 +123,7 @@ async def test_object_without_owner_is_named_at_deletion(
         f"{kind.kind} {namespace}/m stays: it has no owner reference to this ModelDeployment; delete it "
         "unless somebody else uses it"
     )
+    assert len(await notes(user, namespace, "ObjectLeft")) == 1
 
 
 async def test_object_that_keeps_losing_its_marks_is_observed(

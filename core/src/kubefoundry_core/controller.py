@@ -242,7 +242,8 @@ class Controller:
         return dead.again
 
     def _deployment_changed(self, key: Key, deployment: Object | None) -> None:
-        if deployment and (provider := chosen(deployment)) and self._providers.expect(provider):
+        provider = LiveModelDeployment(deployment).provider_name if deployment else None
+        if provider and self._providers.expect(provider):
             self._look_at_providers()
         self._queue.add(key)
 
@@ -294,15 +295,11 @@ class Controller:
             self._queue.add(key)
 
 
-def chosen(deployment: Object) -> str | None:
-    """Return the selected provider, whoever selected it."""
-    return LiveModelDeployment(deployment).provider_name
-
-
 def reported_health(deployment: Object) -> str | None:
     """Return the store's index: the provider, and the status of `ProviderHealthy`, empty if there is none."""
-    providers = relied_on(deployment, chosen(deployment))
+    live = LiveModelDeployment(deployment)
+    providers = relied_on(deployment, live.provider_name)
     if len(providers) != 1:
         return CHANGING_HANDS if providers else None
-    condition = LiveModelDeployment(deployment).condition(reasons.PROVIDER_HEALTHY) or {}
+    condition = live.condition(reasons.PROVIDER_HEALTHY) or {}
     return f"{providers[0]} {condition.get('status', '')}"

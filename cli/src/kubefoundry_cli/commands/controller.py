@@ -9,7 +9,7 @@ import click
 from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.commands.doctor import components, leases_of, outside
-from kubefoundry_cli.edit import YES, confirmed
+from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, run
@@ -105,18 +105,8 @@ def uninstall(
             if not changes:
                 say("KubeFoundry is not installed: nothing to do")
                 return
-            await run.check_models(session, deployments, eject=eject)
-            run.show_deletion(changes)
-            models = "" if not deployments or eject else f"{len(deployments)} ModelDeployments and "
-            keeping = (
-                f", and keep {len(deployments)} models running unmanaged" if deployments and eject else ""
-            )
-            confirmed(f"delete {models}{len(changes)} objects from {session.client.server}{keeping}", yes)
-            await (
-                run.eject_models(session, deployments)
-                if eject
-                else run.delete_models(session, deployments, timeout)
-            )
+            what = f"{len(changes)} objects"
+            await run.clear(session, deployments, changes, what, eject=eject, yes=yes, seconds=timeout)
             await run.delete(session, changes, report=True)
             await run.until_gone(session, changes, timeout)
             left = await run.standing(

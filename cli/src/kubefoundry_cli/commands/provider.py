@@ -9,7 +9,7 @@ import click
 
 from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.edit import YES, confirmed
+from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
@@ -170,18 +170,9 @@ def uninstall(
             if not changes and registration is None:
                 say(f"provider {name} is not installed: nothing to do")
                 return
-            await run.check_models(session, deployments, eject=eject)
-            run.show_deletion([*changes, *([registration] if registration else [])])
-            models = "" if not deployments or eject else f"{len(deployments)} ModelDeployments and "
-            keeping = (
-                f", and keep {len(deployments)} models running unmanaged" if deployments and eject else ""
-            )
-            confirmed(f"delete {models}provider {name} from {session.client.server}{keeping}", yes)
-            await (
-                run.eject_models(session, deployments)
-                if eject
-                else run.delete_models(session, deployments, timeout)
-            )
+            shown = [*changes, *([registration] if registration else [])]
+            what = f"provider {name}"
+            await run.clear(session, deployments, shown, what, eject=eject, yes=yes, seconds=timeout)
             await run.delete(session, changes, report=True)
             # last: while the process runs it would register again
             if registration is not None:

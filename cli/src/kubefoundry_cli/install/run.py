@@ -123,7 +123,43 @@ def refuse_while_needed(deployments: Sequence[Object], what: str) -> None:
         )
 
 
-async def check_models(session: Session, deployments: Sequence[Object], *, eject: bool) -> None:
+async def clear(
+    session: Session,
+    deployments: Sequence[Object],
+    changes: Sequence[Change],
+    what: str,
+    *,
+    eject: bool,
+    yes: bool,
+    seconds: float,
+) -> None:
+    """Show a deletion and ask for a confirmation, then eject or delete the models that run on it.
+
+    Args:
+        session: The cluster.
+        deployments: The models.
+        changes: The objects that the caller deletes afterwards.
+        what: Those objects in the question.
+        eject: Whether the models keep running without KubeFoundry.
+        yes: Whether to skip the confirmation.
+        seconds: The timeout for each model to go.
+
+    Raises:
+        Failure: A model cannot be ejected or deleted. Nothing is changed if that is known in advance.
+    """
+    await _check_models(session, deployments, eject=eject)
+    for entry in changes:
+        print(f"will delete  {clean(entry.named)}")
+    models = "" if not deployments or eject else f"{len(deployments)} ModelDeployments and "
+    keeping = f", and keep {len(deployments)} models running unmanaged" if deployments and eject else ""
+    confirmed(f"delete {models}{what} from {session.client.server}{keeping}", yes)
+    if eject:
+        await _eject_models(session, deployments)
+    else:
+        await _delete_models(session, deployments, seconds)
+
+
+async def _check_models(session: Session, deployments: Sequence[Object], *, eject: bool) -> None:
     """Raise Failure if one of the models cannot be ejected, or deleted, before anything is written."""
     refused: list[Failure] = []
     if eject:
@@ -169,7 +205,7 @@ def _has_upstream(obj: Object) -> bool:
     return bool(LiveModelDeployment(obj).provider.get("resourceName"))
 
 
-async def eject_models(session: Session, deployments: Sequence[Object]) -> None:
+async def _eject_models(session: Session, deployments: Sequence[Object]) -> None:
     """Eject the models; delete those without an upstream object. Raises Failure."""
     for deployment in deployments:
         name = clean(f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}")
@@ -178,10 +214,10 @@ async def eject_models(session: Session, deployments: Sequence[Object]) -> None:
             say(f"ejected {name}")
         else:
             say(f"{name} has nothing upstream and is deleted")
-            await delete_models(session, [deployment], SECONDS)
+            await _delete_models(session, [deployment], SECONDS)
 
 
-async def delete_models(session: Session, deployments: Sequence[Object], seconds: float) -> None:
+async def _delete_models(session: Session, deployments: Sequence[Object], seconds: float) -> None:
     """Delete the models and wait until they are gone: their providers can still clean up. Raises Failure."""
     await delete(session, [Change(MODEL_DEPLOYMENTS, deployment, deployment) for deployment in deployments])
     for deployment in deployments:
@@ -195,12 +231,6 @@ async def standing(session: Session, objects: Sequence[Object], *, keep: Sequenc
     candidates = [obj for obj in reversed(objects) if obj["kind"] not in keep]
     changes = [await change.standing(session, await kinds.of(obj), obj) for obj in candidates]
     return [entry for entry in changes if entry is not None]
-
-
-def show_deletion(changes: Sequence[Change]) -> None:
-    """Print the plan of a deletion."""
-    for entry in changes:
-        print(f"will delete  {clean(entry.named)}")
 
 
 async def delete(session: Session, changes: Sequence[Change], *, report: bool = False) -> None:

@@ -24,7 +24,8 @@ Spec = dict[str, Any]
 SMALLEST: Final = 2**20
 """Bytes of memory below which no engine starts."""
 
-PHASES: Final = ("prefill", "decode")
+COMPONENTS: Final = ("prefill", "decode")
+"""Fields of `spec.scaling` in disaggregated mode."""
 
 NAMED: Final = 20
 """The most problems that are reported: a spec of a megabyte may have a million."""
@@ -82,7 +83,7 @@ def warnings(spec: Spec) -> list[str]:
     found = []
     if complete["model"]["source"] == "custom" and complete["model"].get("servedName"):
         found.append("servedName is ignored for custom source")
-    if complete["serving"]["mode"] == "aggregated" and {"prefill", "decode"} & complete["scaling"].keys():
+    if complete["serving"]["mode"] == "aggregated" and set(COMPONENTS) & complete["scaling"].keys():
         found.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
     return found + list(_without_unit(complete))
 
@@ -90,7 +91,10 @@ def warnings(spec: Spec) -> list[str]:
 def _without_unit(spec: Spec) -> Iterator[str]:
     """Memory in which no server starts: usually a number whose unit is missing."""
     scaling = spec["scaling"]
-    places = {"resources": spec.get("resources"), **{f"scaling.{name}": scaling.get(name) for name in PHASES}}
+    places = {
+        "resources": spec.get("resources"),
+        **{f"scaling.{name}": scaling.get(name) for name in COMPONENTS},
+    }
     for path, resources in places.items():
         memory = (resources or {}).get("memory")
         if memory is not None and 0 < quantity.parse(memory) < SMALLEST:

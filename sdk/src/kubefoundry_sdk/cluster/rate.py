@@ -1,4 +1,4 @@
-"""A client-side request limit (`--qps`)."""
+"""Limits of rates: a client-side request limit (`--qps`), and a bucket of tokens."""
 
 from __future__ import annotations
 
@@ -24,3 +24,33 @@ class RateLimit:
         self._next = max(self._next, now - 1.0) + 1.0 / self._qps
         if self._next > now:
             await asyncio.sleep(self._next - now)
+
+
+class Bucket:
+    """Tokens that refill evenly: so many may be taken at once, and later one after each interval."""
+
+    def __init__(self, size: int, every: float) -> None:
+        """Create a full bucket.
+
+        Args:
+            size: The most tokens that it holds.
+            every: Seconds until one more token is there.
+        """
+        self._size = float(size)
+        self._every = every
+        self._tokens = self._size
+        self._at = 0.0
+
+    def wait(self, now: float) -> float:
+        """Return the seconds until a token is there, 0 if there is one.
+
+        Args:
+            now: Monotonic seconds.
+        """
+        self._tokens = min(self._size, self._tokens + (now - self._at) / self._every)
+        self._at = now
+        return max(0.0, (1 - self._tokens) * self._every)
+
+    def take(self) -> None:
+        """Take a token; an empty bucket stays empty."""
+        self._tokens = max(0.0, self._tokens - 1)

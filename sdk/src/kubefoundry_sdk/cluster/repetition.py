@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_sdk.cluster.errors import Repeated
+from kubefoundry_sdk.cluster.rate import Bucket
 
 log = logging.getLogger(__name__)
 
@@ -36,12 +37,8 @@ _VOLATILE: Final = ("resourceVersion", "lastTransitionTime")
 @dataclass(slots=True)
 class _Last:
     digest: bytes
-    left: float
-    at: float
+    bucket: Bucket
     logged: bool = False
-
-    def accepted(self) -> None:
-        self.left -= 1
 
 
 class Repetition:
@@ -63,19 +60,17 @@ class Repetition:
         now, digest = self._clock(), _digest(body)
         last = self._last.pop(target, None)
         if last is None or last.digest != digest:
-            last = _Last(digest, BURST, now)
-        last.left = min(BURST, last.left + (now - last.at) / EVERY)
-        last.at = now
+            last = _Last(digest, Bucket(BURST, EVERY))
         self._last[target] = last
         if len(self._last) > REMEMBERED:
             self._last.popitem(last=False)
-        if last.left < 1:
+        if last.bucket.wait(now):
             error = Repeated(request, BURST, EVERY)
             if not last.logged:
                 log.warning("%s", error)
             last.logged = True
             raise error
-        return last.accepted
+        return last.bucket.take
 
 
 def _digest(body: Any) -> bytes:

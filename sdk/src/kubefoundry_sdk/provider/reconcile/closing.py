@@ -42,12 +42,12 @@ async def write_status(turn: Turn) -> End | None:
         # The provider that serves reports on the model; two would overwrite each other.
         status = {"conditions": report.conditions()}
     before = LiveModelDeployment(turn.live).status
-    wait = turn.memory.pace.wait(turn.now)
+    wait = turn.memory.status_writes.wait(turn.now)
     if wait and report.stop is None and pace.can_wait(before, status):
         turn.retry_in(wait)
         return None
     if await foreign_status.write(context, turn.live, status):
-        turn.memory.pace.note(turn.now)
+        turn.memory.status_writes.take()
         for kind, reason, note in transitions(before, status):
             context.recorder.event(turn.live, kind, reason, note)
         if not turn.refresh():

@@ -52,12 +52,10 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
             words = f"Waiting for {', '.join(left)} to be deleted{held}{unsure}"
             await _tell_terminating(context, live, words)
         return remaining + 0.1
-    for note in [] if left else await unmarked.describe_leftovers(context, live):
-        # Removing the finalizer may take several attempts.
-        if note not in (noted := context.memory(key_of(live)).left):
+    if not left:
+        for note in await unmarked.describe_leftovers(context, live):
             log.warning("%s/%s: %s", *key_of(live), note)
             context.recorder.event(live, "Warning", "ObjectLeft", note)
-            noted.add(note)
     await _release(context, live, left)
     return None
 
@@ -145,7 +143,7 @@ async def let_go(context: Context, live: Object) -> float | None:
         repeats_us = release.repeats(live, context.provider)
         if why := release.waits_for(live, context.manager, repeats_us=repeats_us):
             return sooner(again, await _keep(context, live, why))
-    elif not _chosen(live):
+    elif not LiveModelDeployment(live).provider_name:
         return None
     if await finalizer.clean_up(
         context.client,
@@ -157,7 +155,8 @@ async def let_go(context: Context, live: Object) -> float | None:
         spared=lambda helper: context.is_of_another(key, helper),
     ):
         holding = finalizer.holding(context, live)
-        why = f"{context.provider.title} is being removed for provider {_chosen(live)}{holding}"
+        successor = LiveModelDeployment(live).provider_name
+        why = f"{context.provider.title} is being removed for provider {successor}{holding}"
         # Once our object is gone the chosen provider reports, even while a helper is slow to go.
         return await _keep(context, live, why, reason="Terminating", speaks=serves)
     await foreign_status.write(context, live, {})
@@ -181,7 +180,7 @@ async def _keep(
     speaks: False where only the chosen provider reports.
     """
     report = Report(live["metadata"]["generation"])
-    if _chosen(live):
+    if LiveModelDeployment(live).provider_name:
         report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
     else:
         retained.as_before(live, report, context.manager)
@@ -189,7 +188,3 @@ async def _keep(
     status = report.status(context.provider) if speaks and release.speaks(live, context.manager) else {}
     await foreign_status.write(context, live, status)
     return due
-
-
-def _chosen(live: Object) -> str | None:
-    return LiveModelDeployment(live).provider_name

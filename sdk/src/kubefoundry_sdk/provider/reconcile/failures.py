@@ -114,10 +114,11 @@ def stop(provider: Provider, error: Exception) -> Stop:
     if error.rejected:
         message = f"The API server refused a write of provider {provider.name}: {error.message}"
         return Stop(reasons.RESOURCE_CREATED, "ApplyRejected", message, failed=True)
-    message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"
     if isinstance(error, Repeated):
         # No server has answered that.
         message = f"A write is held back: {error.message}"
+    else:
+        message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"
     return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
 
 

@@ -55,9 +55,9 @@ async def clean_up(turn: Turn) -> End | None:
     without an owner reference stay), wait until they are gone, and remove our finalizer. Five minutes after the
     provider first saw the deletion, by its own clock, it removes the finalizer anyway (`--finalizer-timeout`), with
     the Event `FinalizerTimeout` that names what is left and the finalizers that hold it; so does the message while
-    it waits. An object of ours that lost its owner reference stays; the Event `ObjectLeft` names it
-    (not after `--cascade=orphan`). Core does so for a provider that was uninstalled, and
-    at once for a name that is not registered and owns no field of the ModelDeployment (Event `FinalizerRemoved`)"""
+    it waits. An object of ours that lost its owner reference stays; the Event `ObjectLeft` names it (not after
+    `--cascade=orphan`). Core does so for a provider that was uninstalled, and at once for a name that is not
+    registered and owns no field of the ModelDeployment (Event `FinalizerRemoved`)"""
     context, live = turn.context, turn.live
     # Before the pause and everything else: a deletion must go through with an invalid spec and without the CRD.
     if not turn.is_deleted:

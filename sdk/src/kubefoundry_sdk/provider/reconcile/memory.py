@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kubefoundry_sdk.cluster.rate import Bucket
 from kubefoundry_sdk.provider.health.pod_causes import Creations
 from kubefoundry_sdk.provider.health.secret import AskedFor
 from kubefoundry_sdk.provider.health.steadiness import Steadiness
+from kubefoundry_sdk.provider.reconcile import pace
 from kubefoundry_sdk.provider.reconcile.failures import Failures
-from kubefoundry_sdk.provider.reconcile.pace import Pace
 from kubefoundry_sdk.provider.reconcile.reported_generation import Generations
 from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.helpers import Mark
@@ -40,9 +41,7 @@ class Memory:
     """For the upstream objects of a deletion to be gone."""
     cleaned: set[Mark] = field(default_factory=set)
     """The objects that a deletion has seen."""
-    left: set[str] = field(default_factory=set)
-    """The notes about objects that a deletion leaves behind."""
-    orphans: bool = False
+    is_orphaning: bool = False
     """Whether the deletion leaves the objects on purpose."""
     conflict: bool = False
     """Whether a deletion began while an object of the main object's name was not known to be ours."""
@@ -56,8 +55,8 @@ class Memory:
     silence: Wait = field(default_factory=Wait)
     """For an operator to look after the upstream object of that uid and generation."""
     generations: Generations = field(default_factory=Generations)
-    pace: Pace = field(default_factory=Pace)
-    """Of the writes of its status."""
+    status_writes: Bucket = field(default_factory=lambda: Bucket(pace.BURST, pace.EVERY))
+    """Bounds the writes of its status."""
     drift: str = ""
     """The fields that others changed, as the last plan found them; empty once they are reverted."""
     additions: str = ""

@@ -1,5 +1,4 @@
-"""Objects that a deletion leaves behind because they lost marks of ours: named before the ModelDeployment is gone
-(contract §4.3)."""
+"""Names the objects that a deletion leaves behind because they have lost marks of ours (contract §4.3)."""
 
 from __future__ import annotations
 
@@ -19,8 +18,8 @@ def remember(context: Context, live: Object) -> None:
     memory = context.memory(key_of(live))
     condition = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
     memory.conflict |= condition.get("reason") == "NameConflict"
-    memory.orphans |= ORPHAN in LiveModelDeployment(live).finalizers
-    memory.cleaned |= {of for of in _marks(context, live) if _stored(context, live, of) is not None}
+    memory.is_orphaning |= ORPHAN in LiveModelDeployment(live).finalizers
+    memory.cleaned |= {known for known in _marks(context, live) if _stored(context, live, known) is not None}
 
 
 async def describe_leftovers(context: Context, live: Object) -> list[str]:
@@ -31,27 +30,27 @@ async def describe_leftovers(context: Context, live: Object) -> list[str]:
     """
     memory, (namespace, name) = context.memory(key_of(live)), key_of(live)
     main = (context.provider.upstream.kind, name)
-    found = {}
-    for of in _marks(context, live):
-        obj = _stored(context, live, of)
+    objects = {}
+    for known in _marks(context, live):
+        obj = _stored(context, live, known)
         # Without the labels that we watch, it is not in the store. An object that was seen has been deleted since.
-        is_missed = of not in memory.cleaned and (
-            memory.admission.remembers(of) or (of == main and memory.conflict)
+        is_missed = known not in memory.cleaned and (
+            memory.admission.remembers(known) or (known == main and memory.conflict)
         )
-        kind = context.upstream.kind if of == main else HELPER_KINDS[of[0]]
+        kind = context.upstream.kind if known == main else HELPER_KINDS[known[0]]
         if obj is None and kind is not None and kind.built_in and is_missed:
-            obj = await _read(context, kind, (namespace, of[1]))
-        found[of] = obj
+            obj = await _read(context, kind, (namespace, known[1]))
+        objects[known] = obj
     for obj in context.helpers.of(namespace, live["metadata"]["uid"]):
-        found.setdefault(mark(obj), obj)
-    notes = []
-    for (word, called), obj in found.items():
-        if obj is not None and (why := _left(context, live, obj, (word, called))):
-            notes.append(f"{word} {namespace}/{called} stays: {why}; delete it unless somebody else uses it")
-    return notes
+        objects.setdefault(mark(obj), obj)
+    return [
+        f"{known[0]} {namespace}/{known[1]} stays: {why}; delete it unless somebody else uses it"
+        for known, obj in objects.items()
+        if obj is not None and (why := _reason(context, live, obj, known))
+    ]
 
 
-def _left(context: Context, live: Object, obj: Object, of: Mark) -> str:
+def _reason(context: Context, live: Object, obj: Object, known: Mark) -> str:
     """Return why an object of this ModelDeployment stays, empty if it does not, or is not of this one."""
     memory, uid = context.memory(key_of(live)), live["metadata"]["uid"]
     if obj["metadata"].get("deletionTimestamp") or manifest.owned_by(obj, uid):
@@ -59,23 +58,23 @@ def _left(context: Context, live: Object, obj: Object, of: Mark) -> str:
     if manifest.owner_uid(obj) is None:
         ours = context.manager in managed_fields.managers(obj)
         return "nothing on it shows that it was created for this ModelDeployment" if ours else ""
-    if memory.orphans:
+    if memory.is_orphaning:
         return ""
-    ours = manifest.made_for(obj, uid) or memory.admission.recognizes(of, obj)
+    ours = manifest.made_for(obj, uid) or memory.admission.recognizes(known, obj)
     return "it has no owner reference to this ModelDeployment" if ours else ""
 
 
 def _marks(context: Context, live: Object) -> set[Mark]:
-    """Kind and name of the main object, and of the helpers that this process knows."""
+    """Return kind and name of the main object, and of the helpers that this process knows."""
     main = (context.provider.upstream.kind, key_of(live)[1])
     return {main, *context.memory(key_of(live)).admission.marks}
 
 
-def _stored(context: Context, live: Object, of: Mark) -> Object | None:
-    key = (key_of(live)[0], of[1])
-    if of == (context.provider.upstream.kind, key_of(live)[1]):
+def _stored(context: Context, live: Object, known: Mark) -> Object | None:
+    key = (key_of(live)[0], known[1])
+    if known == (context.provider.upstream.kind, key_of(live)[1]):
         return context.upstream.objects.get(key)
-    store = context.helpers.stores.get(of[0])
+    store = context.helpers.stores.get(known[0])
     return store.get(key) if store is not None else None
 
 
