@@ -1,0 +1,174 @@
+"""Fields that lost their owner are applied again before a change drops them."""
+
+from __future__ import annotations
+
+import copy
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.reclaim import reclaimed
+
+MANAGER = "direct-provider"
+CONTAINER = {
+    "name": "engine",
+    "image": "vllm:1",
+    "args": ["serve", "m"],
+    "env": [{"name": "A", "value": "a"}, {"name": "B", "value": "b"}],
+    "ports": [{"containerPort": 8000}, {"containerPort": 9000}],
+    "resources": {"limits": {"cpu": "1", "memory": "1Gi"}},
+}
+POD = {
+    "containers": [CONTAINER],
+    "nodeSelector": {"zone": "a", "pool": "b"},
+    "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+    "serviceAccountName": "m",
+}
+LIST_KEYS = {
+    "containers": ("name",),
+    "env": ("name",),
+    "ports": ("containerPort", "protocol"),
+    "volumes": ("name",),
+}
+
+
+def dressed(pod: Object) -> Object:
+    """Return a Deployment with that pod, and with the record of it."""
+    obj: Object = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "m", "namespace": "ns", "labels": {"a": "b"}, "annotations": {}},
+        "spec": {"replicas": 1, "template": {"spec": copy.deepcopy(pod)}},
+    }
+    record = manifest.Record(manifest.content(obj), {}, "", None)
+    obj["metadata"]["annotations"] = {names.APPLIED_ANNOTATION: manifest.pack(record)}
+    return obj
+
+
+def fields_of(value: Any, key: str = "") -> Any:
+    """Return fieldsV1 as the API server records them for an apply of the value."""
+    if isinstance(value, dict):
+        return {f"f:{name}": fields_of(below, name) for name, below in value.items()}
+    if isinstance(value, list) and key in LIST_KEYS:
+        items = {}
+        for item in value:
+            marks = {name: item.get(name, "TCP") for name in LIST_KEYS[key]}
+            items[f"k:{json.dumps(marks)}"] = {".": {}, **fields_of(item)}
+        return items
+    return {}
+
+
+def owned(obj: Object) -> Any:
+    content = manifest.body(obj) | {"metadata": {"labels": obj["metadata"]["labels"]}}
+    return {
+        key: fields for key, fields in fields_of(content).items() if key not in ("f:apiVersion", "f:kind")
+    }
+
+
+def live(pod: Object, fields: Any) -> Object:
+    obj = dressed(pod)
+    entry = {"manager": MANAGER, "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": fields}
+    obj["metadata"] |= {"uid": "1", "resourceVersion": "1", "managedFields": [entry]}
+    return obj
+
+
+def fewer(pod: Object, chance: Random) -> Object:
+    """Drop one or more fields or items, never a key of a list."""
+    smaller = copy.deepcopy(pod)
+    [engine] = smaller["containers"]
+    drops = [
+        lambda: smaller["nodeSelector"].pop("zone"),
+        lambda: smaller.pop("nodeSelector"),
+        lambda: smaller.pop("volumes"),
+        lambda: smaller.pop("serviceAccountName"),
+        lambda: engine["env"].pop(),
+        lambda: engine["ports"].pop(),
+        lambda: engine["resources"]["limits"].pop("cpu"),
+        lambda: engine.pop("resources"),
+    ]
+    for at in sorted(chance.sample(range(len(drops)), chance.randint(1, 3))):
+        try:
+            drops[at]()
+        except KeyError:
+            # A larger drop took it along.
+            continue
+    return smaller
+
+
+def cut(fields: Any, chance: Random) -> Any:
+    return {key: cut(below, chance) for key, below in fields.items() if chance.random() < 0.5}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_owned_fields_are_not_applied_again(seed: int) -> None:
+    standing = live(POD, owned(dressed(POD)))
+
+    assert reclaimed(dressed(fewer(POD, Random(seed))), standing, MANAGER) is None
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_dropped_fields_without_owner_are_applied_again(seed: int) -> None:
+    standing = live(POD, {"f:spec": {"f:replicas": {}}})
+    wanted = dressed(fewer(POD, Random(seed)))
+
+    earlier = reclaimed(wanted, standing, MANAGER)
+
+    assert earlier is not None
+    assert earlier["spec"] == standing["spec"]
+    record = earlier["metadata"]["annotations"][names.APPLIED_ANNOTATION]
+    assert record == standing["metadata"]["annotations"][names.APPLIED_ANNOTATION]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_reclaim_follows_from_the_dropped_fields_owners(seed: int) -> None:
+    chance = Random(seed)
+    smaller = fewer(POD, chance)
+    fields = cut(owned(dressed(POD)), chance)
+    whole = owned(dressed(POD))
+
+    earlier = reclaimed(dressed(smaller), live(POD, fields), MANAGER)
+
+    dropped = leaves(whole) - leaves(owned(dressed(smaller)))
+    assert (earlier is not None) == bool(dropped - leaves(fields, cut_ones=whole))
+
+
+def leaves(fields: Any, path: tuple[str, ...] = (), cut_ones: Any = None) -> set[tuple[str, ...]]:
+    """Return the paths without fields below; those that `cut_ones` does not have as such are none."""
+    below = {key: sub for key, sub in fields.items() if key != "."}
+    if not below:
+        ends = cut_ones is None or not set(cut_ones) - {"."}
+        return {path} if ends else set()
+    found: set[tuple[str, ...]] = set()
+    for key, sub in below.items():
+        found |= leaves(sub, (*path, key), None if cut_ones is None else cut_ones[key])
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"containers": [CONTAINER | {"args": ["serve", "other"]}]},
+        {"containers": [CONTAINER | {"image": "vllm:2"}]},
+        {"serviceAccountName": "other"},
+    ],
+)
+def test_changed_values_need_no_owner(change: Object) -> None:
+    standing = live(POD, {"f:spec": {"f:replicas": {}}})
+
+    assert reclaimed(dressed(POD | change), standing, MANAGER) is None
+
+
+def test_changed_values_of_others_are_kept_at_a_reclaim() -> None:
+    standing = live(POD, {"f:spec": {"f:replicas": {}}})
+    standing["spec"]["template"]["spec"]["containers"][0]["image"] = "other:1"
+    smaller = {key: value for key, value in POD.items() if key != "nodeSelector"}
+
+    earlier = reclaimed(dressed(smaller), standing, MANAGER)
+
+    assert earlier is not None
+    assert earlier["spec"]["template"]["spec"]["containers"][0]["image"] == "other:1"

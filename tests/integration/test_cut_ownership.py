@@ -1,0 +1,90 @@
+"""A tenant cuts the provider's entry in `managedFields`, then edits the model: the change is applied as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.deployments import CPU, GPU, model_deployment
+from support.tenant import KINDS, deployments_available, tenant
+from support.tenant_edits import content, leaves, patch
+from support.waiting import serves, until_deployment
+
+pytestmark = pytest.mark.integration
+
+DROPPED = "left-behind"
+STATED: dict[str, Any] = {
+    "env": [{"name": "KEPT", "value": "kept"}, {"name": "DROPPED", "value": DROPPED}],
+    "nodeSelector": {DROPPED: "true"},
+    "tolerations": [{"key": DROPPED, "operator": "Exists"}],
+}
+FEWER: dict[str, Any] = {"env": STATED["env"][:1], "nodeSelector": {}, "tolerations": []}
+
+Fields = dict[str, Any]
+
+
+def top_only(fields: Fields, chance: Random) -> Fields:
+    """As if the provider had applied maps that have one owner as a whole."""
+    return {key: sub if key == "f:metadata" else {} for key, sub in fields.items()}
+
+
+def first_field(fields: Fields, chance: Random) -> Fields:
+    key = next(key for key in fields if key not in (".", "f:metadata"))
+    below = fields[key]
+    return {key: first_field(below, chance) if set(below) - {"."} else {}}
+
+
+def some_fields(fields: Fields, chance: Random) -> Fields:
+    kept = {key: some_fields(sub, chance) for key, sub in fields.items() if chance.random() < 0.6}
+    return kept or fields
+
+
+@pytest.mark.parametrize("cut", [top_only, first_field, some_fields])
+@pytest.mark.parametrize("provider", KINDS)
+async def test_edit_removes_fields_that_lost_their_owner(
+    suite: Suite, api: Client, namespace: str, tmp_path: Path, provider: str, cut: Any
+) -> None:
+    spec = (CPU if provider == "direct" else GPU) | STATED
+    if provider == "kaito":
+        # Its presets support no env and no tolerations.
+        spec |= {"image": "registry.example.com/vllm:1"}
+    kind, manager = KINDS[provider], names.provider_manager(provider)
+    async with tenant(suite, namespace, tmp_path) as user, deployments_available(api, namespace):
+        body = model_deployment("m", namespace, spec, provider=provider)
+        await user.create(MODEL_DEPLOYMENTS, body, manager="test")
+        await until_deployment(user, "m", namespace, serves)
+        live = await user.get(kind, "m", namespace)
+        assert dropped(live)
+
+        entries = [
+            {**entry, "fieldsV1": cut(entry["fieldsV1"], Random(namespace))}
+            if entry["manager"] == manager and not entry.get("subresource")
+            else entry
+            for entry in live["metadata"]["managedFields"]
+        ]
+        change = [patch("replace", f"/spec/{key}", value) for key, value in FEWER.items()]
+        with_entries = [patch("replace", "/metadata/managedFields", entries)]
+        await user.json_patch(kind, "m", namespace, with_entries, manager="kubectl-edit")
+        edited = await user.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="kubectl-edit")
+
+        await until_deployment(user, "m", namespace, lambda obj: serves(obj) and generation(obj, edited))
+        assert not dropped(await user.get(kind, "m", namespace))
+
+
+def generation(model: Object, edited: Object) -> bool:
+    return bool(model["status"]["observedGeneration"] >= edited["metadata"]["generation"])
+
+
+def dropped(upstream: Object) -> list[str]:
+    return [
+        ".".join(map(str, path))
+        for path, value in leaves(content(upstream))
+        if DROPPED in path or DROPPED in str(value)
+    ]
