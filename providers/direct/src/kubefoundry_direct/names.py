@@ -19,8 +19,10 @@ OPTIONS_ANNOTATION: Final = f"{PREFIX}engine-options"
 
 
 def service(deployment: str) -> str:
-    """The name of its Service. Not the ModelDeployment's own name: KAITO creates one with that, and a hand-over would
-    meet it."""
+    """Return the name of the Service of a ModelDeployment.
+
+    It is not the ModelDeployment's own name: KAITO creates a Service of that name, and a hand-over would meet it.
+    """
     return f"{deployment}-server"
 
 

@@ -1,5 +1,6 @@
-"""The status of a Deployment in KubeFoundry's terms (k8s.io/api/apps/v1 DeploymentStatus, its conditions and
-reasons).
+"""The status of a Deployment in KubeFoundry's terms.
+
+Source: k8s.io/api/apps/v1 DeploymentStatus, its conditions and reasons.
 
 Available replicas serve. `updatedReplicas` have the newest template; while there are others, the previous spec still
 serves in part. No count includes terminating pods.
@@ -37,10 +38,18 @@ _REFUSED_POD: Final = re.compile(r'pods "(.+)-[^-"]*"')
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """refused: why pods are not created, in the API server's words.
-    late: what Kubernetes reports about a rollout that makes no progress.
-    unseen: whether Kubernetes has not processed the newest spec.
-    paused: whether somebody paused the Deployment, so that no change reaches its pods.
+    """The status of a Deployment.
+
+    Attributes:
+        desired: Replicas that the spec asks for.
+        replicas: Pods that are not terminating.
+        updated: Pods with the newest template.
+        ready: Pods that are ready.
+        available: Pods that have been ready for `minReadySeconds`.
+        refused: Why pods are not created, in the API server's words.
+        late: What Kubernetes reports about a rollout that makes no progress.
+        unseen: Whether Kubernetes has not processed the newest spec.
+        paused: Whether somebody paused the Deployment, so that no change reaches its pods.
     """
 
     desired: int
@@ -55,11 +64,12 @@ class Status:
 
     @property
     def old(self) -> int:
-        """Pods that are not known to have the newest template, whichever count shows them."""
+        """Count the pods that are not known to have the newest template, by the count that shows most of them."""
         return max(0, max(self.replicas, self.ready, self.available) - self.updated)
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
+    """Return the phase, the replicas and the endpoint of a Deployment."""
     status = read(live, deployment.spec.scaling.replicas)
     trouble = "; ".join(filter(None, (status.refused, status.late)))
     phase, reason, message = _verdict(status)
@@ -111,10 +121,10 @@ def read(live: Object, asked: int) -> Status:
 
 
 def newest_replica_set(live: Object) -> str | None:
-    """The ReplicaSet of the newest spec; None where the Deployment names none."""
+    """Return the name of the ReplicaSet of the newest spec, or None if the Deployment names none."""
     progress = upstream_conditions(mapping(live.get("status"))).get("Progressing", UpstreamCondition())
-    found = _REPLICA_SET.search(progress.message)
-    return found[1] if found else None
+    match = _REPLICA_SET.search(progress.message)
+    return match[1] if match else None
 
 
 def _of_before(failure: UpstreamCondition, live: Object) -> bool:

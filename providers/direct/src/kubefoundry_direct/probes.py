@@ -25,8 +25,10 @@ STUCK: Final = 120
 
 
 def probes(startup_seconds: int) -> dict[str, Any]:
-    """The other two wait for the startup probe, so a model may load for an hour and a stuck server is still noticed
-    soon."""
+    """Return the probes of an engine that loads its model within `startup_seconds`.
+
+    The other two wait for the startup probe. A model may load for an hour, and a stuck server is still noticed soon.
+    """
     return {
         "startupProbe": {
             **_HEALTH,

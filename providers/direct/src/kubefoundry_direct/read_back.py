@@ -16,14 +16,16 @@ from kubefoundry_sdk.provider import read_back as common
 
 
 def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
-    """A spec for each engine that it may run. Raises NotReadable for a Deployment without our container."""
+    """Return a spec for each engine that the Deployment may run. Raise NotReadable if its pods lack our container."""
     content = part(deployment, "spec")
     template = part(content, "template")
     pod = part(template, "spec")
-    found = [one for one in pod.get("containers") or () if part(one).get("name") == CONTAINER]
-    if len(found) != 1:
+    containers = [
+        candidate for candidate in pod.get("containers") or () if part(candidate).get("name") == CONTAINER
+    ]
+    if len(containers) != 1:
         raise NotReadable(f"its pods have no container '{CONTAINER}'")
-    [container] = found
+    [container] = containers
     metadata = {
         key: dict(values) for key, values in part(template, "metadata").items() if isinstance(values, dict)
     }
@@ -36,7 +38,7 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
         "provider": {"overrides": _overrides(content, pod, container)},
     }
     command = tuple(container.get("command") or ())
-    engines = [name for name, one in ENGINES.items() if one.command and one.command == command]
+    engines = [name for name, engine in ENGINES.items() if engine.command and engine.command == command]
     if command and not engines:
         rest["provider"]["overrides"]["command"] = list(command)
     # an image may start its server itself: llama.cpp's does
@@ -68,19 +70,19 @@ def _model(engine: str, container: Any, options: str | None) -> Object:
 def _with_own_variables(container: Any) -> Object:
     """The container without the variables that we always set."""
     own = [
-        one
-        for one in container.get("env") or ()
-        if (one.get("name"), one.get("value")) not in ENVIRONMENT.items()
+        variable
+        for variable in container.get("env") or ()
+        if (variable.get("name"), variable.get("value")) not in ENVIRONMENT.items()
     ]
     return {**container, "env": own}
 
 
 def _overrides(content: Any, pod: Any, container: Any) -> Object:
-    volumes = {one.get("name"): one for one in pod.get("volumes") or ()}
+    volumes = {volume.get("name"): volume for volume in pod.get("volumes") or ()}
     grace, user = pod.get("terminationGracePeriodSeconds"), part(pod, "securityContext").get("runAsUser")
     starting = part(container, "startupProbe").get("failureThreshold")
     surge = part(content, "strategy", "rollingUpdate").get("maxSurge")
-    secrets = [part(one).get("name") for one in pod.get("imagePullSecrets") or ()]
+    secrets = [part(secret).get("name") for secret in pod.get("imagePullSecrets") or ()]
     stated = {
         "rollout": None if surge is None else ("replace" if surge in (0, "0") else "surge"),
         "cacheClaim": part(volumes.get("cache"), "persistentVolumeClaim").get("claimName"),

@@ -9,11 +9,14 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 
 def rollout(spec: ModelDeploymentSpec) -> Rollout:
-    """As the override states. Otherwise with one extra replica if that costs no GPU, or if there is only one; if
-    other replicas keep serving meanwhile, do not wait for GPUs that may not exist.
+    """Return the rollout of the overrides, else the one that needs no GPU beyond those of the replicas.
 
-    With a cache claim an old pod goes first: one that is ReadWriteOnce cannot be attached to a second node, and the
-    new pod would wait until the deadline of the rollout."""
+    By default one extra replica starts first if it costs no GPU, or if there is only one replica. Other replicas keep
+    serving meanwhile, so the rollout does not wait for GPUs that may not exist.
+
+    With a cache claim an old pod goes first: a claim that is ReadWriteOnce cannot be attached to a second node, and
+    the new pod would wait until the deadline of the rollout.
+    """
     overrides = overrides_of(spec)
     if overrides.rollout:
         return overrides.rollout

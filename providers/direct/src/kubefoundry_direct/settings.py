@@ -24,13 +24,19 @@ ON_CPU: Final[Mapping[str, str]] = {"llamacpp": "ghcr.io/ggml-org/llama.cpp:serv
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """images: engine -> the administrator's image, for any hardware."""
+    """The administrator's settings.
+
+    Attributes:
+        images: Image by engine, for any hardware.
+    """
 
     images: Mapping[str, str] = field(default_factory=dict)
 
     def image(self, spec: ModelDeploymentSpec) -> str | None:
-        """The image from the spec or the administrator, else the engine's own for that hardware; None if there is
-        none."""
+        """Return the image of the spec, else the administrator's, else the engine's own for that hardware.
+
+        Return None if there is none.
+        """
         engine = spec.engine.type or ""
         return spec.image or self.images.get(engine) or _own(engine, spec)
 
@@ -43,9 +49,9 @@ def _own(engine: str, spec: ModelDeploymentSpec) -> str | None:
 
 
 def from_arguments(arguments: Namespace) -> Settings:
-    """The settings from parsed flags. Raises ValueError for an unknown engine."""
+    """Return the settings from parsed flags. Raise ValueError for an unknown engine."""
     unknown = sorted(set(arguments.default_images) - set(ON_NVIDIA))
     if unknown:
-        known = ", ".join(sorted(ON_NVIDIA))
-        raise ValueError(f"--default-image {unknown[0]}=…: the engines are {known}; correct the flag")
+        engines = ", ".join(sorted(ON_NVIDIA))
+        raise ValueError(f"--default-image {unknown[0]}=…: the engines are {engines}; correct the flag")
     return Settings(dict(arguments.default_images))

@@ -21,4 +21,5 @@ ENGINES: Final[Mapping[str, Engine]] = {
 
 
 def engine_of(spec: ModelDeploymentSpec) -> Engine:
+    """Return the engine of a spec. Raise KeyError if `direct` cannot start it, which its capabilities exclude."""
     return ENGINES[spec.engine.type or ""]

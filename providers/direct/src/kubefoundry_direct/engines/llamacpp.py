@@ -18,7 +18,10 @@ ALL_LAYERS: Final = "999"
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
-    """The address is always set: the default host is 127.0.0.1, and the default port has changed."""
+    """Return the model, its name, the address and the context length.
+
+    The address is always set: the default host is 127.0.0.1, and the default port has changed.
+    """
     model = []
     if on_hub(spec):
         repository, file = split(spec.model.id or "")
@@ -30,6 +33,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
+    """Return the command line; it puts all layers on GPUs, and limits the threads to the pod's CPUs."""
     more = []
     if spec.gpu_count and "gpu-layers" not in spec.engine.args:
         more.append(Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count"))

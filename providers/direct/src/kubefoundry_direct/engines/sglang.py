@@ -9,6 +9,7 @@ from kubefoundry_sdk.provider.command_line import Derived, argv
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
+    """Return the model, its name, the address, the context length and the trust in remote code."""
     model = [Derived("model-path", spec.model.id or "", "model.id")] if on_hub(spec) else []
     return [
         *model,
@@ -20,6 +21,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
+    """Return the command line; a `model` in `engine.args` is left out, because `model-path` names the same model."""
     stated = {
         name: value
         for name, value in engine_args.for_command_line(spec.engine.type, spec.engine.args).items()

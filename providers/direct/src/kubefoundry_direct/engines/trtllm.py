@@ -22,6 +22,7 @@ MODEL: Final = ("model", "model-path")
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
+    """Return the model's name, the address, the context length and the trust in remote code."""
     return [
         *served_name(spec, "served-model-name"),
         *address(spec),
@@ -31,15 +32,17 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
-    known = {*MODEL, *(option.flag for option in derived(spec))}
+    """Return the options of the file: arguments without a dash in their name, which are fields of `LlmArgs`."""
+    derived_flags = {*MODEL, *(option.flag for option in derived(spec))}
     return {
         name: engine_args.typed(value)
         for name, value in sorted(spec.engine.args.items())
-        if "-" not in name and name.replace("_", "-") not in known
+        if "-" not in name and name.replace("_", "-") not in derived_flags
     }
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
+    """Return the command line: the model, flags with underscores, and the file of options if there are any."""
     model = [spec.model.id or ""] if on_hub(spec) else []
     flags = {
         name: value
@@ -47,13 +50,13 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
         if "-" in name and not (model and name in MODEL)
     }
     file = [Derived("config", OPTIONS_FILE, "engine.args")] if options(spec) else []
-    made = [*derived(spec), *tensor(spec, flag_names.TENSOR), *file]
-    known = {option.flag for option in made}
+    flags_of_spec = [*derived(spec), *tensor(spec, flag_names.TENSOR), *file]
+    derived_flags = {option.flag for option in flags_of_spec}
     return [
         *model,
         *argv(
-            [replace(option, flag=_underscored(option.flag)) for option in made],
-            {_underscored(name): value for name, value in flags.items() if name not in known},
+            [replace(option, flag=_underscored(option.flag)) for option in flags_of_spec],
+            {_underscored(name): value for name, value in flags.items() if name not in derived_flags},
         ),
     ]
 
