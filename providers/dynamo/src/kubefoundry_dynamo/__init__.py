@@ -1,0 +1,1 @@
+"""The provider `dynamo`: NVIDIA Dynamo's resource DynamoGraphDeployment."""

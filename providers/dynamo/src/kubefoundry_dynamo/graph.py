@@ -89,12 +89,13 @@ def _pool(
     memory: Quantity | None,
     cpu: Quantity | None = None,
 ) -> Pool:
-    """Named like `VllmWorker` and `VllmPrefillWorker`."""
+    """Return a pool of workers, named like `VllmWorker` and `VllmPrefillWorker`."""
     part = "" if role == "worker" else role.capitalize()
     return Pool(f"{(spec.engine.type or '').capitalize()}{part}Worker", role, replicas, gpu, memory, cpu)
 
 
 def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
+    """Return the frontend and the workers of a deployment, independent of the version of the CRD."""
     spec = deployment.spec
     engine = spec.engine.type or ""
     mode = router_mode(spec)

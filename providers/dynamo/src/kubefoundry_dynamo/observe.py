@@ -92,6 +92,7 @@ class Status(NamedTuple):
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
+    """Return the phase, the replicas and the endpoint of a DynamoGraphDeployment."""
     status = _read(live)
     workers = pools(deployment.spec)
     phase, reason, message = _phase(live, status, workers)

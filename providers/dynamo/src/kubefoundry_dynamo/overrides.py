@@ -20,6 +20,8 @@ class StrictModel(ApiModel):
 
 
 class FrontendResources(StrictModel):
+    """Resources of a frontend pod."""
+
     cpu: Quantity = "2"
     """CPU request of a frontend pod."""
     memory: Quantity = "4Gi"
@@ -27,12 +29,16 @@ class FrontendResources(StrictModel):
 
 
 class FrontendOverrides(StrictModel):
+    """Number and size of the frontend pods."""
+
     replicas: Annotated[int, Field(ge=1)] = 1
     """Number of frontend pods."""
     resources: FrontendResources = FrontendResources()
 
 
 class Overrides(StrictModel):
+    """The fields of `provider.overrides` that Dynamo reads."""
+
     runtime_version: Annotated[str, Field(pattern=r"^(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}$")] | None = None
     """Dynamo version in the image, MAJOR.MINOR.PATCH, where its tag does not tell it."""
     router_mode: Literal["kv", "round-robin", "none"] | None = None
@@ -42,7 +48,7 @@ class Overrides(StrictModel):
 
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
-    """Raises pydantic's ValidationError for wrong types."""
+    """Return the overrides of a spec. Raise pydantic's ValidationError for wrong types."""
     return spec.overrides_as(Overrides)
 
 

@@ -54,8 +54,11 @@ OPTIONAL: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """The storage version if we can write it: another served one may lose data (contract §4.10)."""
-    found = by_fields({name: Fields(REQUIRED[name], OPTIONAL[name]) for name in KNOWN}, crd)
-    if isinstance(found, Schema) and served_version(crd, {"v1beta1": None}) is not None:
-        return replace(found, features=found.features | {"v1beta1"})
-    return found
+    """Return how to write with this CRD: the storage version, if it is supported.
+
+    Another served version may lose data (contract §4.10).
+    """
+    schema = by_fields({name: Fields(REQUIRED[name], OPTIONAL[name]) for name in KNOWN}, crd)
+    if isinstance(schema, Schema) and served_version(crd, {"v1beta1": None}) is not None:
+        return replace(schema, features=schema.features | {"v1beta1"})
+    return schema

@@ -53,7 +53,7 @@ PODS: Final = Pods(
 
 
 def build(arguments: argparse.Namespace) -> Provider:
-    """Raises ValueError for settings that Dynamo cannot have."""
+    """Return the provider for parsed flags. Raise ValueError for settings that Dynamo cannot have."""
     return provider(from_arguments(arguments))
 
 
@@ -63,6 +63,7 @@ def with_defaults() -> Provider:
 
 
 def provider(settings: Settings) -> Provider:
+    """Return the provider for the administrator's settings."""
     return Provider(
         name=NAME,
         title="Dynamo",

@@ -1,5 +1,7 @@
-"""From a DynamoGraphDeployment to the spec of a ModelDeployment: `render` in reverse, for both versions of the
-CRD."""
+"""From a DynamoGraphDeployment to the spec of a ModelDeployment.
+
+The reverse of `render`, for both versions of the CRD.
+"""
 
 from __future__ import annotations
 
@@ -48,21 +50,24 @@ class Part:
 
 
 def read_back(graph: Object, helpers: Sequence[Object]) -> list[Object]:
-    """The spec. Raises NotReadable for a graph of another shape."""
+    """Return the spec, in a list of one. Raise NotReadable for a graph of another shape."""
     content = part(graph, "spec")
     services = content.get("services")
     named = (
-        {name: _service(one) for name, one in part(services).items()}
+        {name: _service(service) for name, service in part(services).items()}
         if services
-        else {str(part(one).get("name")): _component(one) for one in content.get("components") or ()}
+        else {
+            str(part(component).get("name")): _component(component)
+            for component in content.get("components") or ()
+        }
     )
     frontend = named.pop(FRONTEND, None)
     engine = str(content.get("backendFramework") or "")
-    roles = {_role(name): one for name, one in named.items()}
+    roles = {_role(name): component for name, component in named.items()}
     if frontend is None or engine not in ENGINES or set(roles) not in ({"worker"}, {"prefill", "decode"}):
-        there = sorted({*named, *([FRONTEND] if frontend else [])})
+        names = sorted({*named, *([FRONTEND] if frontend else [])})
         raise NotReadable(
-            f"its components are {', '.join(there) or 'none'}; needed are "
+            f"its components are {', '.join(names) or 'none'}; needed are "
             f"{FRONTEND} and one worker, or {FRONTEND}, a prefill and a decode worker, and backendFramework"
         )
     first = roles.get("worker") or roles["prefill"]
@@ -70,7 +75,9 @@ def read_back(graph: Object, helpers: Sequence[Object]) -> list[Object]:
     if "worker" in roles:
         spec |= {"scaling": {"replicas": first.replicas}, "resources": first.resources}
     else:
-        sizes = {name: {"replicas": one.replicas, **one.resources} for name, one in roles.items()}
+        sizes = {
+            name: {"replicas": component.replicas, **component.resources} for name, component in roles.items()
+        }
         spec |= {"serving": {"mode": "disaggregated"}, "scaling": sizes}
     spec |= common.pod_fields(first.container, first.pod, first.metadata)
     return [{**spec, "provider": {"overrides": _overrides(frontend, first)}}]
@@ -105,7 +112,7 @@ def _service(service: Any) -> Part:
 def _component(component: Any) -> Part:
     pod = part(component, "podTemplate", "spec")
     container: Mapping[str, Any] = next(
-        (one for one in pod.get("containers") or () if part(one).get("name") == "main"), {}
+        (candidate for candidate in pod.get("containers") or () if part(candidate).get("name") == "main"), {}
     )
     return Part(
         _count(part(component).get("replicas")),
@@ -143,22 +150,22 @@ def _model(engine: str, worker: Part) -> Object:
 
 
 def _overrides(frontend: Part, worker: Part) -> Object:
-    """`provider.overrides`; the caller leaves out what equals Dynamo's default."""
+    """Return `provider.overrides`. The caller removes values that equal Dynamo's defaults."""
     events = {"kv-events-config", "publish-kv-events", "publish-events-and-metrics"}
     mode = next(
         (
-            one.get("value")
-            for one in frontend.container.get("env") or ()
-            if one.get("name") == ROUTER_MODE_ENV
+            variable.get("value")
+            for variable in frontend.container.get("env") or ()
+            if variable.get("name") == ROUTER_MODE_ENV
         ),
         None,
     )
     if mode is None:
         mode = "kv" if events & set(common.flags(worker.container.get("args") or ())) else "none"
     asked = {name: value for name, value in frontend.resources.items() if name in ("cpu", "memory")}
-    found: Object = {"frontend": {"replicas": frontend.replicas, "resources": asked}}
+    overrides: Object = {"frontend": {"replicas": frontend.replicas, "resources": asked}}
     if mode in ("kv", "round-robin", "none"):
-        found["routerMode"] = mode
+        overrides["routerMode"] = mode
     if worker.runtime:
-        found["runtimeVersion"] = str(worker.runtime)
-    return found
+        overrides["runtimeVersion"] = str(worker.runtime)
+    return overrides

@@ -12,6 +12,7 @@ from kubefoundry_sdk.provider.upstream_status import text
 
 
 def recreate(old: Rendered, new: Rendered) -> str | None:
+    """Return why Dynamo cannot change the old graph into the new one, or None if it can."""
     before, after = _components(old.main), _components(new.main)
     if before != after:
         return f"Dynamo adds and removes no components: {', '.join(sorted(before ^ after))}"

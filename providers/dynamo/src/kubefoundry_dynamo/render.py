@@ -14,6 +14,7 @@ TRANSFORMERS = {"v1alpha1": v1alpha1.spec_of, "v1beta1": v1beta1.spec_of}
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
+    """Return the DynamoGraphDeployment, in the version of the schema. Call it only if `supports` found no problem."""
     image, runtime = image_and_runtime(deployment, schema, settings)
     transform = TRANSFORMERS[schema.api_version.rpartition("/")[2]]
     main = {

@@ -38,6 +38,7 @@ class Settings:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that only this provider has."""
     options.flag(
         parser,
         "--runtime-version",

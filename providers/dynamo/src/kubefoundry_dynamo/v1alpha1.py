@@ -14,6 +14,7 @@ NVIDIA_GPU: Final = "nvidia.com/gpu"
 
 
 def spec_of(graph: Graph, schema: Schema) -> Object:
+    """Return the spec of a graph, with the fields that the schema has."""
     return {
         "backendFramework": graph.backend,
         "services": {component.name: _service(graph, component, schema) for component in graph.components},

@@ -11,6 +11,7 @@ from kubefoundry_sdk.provider.pod_resources import container_resources
 
 
 def spec_of(graph: Graph, schema: Schema) -> Object:
+    """Return the spec of a graph, with the fields that the schema has."""
     return {
         "backendFramework": graph.backend,
         "components": [_component(graph, component, schema) for component in graph.components],

@@ -13,6 +13,8 @@ from kubefoundry_sdk import Schema
 
 
 class Version(NamedTuple):
+    """A release of Dynamo."""
+
     major: int
     minor: int
     patch: int = 0
@@ -61,9 +63,9 @@ OPERATOR_VERSION: Final = "operatorVersion"
 
 
 def release_line(schema: Schema) -> Version:
-    """The operator's own release if known; else one of its release line, as the installed CRD shows it."""
-    if found := schema.discovered.get(OPERATOR_VERSION):
-        return parse(found)
+    """Return the operator's own release if known, else a release of the line that the installed CRD shows."""
+    if operator_version := schema.discovered.get(OPERATOR_VERSION):
+        return parse(operator_version)
     if schema.api_version.endswith("/v1beta1"):
         return STORAGE_V1BETA1_LINE
     for feature, release in RELEASE_LINES:
@@ -73,7 +75,7 @@ def release_line(schema: Schema) -> Version:
 
 
 def runtime_of(image: str, line: Version, assumed: Version, stated: Version | None = None) -> Runtime:
-    """The runtime in `image`: as set, else from its tag (`1.0.1`, `v0.7.1-cuda12`), else `assumed`.
+    """Return the runtime in `image`: as set, else from its tag (`1.0.1`, `v0.7.1-cuda12`), else `assumed`.
 
     A tag of another repository may be any version: it counts only if Dynamo has such a version for an operator of
     release `line`. The operator reads only strict semantic versions, and none next to a digest (sources §2.8).
@@ -81,8 +83,8 @@ def runtime_of(image: str, line: Version, assumed: Version, stated: Version | No
     reference, _, digest = image.partition("@")
     path, _, last = reference.rpartition("/")
     name, _, tag = last.partition(":")
-    found = _LEADING.match(tag)
-    tagged = Version(int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+    match = _LEADING.match(tag)
+    tagged = Version(int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
     if tagged is not None and not (REPOSITORY.search(f"{path}/{name}") or _plausible(tagged, line)):
         tagged = None
     version = stated or tagged or assumed
@@ -91,13 +93,15 @@ def runtime_of(image: str, line: Version, assumed: Version, stated: Version | No
 
 
 def _plausible(version: Version, line: Version) -> bool:
-    """Runtime and operator should have the same minor version (sources §2.8); one more major version is at the user's
-    risk."""
+    """Check whether an operator of release `line` can run the version.
+
+    Both should have the same minor version (sources §2.8); one more major version is at the user's risk.
+    """
     return OLDEST_RUNTIME <= version < Version(line.major + 2, 0)
 
 
 def parse(text: str) -> Version:
-    """`MAJOR.MINOR.PATCH`. Raises ValueError for anything else."""
+    """Return the version of `MAJOR.MINOR.PATCH`. Raise ValueError for any other text."""
     if not re.fullmatch(r"(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}", text):
         raise ValueError(f"{text!r} is not a MAJOR.MINOR.PATCH version")
     return Version(*(int(part) for part in text.split(".")))

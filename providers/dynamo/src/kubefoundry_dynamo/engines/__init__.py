@@ -1,0 +1,1 @@
+"""The command lines of the engines that Dynamo's workers start."""

@@ -13,6 +13,7 @@ KV_EVENTS: Final = '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:5
 
 
 def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
+    """Return the command line of a worker; a role adds the transfer of KV blocks between prefill and decode."""
     flags = model_flags(spec, "model-path")
     if spec.engine.context_length is not None:
         flags["context-length"] = str(spec.engine.context_length)

@@ -17,6 +17,7 @@ ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
 
 
 def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
+    """Return the command line of a worker; arguments without a flag of their own go into `--override-engine-args`."""
     flags = model_flags(spec, "model-path")
     if spec.engine.context_length is not None:
         flags["max-seq-len"] = str(spec.engine.context_length)

@@ -22,6 +22,7 @@ KV_EVENTS: Final = (
 
 
 def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
+    """Return the command line of a worker, with its role and, for KV routing, its KV events."""
     flags = model_flags(spec, "model")
     if spec.engine.context_length is not None:
         flags["max-model-len"] = str(spec.engine.context_length)
