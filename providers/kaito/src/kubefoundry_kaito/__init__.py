@@ -1,0 +1,1 @@
+"""The provider `kaito`: KAITO's resource Workspace."""

@@ -16,6 +16,8 @@ LlamaCppServer = Literal["aikit", "llama-server"]
 
 
 class Overrides(ApiModel):
+    """The fields of `provider.overrides` that KAITO reads."""
+
     instance_type: Annotated[str | None, Field(min_length=1)] = None
     """Instance type of the nodes that KAITO makes; required by it in mode `auto`."""
 
@@ -30,4 +32,5 @@ class Overrides(ApiModel):
 
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
+    """Return the overrides of a spec. Raise pydantic's ValidationError for invalid values."""
     return spec.overrides_as(Overrides)

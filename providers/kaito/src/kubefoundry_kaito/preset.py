@@ -52,23 +52,24 @@ def config(deployment: Deployment) -> Object:
 
 
 def as_yaml(content: Any) -> str:
+    """Return YAML text with the keys in the given order."""
     text: str = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
     return text
 
 
 def config_name(deployment: Deployment) -> str:
-    """Without the digest of its content, which the runtime adds (`Provider.named_by_content`)."""
+    """Return the ConfigMap's name, without the digest that the runtime adds (`Provider.named_by_content`)."""
     return f"{deployment.name}-inference-config"
 
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
-    """What KAITO decides itself, whatever the spec says."""
-    said = ["A KAITO preset uses every GPU of its node, whatever resources.gpu.count says."]
+    """Return notes about choices that KAITO makes itself, whatever the spec requests."""
+    sentences = ["A KAITO preset uses every GPU of its node, whatever resources.gpu.count says."]
     if not spec.engine.trust_remote_code and is_built_in(spec.model.id or ""):
-        said.append(
+        sentences.append(
             "KAITO starts its presets with --trust-remote-code, whatever engine.trustRemoteCode says."
         )
-    return tuple(said)
+    return tuple(sentences)
 
 
 def _derived(flag: str, spec: ModelDeploymentSpec) -> bool:

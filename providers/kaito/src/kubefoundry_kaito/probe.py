@@ -56,11 +56,13 @@ BY_NAME: Final = "existing nodes by nodeSelector"
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """How to write Workspaces with this CRD: the storage version if it is known (contract §4.10)."""
-    found = by_fields(dict.fromkeys(KNOWN_VERSIONS, FIELDS), crd)
+    """Return how to write Workspaces with this CRD: the storage version, if it is supported (contract §4.10)."""
+    schema = by_fields(dict.fromkeys(KNOWN_VERSIONS, FIELDS), crd)
     version = served_version(crd, dict.fromkeys(KNOWN_VERSIONS))
-    if isinstance(found, UnsupportedSchema) or version is None:
-        return found
+    if isinstance(schema, UnsupportedSchema) or version is None:
+        return schema
     if "default" in (declared(version_schema(version), "resource.instanceType") or {}):
-        return replace(found, features=found.features | {INSTANCE_TYPE_DEFAULT}, lost=(*found.lost, BY_NAME))
-    return found
+        return replace(
+            schema, features=schema.features | {INSTANCE_TYPE_DEFAULT}, lost=(*schema.lost, BY_NAME)
+        )
+    return schema

@@ -15,22 +15,29 @@ HUB = "huggingface://"
 
 
 def read_back(workspace: Object, helpers: Sequence[Object]) -> list[Object]:
-    """Specs that may render to it. helpers: the ConfigMap that `inference.config` names. Raises NotReadable."""
+    """Return specs that may render to the Workspace. Raise NotReadable if there are none.
+
+    Args:
+        workspace: The Workspace.
+        helpers: The ConfigMap that `inference.config` names, if any.
+    """
     resource, inference = part(workspace, "resource"), part(workspace, "inference")
     preset = part(inference, "preset")
     labels = part(resource, "labelSelector", "matchLabels")
     common_to_all = {"nodeSelector": dict(labels)} if labels else {}
     overrides = {key: resource[key] for key in ("instanceType", "preferredNodes") if resource.get(key)}
-    found = []
+    specs = []
     for spec in _preset(inference, helpers) if preset else _template(inference):
         stated = {**overrides, **part(spec, "provider", "overrides")}
-        found.append({**common_to_all, **spec, "provider": {"overrides": stated}})
-    return found
+        specs.append({**common_to_all, **spec, "provider": {"overrides": stated}})
+    return specs
 
 
 def _preset(inference: Mapping[str, Any], helpers: Sequence[Object]) -> list[Object]:
-    """A preset states neither engine nor GPUs: it is vLLM, on all GPUs of its node. Tried with `--trust-remote-code`
-    and without, because some models have to state it."""
+    """Return the specs that may render to a preset, with `--trust-remote-code` and without.
+
+    A preset names neither engine nor GPUs: it is vLLM, on all GPUs of its node. Some models require the flag.
+    """
     name = part(inference, "preset").get("name")
     if not name:
         raise NotReadable("its preset has no name")
@@ -65,7 +72,7 @@ def _template(inference: Mapping[str, Any]) -> list[Object]:
         **common.pod_fields(container, pod, template.get("metadata")),
         "resources": common.amounts(container.get("resources")),
     }
-    return [{**one, **rest} for one in _servers(words)]
+    return [{**spec, **rest} for spec in _servers(words)]
 
 
 def _servers(words: list[str]) -> list[Object]:

@@ -1,5 +1,7 @@
-"""Renders a ModelDeployment as a Workspace. It has no `spec`: `resource` and `inference` are top-level fields of the
-kind."""
+"""Renders a ModelDeployment as a Workspace.
+
+A Workspace has no `spec`: `resource` and `inference` are top-level fields of the kind.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from kubefoundry_sdk import Deployment, Object, Rendered, Schema
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
-    """The Workspace, and for a preset its ConfigMap. Called only if `supports` found no problem."""
+    """Return the Workspace, and for a preset its ConfigMap. Call it only if `supports` found no problem."""
     workspace: Object = {
         "apiVersion": schema.api_version,
         "kind": WORKSPACES.kind,

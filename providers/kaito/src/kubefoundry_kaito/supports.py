@@ -48,21 +48,21 @@ OF_PODS: Final = (
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """Every problem; empty if it can be rendered. Without a schema, what any KAITO would refuse.
+    """Return every problem; empty if the deployment can be rendered. Without a schema, what any KAITO would refuse.
 
     The provider's capabilities cover engine, serving mode and CPU or GPU.
     """
     spec = deployment.spec
-    found = [
+    problems = [
         *_name(deployment.name),
         *_replicas(spec.scaling.replicas),
         *nodes.problems(spec, schema, settings),
     ]
     if is_preset(spec, settings):
-        found += [*_preset(spec), *(_preset_schema(spec, schema) if schema else ())]
+        problems += [*_preset(spec), *(_preset_schema(spec, schema) if schema else ())]
     else:
-        found += _template(spec, settings)
-    return found
+        problems += _template(spec, settings)
+    return problems
 
 
 def _name(name: str) -> Iterator[str]:
