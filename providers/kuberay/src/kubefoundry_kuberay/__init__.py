@@ -1,0 +1,1 @@
+"""The provider `kuberay`: KubeRay's resource RayService with Ray Serve LLM."""

@@ -36,6 +36,14 @@ _HEAD_PORTS: Final = (("gcs-server", 6379), ("dashboard", 8265), ("client", 1000
 
 
 def ray_cluster(deployment: Deployment, head: Head, image: str, ray_version: str | None) -> dict[str, Any]:
+    """Return `rayClusterConfig`: a head without engines, and a group of workers for each role.
+
+    Args:
+        deployment: The deployment.
+        head: Resources and start parameters of the head.
+        image: The image of head and workers.
+        ray_version: The Ray version in the image; None if unknown, and KubeRay is not told.
+    """
     cluster: dict[str, Any] = {
         "enableInTreeAutoscaling": True,
         "headGroupSpec": _head_group(deployment, head, image),

@@ -64,28 +64,28 @@ _FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?
 
 
 def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
-    """For a role's engine, sorted by name. Called only if `problems` found nothing."""
-    found = arguments(spec)
+    """Return the arguments of a role's engine, sorted by name. Call it only if `problems` found none."""
+    stated = arguments(spec)
     fields = _fields(spec)
-    made = {name: value for name, value in found.items() if name not in ("model", "served_model_name")}
+    result = {name: value for name, value in stated.items() if name not in ("model", "served_model_name")}
     if fields["max_model_len"] is not None:
-        made["max_model_len"] = fields["max_model_len"]
+        result["max_model_len"] = fields["max_model_len"]
     if fields["trust_remote_code"]:
-        made["trust_remote_code"] = True
-    made["tensor_parallel_size"], _ = parallel_sizes(spec, role)
+        result["trust_remote_code"] = True
+    result["tensor_parallel_size"], _ = parallel_sizes(spec, role)
     if role.exclusive:
-        made.setdefault("kv_transfer_config", dict(KV_TRANSFER))
-    return dict(sorted(made.items()))
+        result.setdefault("kv_transfer_config", dict(KV_TRANSFER))
+    return dict(sorted(result.items()))
 
 
 def parallel_sizes(spec: ModelDeploymentSpec, role: Role) -> tuple[int, int]:
-    """Tensor and pipeline parallel size: from engine.args, else using all GPUs of the replica (contract §2)."""
+    """Return tensor and pipeline parallel size: from engine.args, else for all GPUs of the replica (contract §2)."""
     sizes = engine_args.parallel("vllm", spec.engine.args, role.gpus)
     return sizes.tensor, sizes.pipeline
 
 
 def engines_per_worker(spec: ModelDeploymentSpec, role: Role) -> int:
-    """How many engines Ray can put on one worker: more than one if engine.args use fewer GPUs."""
+    """Return how many engines Ray can put on one worker: more than one if engine.args use fewer GPUs."""
     tensor, pipeline = parallel_sizes(spec, role)
     return max(1, role.gpus // (tensor * pipeline))
 

@@ -8,4 +8,5 @@ from kubefoundry_sdk import run
 
 
 def main() -> int:
+    """Run the provider until it is told to stop, and return its exit status."""
     return run(NAME, build=build, add_arguments=add_arguments)

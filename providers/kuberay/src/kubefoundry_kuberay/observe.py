@@ -47,6 +47,7 @@ Verdict = tuple[ObservedPhase, ReadyReason, str]
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
+    """Return the phase, the replicas and the endpoint of a RayService."""
     status = read(live)
     parts = roles(deployment.spec)
     desired = sum(role.replicas for role in parts)

@@ -22,6 +22,8 @@ class HeadResources(_Strict):
 
 
 class Head(_Strict):
+    """Settings of the Ray head, which runs no engine."""
+
     resources: HeadResources = Field(default_factory=HeadResources)
     ray_start_params: dict[str, str] = Field(default_factory=dict)
     image_pull_secrets: list[str] = Field(default_factory=list)
@@ -29,9 +31,11 @@ class Head(_Strict):
 
 
 class Overrides(_Strict):
+    """The fields of `provider.overrides` that KubeRay reads."""
+
     head: Head = Field(default_factory=Head)
 
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
-    """Raises pydantic's ValidationError for wrong types."""
+    """Return the overrides of a spec. Raise pydantic's ValidationError for wrong types."""
     return spec.overrides_as(Overrides)

@@ -13,7 +13,11 @@ from kubefoundry_sdk.provider import read_back as common
 
 
 def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
-    """The spec. Raises NotReadable for a RayService that does not serve a language model with `ray.serve.llm`."""
+    """Return the spec, in a list of one.
+
+    Raises:
+        NotReadable: The RayService does not serve a language model with `ray.serve.llm`.
+    """
     content = part(service, "spec")
     application = _application(content.get("serveConfigV2"))
     cluster = part(content, "rayClusterConfig")
@@ -25,7 +29,7 @@ def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
     configs = (
         [part(args, "prefill_config"), part(args, "decode_config")]
         if disaggregated
-        else [part(one) for one in args.get("llm_configs") or ()]
+        else [part(config) for config in args.get("llm_configs") or ()]
     )
     if len(configs) != (2 if disaggregated else 1):
         raise NotReadable(f"it serves {len(configs)} models; a ModelDeployment serves one")
@@ -62,17 +66,17 @@ def _model(config: Any) -> Object:
 
 
 def _scaling(application: Object, groups: dict[str, Any], *, stopped: bool, disaggregated: bool) -> Object:
-    counts = [part(one).get("num_replicas") for one in application.get("deployments") or ()]
+    counts = [part(deployment).get("num_replicas") for deployment in application.get("deployments") or ()]
     replicas = [0 if stopped else count if isinstance(count, int) else 1 for count in counts] or [1]
     if not disaggregated:
         group = next(iter(groups.values()))
         resources = common.amounts(part(_container(group), "resources"))
         return {"scaling": {"replicas": replicas[0]}, "resources": resources}
-    made = {}
+    sizes = {}
     for number, role in enumerate(("prefill", "decode")):
         count = replicas[number] if number < len(replicas) else 1
-        made[role] = {"replicas": count, **common.amounts(part(_container(groups.get(role)), "resources"))}
-    return {"serving": {"mode": "disaggregated"}, "scaling": made}
+        sizes[role] = {"replicas": count, **common.amounts(part(_container(groups.get(role)), "resources"))}
+    return {"serving": {"mode": "disaggregated"}, "scaling": sizes}
 
 
 def _container(group: Any) -> Any:
@@ -88,7 +92,9 @@ def _head(group: Any) -> Object:
         if (key, value) != ("num-cpus", "0")
     }
     asked = part(_container(group), "resources", "requests")
-    secrets = [part(one).get("name") for one in part(group, "template", "spec").get("imagePullSecrets") or ()]
+    secrets = [
+        part(secret).get("name") for secret in part(group, "template", "spec").get("imagePullSecrets") or ()
+    ]
     stated = {
         "resources": {name: asked[name] for name in ("cpu", "memory") if name in asked},
         "rayStartParams": params,

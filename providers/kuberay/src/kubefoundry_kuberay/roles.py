@@ -10,11 +10,17 @@ from kubefoundry_sdk.api.modeldeployment import Quantity
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """name: of the worker group.
-    prefix: of the Serve deployment's name, before its colon.
-    replicas: engines.
-    gpus, gpu_type, cpu, memory: of one replica, which is one worker pod.
-    exclusive: whether only its own worker group may run it.
+    """A part of a deployment that runs engines.
+
+    Attributes:
+        name: The name of the worker group.
+        prefix: The Serve deployment's name before its colon.
+        replicas: Number of engines.
+        gpus: GPUs of one replica, which is one worker pod.
+        gpu_type: Resource name of these GPUs.
+        cpu: CPUs of one replica.
+        memory: Memory of one replica.
+        exclusive: Whether only its own worker group may run it.
     """
 
     name: str
@@ -50,6 +56,7 @@ def roles(spec: ModelDeploymentSpec) -> tuple[Role, ...]:
 
 
 def scaled_to_zero(spec: ModelDeploymentSpec) -> bool:
+    """Check whether no role has replicas."""
     return all(role.replicas == 0 for role in roles(spec))
 
 

@@ -28,6 +28,7 @@ _PLAIN: Final = re.compile(r"[a-z][a-z_]+[a-z]")
 
 
 def serve_config(spec: ModelDeploymentSpec) -> str:
+    """Return `serveConfigV2`, YAML text with one Serve application."""
     return as_yaml({"applications": [_application(spec)]})
 
 
@@ -89,6 +90,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def as_yaml(content: dict[str, Any]) -> str:
+    """Return YAML text with the keys in the given order, without references."""
     # never fold lines: a fold inside a quoted text is hard to read in `kubectl get -o yaml`
     text: str = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1)
     return text

@@ -40,10 +40,11 @@ class Settings:
         return self.image(stated) != DEFAULT_IMAGE or bool(stated) or is_nvidia(gpu_type)
 
     def image(self, stated: str | None) -> str:
+        """Return the image of the spec, else the administrator's default."""
         return stated or self.default_image
 
     def ray_version_of(self, image: str) -> str | None:
-        """From the tag if the repository is called ray or ray-…, like rayproject's; else as set."""
+        """Return the Ray version in the image's tag if the repository is called ray or ray-…, else the setting."""
         match = _RAY_IMAGE.search(image)
         return match["version"] if match else self.ray_version
 
@@ -54,6 +55,7 @@ def as_version(text: str) -> Version:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that only this provider has."""
     options.flag(
         parser,
         "--ray-version",

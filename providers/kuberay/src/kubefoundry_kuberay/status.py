@@ -60,8 +60,14 @@ KNOWN_READY: Final = frozenset(
 
 
 class Application(NamedTuple):
-    """A Serve application. words: its own message, followed by those of its deployments. deployments: their
-    statuses."""
+    """A Serve application.
+
+    Attributes:
+        name: Its name.
+        status: Its status.
+        words: Its own message, followed by those of its deployments.
+        deployments: The statuses of its deployments.
+    """
 
     name: str
     status: str
@@ -71,13 +77,21 @@ class Application(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """endpoints: pods behind the Serve Service, including the head.
-    workers: ready ones of the active cluster.
-    unseen: whether the operator has not processed this generation.
-    active, pending: their applications.
-    upgrading: whether there is a second cluster.
-    head: HeadPodReady of the active cluster.
-    written: when the provider last changed the RayService.
+    """The status of a RayService.
+
+    Attributes:
+        deleting: Whether the RayService is being deleted.
+        empty: Whether the operator has reported no status.
+        unseen: Whether the operator has not processed this generation.
+        service: The field `serviceStatus`.
+        endpoints: Pods behind the Serve Service, including the head.
+        workers: Ready workers of the active cluster; None if the operator does not report them.
+        active: Applications of the active cluster.
+        pending: Applications of the pending cluster.
+        upgrading: Whether there is a second cluster.
+        head: HeadPodReady of the active cluster.
+        written: When the provider last changed the RayService.
+        conditions: Conditions of the RayService by type.
     """
 
     deleting: bool
@@ -94,10 +108,12 @@ class Status:
     conditions: Mapping[str, UpstreamCondition]
 
     def condition(self, type_: str) -> UpstreamCondition:
+        """Return the condition of that type, or an empty one."""
         return self.conditions.get(type_, UpstreamCondition())
 
 
 def read(live: Object) -> Status:
+    """Return the status of a RayService; fields of a wrong type count as absent or zero."""
     meta = mapping(live.get("metadata"))
     status = mapping(live.get("status"))
     active = mapping(status.get("activeServiceStatus"))
@@ -126,11 +142,12 @@ def _stated(counts: Mapping[str, Any], name: str) -> int | None:
 
 
 def must_recreate(live: Object) -> bool:
+    """Check whether the operator has given up, so that only a new RayService can serve."""
     return read(live).condition("Ready").reason == GIVEN_UP
 
 
 def clusters(live: Object) -> list[str]:
-    """Names of the RayClusters that serve, or will serve, the RayService."""
+    """Return the names of the RayClusters that serve, or will serve, the RayService."""
     status = mapping(live.get("status"))
     named = [
         text(mapping(status.get(f"{which}ServiceStatus")).get("rayClusterName"))
@@ -149,15 +166,15 @@ def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
 def _application(name: str, value: Mapping[str, Any]) -> Application:
     """Serve's own message about a failed application only names its deployments; theirs say why."""
     deployments = {
-        str(deployment): mapping(one)
-        for deployment, one in mapping(value.get("serveDeploymentStatuses")).items()
+        str(deployment): mapping(status)
+        for deployment, status in mapping(value.get("serveDeploymentStatuses")).items()
     }
-    said = [text(value.get("message")), *(text(one.get("message")) for one in deployments.values())]
+    messages = [text(value.get("message")), *(text(status.get("message")) for status in deployments.values())]
     return Application(
         name,
         text(value.get("status")),
-        "; ".join(dict.fromkeys(text for text in said if text)).replace(".; ", ". "),
-        {deployment: text(one.get("status")) for deployment, one in deployments.items()},
+        "; ".join(dict.fromkeys(text for text in messages if text)).replace(".; ", ". "),
+        {deployment: text(status.get("status")) for deployment, status in deployments.items()},
     )
 
 
