@@ -90,20 +90,28 @@ class Local:
 
     @property
     def cookie(self) -> str:
+        """Return the cookie's name, which differs by port."""
         # Browsers send a cookie to every port of a host, so two pages need two names.
         return f"kubefoundry-{self.port}"
 
     def viewer(self, request: web.Request) -> Viewer | None:
+        """Return the viewer of a request by its cookie, or None without a session."""
         return self.of_session(request.cookies.get(self.cookie, ""))
 
     def of_session(self, session: str) -> Viewer | None:
+        """Return the viewer of a session, or None if the session does not exist."""
         csrf = self._sessions.get(_hashed(session))
         return Viewer(self.credentials, self.namespace, csrf) if csrf else None
 
     def candidate(self, given: str) -> Viewer | None:
+        """Return None: this access has a link, no token."""
         return None
 
     def enter(self, given: str) -> str | None:
+        """Start a session with the code of the link, which works once.
+
+        Return the session's id, or None for a wrong code.
+        """
         if not self.code or not hmac.compare_digest(given.encode(), self.code.encode()):
             return None
         self.code = ""
@@ -112,6 +120,7 @@ class Local:
         return session
 
     def leave(self, session: str) -> None:
+        """End a session."""
         self._sessions.pop(_hashed(session), None)
 
 
@@ -130,12 +139,14 @@ class InCluster:
     _sessions: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def viewer(self, request: web.Request) -> Viewer | None:
+        """Return the viewer of a request by its `Authorization` header, else by its cookie, or None."""
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() == "bearer" and _usable(token.strip()):
             return self._viewer(token.strip(), token.strip())
         return self.of_session(request.cookies.get(self.cookie, ""))
 
     def of_session(self, session: str) -> Viewer | None:
+        """Return the viewer of a session, or None if the session does not exist or has expired."""
         token, until = self._sessions.get(_hashed(session), ("", 0.0))
         if not token or self.clock() > until:
             self.leave(session)
@@ -143,10 +154,15 @@ class InCluster:
         return self._viewer(token, session)
 
     def candidate(self, given: str) -> Viewer | None:
+        """Return the viewer that a token would make, or None if the text cannot be a token."""
         token = given.strip()
         return self._viewer(token, token) if _usable(token) else None
 
     def enter(self, given: str) -> str | None:
+        """Start a session with a token, and return the session's id, or None if the text cannot be a token.
+
+        If `MOST` sessions exist, the oldest one ends.
+        """
         token = given.strip()
         if not _usable(token):
             return None
@@ -157,6 +173,7 @@ class InCluster:
         return session
 
     def leave(self, session: str) -> None:
+        """End a session."""
         self._sessions.pop(_hashed(session), None)
 
     def _viewer(self, token: str, csrf_subject: str) -> Viewer:

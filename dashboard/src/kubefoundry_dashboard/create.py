@@ -92,6 +92,7 @@ def from_yaml(text: str, namespace: str) -> Draft:
 
 @routes.get("/create")
 async def show(request: web.Request) -> web.Response:
+    """Show the form, filled from the query."""
     async with opened(request) as session:
         draft = await asyncio.to_thread(from_form, request.query, session.namespace)
         return await _show_draft(request, session, draft)

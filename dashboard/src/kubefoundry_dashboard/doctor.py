@@ -19,6 +19,7 @@ routes = web.RouteTableDef()
 
 @routes.get("/doctor")
 async def show(request: web.Request) -> web.Response:
+    """Show the problems of the installation and its models, the worst first."""
     async with opened(request) as session:
         # A viewer who may not list all namespaces gets the findings of one.
         namespace = (await list_models(session, request.query.get("namespace", ""))).namespace

@@ -133,6 +133,7 @@ async def _until_answered(client: Client) -> None:
 
 @routes.get("/live/models")
 async def models(request: web.Request) -> web.StreamResponse:
+    """Stream changed rows of the list of models, as server-sent events."""
     filter_ = Filter.of(request.query)
     since = request.headers.get("Last-Event-ID") or request.query.get("since", "")
     line = environment().get_template("parts.html").module.line  # type: ignore[attr-defined]
@@ -158,6 +159,7 @@ async def models(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"/live/models/{{namespace:{NAME}}}/{{name:{NAME}}}")
 async def model(request: web.Request) -> web.StreamResponse:
+    """Stream an event for each change of a model."""
     name = request.match_info["name"]
     since = request.headers.get("Last-Event-ID") or request.query.get("since", "")
 

@@ -99,6 +99,7 @@ async def list_models(session: Session, namespace: str) -> Listing:
 
 @routes.get("/")
 async def show(request: web.Request) -> web.Response:
+    """Show the models that match the filter, and sign in with the code of a link."""
     if "code" in request.query:
         return by_link(request)
     filter_ = Filter.of(request.query)

@@ -82,6 +82,7 @@ def render_tab(
 
 @routes.get(PATH)
 async def status(request: web.Request) -> web.Response:
+    """Show a model's pods, timeline and conditions."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         pods, no_pods = await _pods(session, obj)
@@ -99,6 +100,7 @@ async def status(request: web.Request) -> web.Response:
 
 @routes.get(f"{PATH}/why")
 async def why(request: web.Request) -> web.Response:
+    """Show why the model has its provider: every rule with the values that it read."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         verdict = await judge_in_cluster(session, obj)
@@ -107,6 +109,7 @@ async def why(request: web.Request) -> web.Response:
 
 @routes.get(f"{PATH}/objects")
 async def objects(request: web.Request) -> web.Response:
+    """Show the values of the upstream object: the field of the spec behind each, and changes by others."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         problem, kind, values = "", "", list[upstream.Value]()
@@ -119,6 +122,7 @@ async def objects(request: web.Request) -> web.Response:
 
 @routes.get(f"{PATH}/events")
 async def events(request: web.Request) -> web.Response:
+    """Show the Events of a model, its objects and its pods."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         pods, no_pods = await _pods(session, obj)
@@ -132,6 +136,7 @@ async def events(request: web.Request) -> web.Response:
 
 @routes.get(f"{PATH}/yaml")
 async def yaml(request: web.Request) -> web.Response:
+    """Show the ModelDeployment as YAML, without managed fields."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
     meta = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}

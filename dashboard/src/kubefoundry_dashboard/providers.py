@@ -18,6 +18,7 @@ routes = web.RouteTableDef()
 
 @routes.get("/providers")
 async def show(request: web.Request) -> web.Response:
+    """Show the providers and the number of models that each serves."""
     async with opened(request) as session:
         configs = sorted(
             await registered_configs(session), key=lambda config: str(config["metadata"]["name"])

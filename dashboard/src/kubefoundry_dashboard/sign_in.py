@@ -27,6 +27,7 @@ def by_link(request: web.Request) -> web.Response:
 
 @routes.post("/sign-in")
 async def with_token(request: web.Request) -> web.Response:
+    """Sign in with a pasted token that the API server accepts; else show the form again with the reason."""
     access = request.app[ACCESS]
     token = str((await request.post()).get("token", ""))
     viewer = access.candidate(token)
@@ -39,6 +40,7 @@ async def with_token(request: web.Request) -> web.Response:
 
 @routes.post("/sign-out")
 async def sign_out(request: web.Request) -> web.Response:
+    """End the session and delete its cookie."""
     access = request.app[ACCESS]
     access.leave(request.cookies.get(access.cookie, ""))
     response = page(request, "sign_in.html", asks_for=access.asks_for, wrong="You are signed out.")

@@ -33,6 +33,7 @@ QUESTION: Final = 20_000
 
 @routes.get(f"{PATH}/logs")
 async def logs(request: web.Request) -> web.Response:
+    """Show the last lines of each container of a model."""
     previous = request.query.get("previous") == "1"
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
@@ -72,6 +73,7 @@ async def _lines(
 
 @routes.get(f"{PATH}/logs/follow")
 async def follow(request: web.Request) -> web.StreamResponse:
+    """Stream the log lines of a model's containers, as server-sent events."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         try:
@@ -104,6 +106,7 @@ async def follow(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{PATH}/chat")
 async def chat(request: web.Request) -> web.Response:
+    """Show the form for a question to the model."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
     return render_tab(request, "chat.html", obj, live=False, question="", written="", problem="")
