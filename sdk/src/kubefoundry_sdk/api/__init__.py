@@ -1,0 +1,1 @@
+"""The custom resources and Kubernetes' own objects: types, rules, and reading of foreign text."""

@@ -42,9 +42,12 @@ def condition(
 
 
 def clip(message: str, limit: int = MAX_MESSAGE) -> str:
-    """The message without control characters but tabs and new lines, which are written as escapes (`\\x1b`), and with
-    its middle left out if it is too long: it begins with what happened and ends with what to do."""
-    message = _UNSEEN.sub(lambda found: ascii(found.group())[1:-1], message)
+    r"""Return a message of at most `limit` characters, without invisible characters.
+
+    Control characters but tabs and new lines are written as escapes (`\x1b`). A message that is too long loses its
+    middle, because it begins with what happened and ends with what to do.
+    """
+    message = _UNSEEN.sub(lambda match: ascii(match.group())[1:-1], message)
     if len(message) <= limit:
         return message
     first = limit // 2
@@ -68,21 +71,21 @@ def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Conditio
 def is_true(
     conditions: Iterable[Mapping[str, Any]] | None, type_: str, *, generation: int | None = None
 ) -> bool:
-    """Whether the condition is True, for `generation` if one is given."""
-    found = find(conditions, type_)
-    if found is None or found.get("status") != "True":
+    """Check whether the condition is True, for `generation` if one is given."""
+    condition = find(conditions, type_)
+    if condition is None or condition.get("status") != "True":
         return False
-    return generation is None or found.get("observedGeneration") == generation
+    return generation is None or condition.get("observedGeneration") == generation
 
 
 def stamp(
-    wanted: Iterable[Condition], live: Iterable[Mapping[str, Any]] | None, now: datetime
+    conditions: Iterable[Condition], live: Iterable[Mapping[str, Any]] | None, now: datetime
 ) -> list[Condition]:
-    """`wanted` with transition times: the live one if the status is the same, else `now`."""
-    known = {item.get("type"): item for item in live or ()}
+    """Return the conditions with transition times: the live time if the status is the same, else `now`."""
+    live_by_type = {item.get("type"): item for item in live or ()}
     stamped = []
-    for item in wanted:
-        before = known.get(item["type"])
+    for item in conditions:
+        before = live_by_type.get(item["type"])
         same = before is not None and before.get("status") == item["status"]
         time = (
             before["lastTransitionTime"]

@@ -1,8 +1,7 @@
-"""Entries of `engine.args`: canonical flag names, conflicts with other fields, and the GPUs that they need (contract
-§2).
+"""Entries of `engine.args`: canonical flag names, conflicts with other fields, and the GPUs that they need.
 
-CEL cannot express this readably (spellings of a flag, basename of the id), so it is in Python only: in the validating
-webhook and in the reconcile-time check. Source of the flags: sources §4.1.
+Source of the rules: contract §2. CEL cannot express them readably (spellings of a flag, basename of the id), so they
+are in Python only: in the validating webhook and in the reconcile-time check. Source of the flags: sources §4.1.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ _SIZE: Final = re.compile(r"[1-9][0-9]{0,5}")
 
 
 class Parallel(NamedTuple):
-    """How many GPUs one engine is split over, and how."""
+    """How one engine is split over GPUs: the sizes of tensor, pipeline and data parallelism."""
 
     tensor: int
     pipeline: int
@@ -97,6 +96,7 @@ class Parallel(NamedTuple):
 
     @property
     def gpus(self) -> int:
+        """Return the number of GPUs that the engine needs."""
         return self.tensor * self.pipeline * self.data
 
 
@@ -109,8 +109,10 @@ def effective(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
 
 
 def for_command_line(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
-    """The args for a command line: without switches that are off and have no form no-X, and with `on` or `off` for
-    options that take these (contract §2)."""
+    """Return the args for a command line (contract §2).
+
+    Switches that are off and have no form no-X are left out. Options that take `on` or `off` get these.
+    """
     odd, with_value = (flags.get(engine or "", frozenset()) for flags in (ODD, ON_OFF))
     return {
         name: _ON_OFF.get(value, value) if dashed(name) in with_value else value
@@ -131,8 +133,12 @@ def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel
 
 
 def json_value(text: str) -> Any:
-    """An arg's value parsed as JSON. Raises ValueError if it is not JSON, has numbers that JSON lacks or half a
-    surrogate pair, or is nested more than `DEPTH` deep: the result has to be serialized again."""
+    """Return an arg's value, parsed as JSON.
+
+    Raises:
+        ValueError: The text is not JSON, has numbers that JSON lacks or half a surrogate pair, or is nested more than
+            `DEPTH` deep. The result has to be serialized again.
+    """
     level = deepest = 0
     for character in text:
         # brackets inside strings count, too: no sensible value has that many
@@ -169,6 +175,7 @@ def _finite(number: str) -> float:
 
 
 def states_tensor_parallelism(args: Mapping[str, str]) -> bool:
+    """Check whether the args set the tensor parallel size."""
     return any(dashed(name) == TENSOR for name in args)
 
 
@@ -194,13 +201,13 @@ def _contradictions(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[P
     engine = spec["engine"]["type"]
     fields = {flag: field for field, names in FIELD_FLAGS[engine].items() for flag in names}
     stated = _stated(spec)
-    for name, said in args.items():
+    for name, text in args.items():
         path = f"spec.engine.args[{name}]"
-        flag, value = _effective(engine, name, said)
+        flag, value = _effective(engine, name, text)
         field = fields.get(dashed(flag))
-        wanted = stated.get(field) if field else None
-        if wanted is not None and _meaning(value, wanted) != wanted:
-            yield Problem(path, f'is "{said}" but {field} is "{wanted}": set only {field}')
+        expected = stated.get(field) if field else None
+        if expected is not None and _meaning(value, expected) != expected:
+            yield Problem(path, f'is "{text}" but {field} is "{expected}": set only {field}')
 
 
 def _repeated(engine: str, args: Mapping[str, str]) -> Iterator[Problem]:
@@ -232,12 +239,12 @@ def _too_many_gpus(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[Pr
     if wrong:
         return
     for field, gpus in _gpus(spec):
-        found = parallel(engine, effective(engine, args), gpus)
-        if gpus and found.gpus > gpus:
-            sizes = f"tensor {found.tensor} × pipeline {found.pipeline} × data {found.data}"
+        split = parallel(engine, effective(engine, args), gpus)
+        if gpus and split.gpus > gpus:
+            sizes = f"tensor {split.tensor} × pipeline {split.pipeline} × data {split.data}"
             yield Problem(
                 "spec.engine.args",
-                f"parallel sizes need {found.gpus} GPUs a replica ({sizes}), but {field} is {gpus}: raise it, or "
+                f"parallel sizes need {split.gpus} GPUs a replica ({sizes}), but {field} is {gpus}: raise it, or "
                 "lower the sizes",
             )
 
@@ -300,6 +307,6 @@ def _stated(spec: dict[str, Any]) -> dict[str, str | None]:
     }
 
 
-def _meaning(value: str, wanted: str) -> str:
-    """A bare flag means true."""
-    return "true" if value == "" and wanted in ("true", "false") else value
+def _meaning(value: str, expected: str) -> str:
+    """Return the value, or "true" for a bare flag if a boolean is expected."""
+    return "true" if value == "" and expected in ("true", "false") else value

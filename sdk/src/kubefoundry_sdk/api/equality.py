@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 
-def same(one: Any, other: Any) -> bool:
+def same(left: Any, right: Any) -> bool:
     """Whether both are the same JSON value; 1 and 1.0 are the same number."""
-    if one is other:
+    if left is right:
         return True
-    if isinstance(one, dict):
+    if isinstance(left, dict):
         return (
-            isinstance(other, dict)
-            and one.keys() == other.keys()
-            and all(same(value, other[key]) for key, value in one.items())
+            isinstance(right, dict)
+            and left.keys() == right.keys()
+            and all(same(value, right[key]) for key, value in left.items())
         )
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)

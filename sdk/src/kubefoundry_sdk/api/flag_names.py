@@ -101,7 +101,7 @@ def flag_problem(engine: str, flag: str) -> str:
         return f"has a dot, and only vllm has such flags: set {name} to a JSON value"
     if dot and not all(keys.split(".")):
         return "has an empty key between dots or at its end: name the key"
-    known = {**LONG[engine], **dict.fromkeys(SHORT_LONG.get(engine, ()))}
-    if engine != "trtllm" and len(name) <= SHORT and name not in known:
+    known_flags = {**LONG[engine], **dict.fromkeys(SHORT_LONG.get(engine, ()))}
+    if engine != "trtllm" and len(name) <= SHORT and name not in known_flags:
         return f"is not a short flag of {engine} that is known here: write the long flag"
     return ""

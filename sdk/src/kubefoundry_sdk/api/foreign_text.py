@@ -13,8 +13,7 @@ MOST: Final = 10
 
 
 def shown(text: str) -> str:
-    """The name as it is, or quoted with escapes if it has characters that nobody sees, and its beginning if it is
-    long."""
+    """Return the name for a message: cut if it is long, quoted with escapes if it has invisible characters."""
     cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
     return cut if cut.isprintable() else json.dumps(cut)
 

@@ -27,11 +27,12 @@ class Kind:
 
     @property
     def api_version(self) -> str:
+        """Return group and version as `apiVersion` has them; only the version for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def crd(self) -> str:
-        """Name of the CustomResourceDefinition that serves it."""
+        """Return the name of the CustomResourceDefinition that serves the kind."""
         return f"{self.plural}.{self.group}"
 
 

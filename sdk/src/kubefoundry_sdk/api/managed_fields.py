@@ -24,12 +24,15 @@ HAND_OVER: Final = frozenset({reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREA
 def compact(
     managed: list[dict[str, Any]], own: frozenset[str], *, content: bool = False
 ) -> list[dict[str, Any]]:
-    """Only what is read later: the fields of the managers in `own`, and the names of the others with their part of a
-    hand-over and their finalizers.
+    """Return only the managed fields that are read later.
 
-    The whole list is more than half of an object's bytes.
+    Those are the fields of the managers in `own`, and the names of the others with their part of a hand-over and
+    their finalizers. The whole list is more than half of an object's bytes.
 
-    content: whether to keep the others' fields outside of metadata and status, too.
+    Args:
+        managed: The object's `metadata.managedFields`.
+        own: Managers whose fields are kept.
+        content: Whether to keep the others' fields outside of metadata and status, too.
     """
     return [
         entry
@@ -40,8 +43,10 @@ def compact(
 
 
 def _reduced(entry: Mapping[str, Any], content: bool) -> dict[str, Any]:
-    """The entry with the finalizers and the conditions of a hand-over as its only fields, and the phase if a provider
-    reports it; with `content` also the fields outside of metadata and status."""
+    """Return the entry with the finalizers, the conditions of a hand-over and a reported phase as its only fields.
+
+    With `content` it also keeps the fields outside of metadata and status.
+    """
     # When a status was written is read later (`status_written_at`); other times are not.
     time = ("time",) if entry.get("subresource") == "status" else ()
     reduced = {key: entry[key] for key in ("manager", "operation", "subresource", *time) if key in entry}
@@ -155,23 +160,27 @@ def project(value: Any, fields: Fields) -> Any:
             marked.setdefault(tuple(mark), {})[tuple(mark.values())] = sub
     if isinstance(value, list) and marked:
         return [
-            project(item, subs[wanted])
+            project(item, subs[identity])
             for item in value
             for keys, subs in marked.items()
-            if isinstance(item, dict) and (wanted := tuple(item.get(key) for key in keys)) in subs
+            if isinstance(item, dict) and (identity := tuple(item.get(key) for key in keys)) in subs
         ]
     return value
 
 
 def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
-    """The manager other than `own` that owns something at one of the paths, the latest if there are several.
+    """Return the manager other than `own` that owns a field at one of the paths, the latest if there are several.
 
-    paths: as `spec.groups[a].image`; items of a list count as equal. None if no manager owns it, because removing a
-        field leaves no trace.
+    Return None if no manager owns such a field, because removing a field leaves no trace.
+
+    Args:
+        obj: The object with its managed fields.
+        paths: Paths such as `spec.groups[a].image`; items of a list count as equal.
+        own: The manager that does not count.
     """
     patterns = {pattern(path) for path in paths}
     parents = {parent for path in patterns for parent in _parents(path)}
-    found = [
+    entries = [
         entry
         for entry in obj["metadata"].get("managedFields") or ()
         if entry.get("manager") != own
@@ -181,7 +190,7 @@ def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
             for leaf in _leaves(entry.get("fieldsV1") or {})
         )
     ]
-    latest = max(found, key=lambda entry: entry.get("time") or "", default=None)
+    latest = max(entries, key=lambda entry: entry.get("time") or "", default=None)
     return str(latest.get("manager")) if latest else None
 
 

@@ -1,5 +1,8 @@
-"""What a pod's status says about its containers, in the words of kubelet (`pkg/kubelet/images`,
-`pkg/kubelet/container`) and scheduler, Kubernetes 1.26 to 1.36."""
+"""Reads the state of containers from a pod's status.
+
+The reasons are those of the kubelet (`pkg/kubelet/images`, `pkg/kubelet/container`) and the scheduler, Kubernetes
+1.26 to 1.36.
+"""
 
 from __future__ import annotations
 
@@ -57,34 +60,36 @@ LINE: Final = 300
 
 
 def containers(status: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The statuses of all containers, in the order in which a pod starts them."""
+    """Yield the statuses of all containers, in the order in which a pod starts them."""
     for field in ("initContainerStatuses", "containerStatuses"):
         yield from mappings(status.get(field))
 
 
 def waiting(container: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Reason and message of a waiting container; None if it is not waiting."""
-    found = mapping(container.get("state")).get("waiting")
-    if not isinstance(found, Mapping):
+    """Return the reason and the message of a waiting container, or None if it is not waiting."""
+    state = mapping(container.get("state")).get("waiting")
+    if not isinstance(state, Mapping):
         return None
-    return str(found.get("reason") or ""), str(found.get("message") or "")
+    return str(state.get("reason") or ""), str(state.get("message") or "")
 
 
 def running(container: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Since when the container has been running; None if it is not."""
-    found = mapping(container.get("state")).get("running")
-    return found if isinstance(found, Mapping) else None
+    """Return the state of a running container, with its `startedAt`, or None if it is not running."""
+    state = mapping(container.get("state")).get("running")
+    return state if isinstance(state, Mapping) else None
 
 
 def ended(container: Mapping[str, Any]) -> Mapping[str, Any]:
-    """How the container's last run ended; empty if none has."""
+    """Return the state in which the container's last run ended; empty if no run has ended."""
     now, before = mapping(container.get("state")), mapping(container.get("lastState"))
     return mapping(now.get("terminated")) or mapping(before.get("terminated"))
 
 
 def unscheduled(status: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Reason and message of a pod that no node accepts yet; None if it is scheduled, or the scheduler has not
-    looked."""
+    """Return the reason and the message of a pod that no node accepts yet.
+
+    Return None if the pod is scheduled, or the scheduler has not looked at it.
+    """
     for item in mappings(status.get("conditions")):
         if (item.get("type"), item.get("status")) == ("PodScheduled", "False"):
             return str(item.get("reason") or ""), str(item.get("message") or "")

@@ -44,6 +44,6 @@ def parse(quantity: int | str) -> Fraction:
     return value * Fraction(10) ** int(suffix[1:])
 
 
-def same(one: int | str, other: int | str) -> bool:
-    """Whether both are the same amount: `1Gi` and `1024Mi`, `1` and `"1000m"`. Raises ValueError like `parse`."""
-    return parse(one) == parse(other)
+def same(amount: int | str, other: int | str) -> bool:
+    """Check whether both are the same amount, as `1Gi` and `1024Mi` are. Raise ValueError like `parse`."""
+    return parse(amount) == parse(other)

@@ -13,13 +13,13 @@ CRD, and kubectl then refuses all of it."""
 
 
 def added(definition: Object) -> Object:
-    """The CRD of ModelDeployment with them; any other CRD as it is."""
+    """Return the CRD of ModelDeployment with selectable fields, and any other CRD unchanged."""
     if definition["metadata"]["name"] != MODEL_DEPLOYMENTS.crd:
         return definition
-    versions = [{**one, "selectableFields": ENTRIES} for one in definition["spec"]["versions"]]
+    versions = [{**version, "selectableFields": ENTRIES} for version in definition["spec"]["versions"]]
     return {**definition, "spec": {**definition["spec"], "versions": versions}}
 
 
 def present(definition: Object) -> bool:
-    """Whether a CRD, as stored, has selectable fields."""
-    return any(one.get("selectableFields") for one in definition["spec"]["versions"])
+    """Check whether a CRD, as stored, has selectable fields."""
+    return any(version.get("selectableFields") for version in definition["spec"]["versions"])

@@ -35,13 +35,13 @@ def defaulted(value: Any, schema: Schema) -> Any:
     if isinstance(value, dict):
         fields = schema.get("properties", {})
         others = schema.get("additionalProperties")
-        known = {
+        present = {
             key: child for key, child in value.items() if child is not None or not (key in fields or others)
         }
         for key, field in fields.items():
-            if key not in known and "default" in field:
-                known[key] = field["default"]
-        return {key: defaulted(child, fields.get(key, others or {})) for key, child in known.items()}
+            if key not in present and "default" in field:
+                present[key] = field["default"]
+        return {key: defaulted(child, fields.get(key, others or {})) for key, child in present.items()}
     if isinstance(value, list):
         return [defaulted(item, schema.get("items", {})) for item in value]
     return value

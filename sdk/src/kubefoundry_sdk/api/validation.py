@@ -56,9 +56,9 @@ def validate(spec: Spec) -> list[Problem]:
     if not isinstance(spec, dict):
         return list(structure.problems(spec, schema(), "spec"))
     complete = default(spec)
-    found = _first(structure.problems(complete, schema(), "spec"))
-    if found:
-        return found
+    wrong_values = _first(structure.problems(complete, schema(), "spec"))
+    if wrong_values:
+        return wrong_values
     broken = (problem for rule in RULES for problem in _broken(rule, complete))
     return _first(chain(broken, _keys(complete))) or _first(engine_args.problems(complete))
 
@@ -71,21 +71,24 @@ def name_problem(name: str) -> Problem | None:
 
 
 def _first(problems: Iterable[Problem]) -> list[Problem]:
-    found = list(islice(problems, NAMED + 1))
-    if len(found) > NAMED:
-        found[NAMED] = Problem("spec", f"there are more problems: only the first {NAMED} are listed")
-    return found
+    listed = list(islice(problems, NAMED + 1))
+    if len(listed) > NAMED:
+        listed[NAMED] = Problem("spec", f"there are more problems: only the first {NAMED} are listed")
+    return listed
 
 
 def warnings(spec: Spec) -> list[str]:
-    """Settings of a valid spec that have no effect (contract §2), and memory without a unit."""
+    """Return a warning for each setting that has no effect (contract §2), and for memory without a unit.
+
+    The spec is valid.
+    """
     complete = default(spec)
-    found = []
+    messages = []
     if complete["model"]["source"] == "custom" and complete["model"].get("servedName"):
-        found.append("servedName is ignored for custom source")
+        messages.append("servedName is ignored for custom source")
     if complete["serving"]["mode"] == "aggregated" and set(COMPONENTS) & complete["scaling"].keys():
-        found.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
-    return found + list(_without_unit(complete))
+        messages.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
+    return messages + list(_without_unit(complete))
 
 
 def _without_unit(spec: Spec) -> Iterator[str]:
