@@ -90,14 +90,15 @@ class Client:
         await self._transport.close()
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        """Return an object. Raise ApiError if the server refuses, Unreachable if it does not answer."""
         return await self._call("GET", path(kind, namespace, name))
 
     async def get_metadata(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
-        """The object's metadata; the server does not send its content."""
+        """Return the object with its metadata only; the server does not send its content."""
         return await self._call("GET", path(kind, namespace, name), accept=METADATA_ONLY)
 
     async def read(self, url: str, *, most: int = ANSWER) -> Object:
-        """GETs a path that is not a resource, for example `/version`. most: bytes that are read."""
+        """GET a path that is not a resource, for example `/version`. At most `most` bytes are read."""
         return await self._call("GET", url, most=most, form=object_of)
 
     async def pages(
@@ -135,8 +136,10 @@ class Client:
                 limit = min(2 * limit, most)
 
     async def send(self, url: str, body: Mapping[str, Any], *, most: int = ANSWER) -> Object:
-        """POSTs to a path that is not a resource, such as a Service through the API server's proxy. most: bytes that
-        are read."""
+        """POST to a path that is not a resource, such as a Service through the API server's proxy.
+
+        At most `most` bytes of the response are read.
+        """
         return await self._call("POST", url, None, body, most=most, form=object_of)
 
     async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
@@ -201,25 +204,26 @@ class Client:
     async def apply(
         self, kind: Kind, body: Object, *, manager: str, force: bool = True, dry_run: bool = False
     ) -> Object:
-        """Server-side apply of the object that `body` names; returns the object as stored."""
+        """Apply the object that `body` names by server-side apply, and return it as stored."""
         return await self._apply(kind, body, "", manager, force, dry_run)
 
     async def apply_status(self, kind: Kind, body: Object, *, manager: str, force: bool = True) -> Object:
-        """Server-side apply of the status subresource."""
+        """Apply the status subresource by server-side apply, and return the object as stored."""
         return await self._apply(kind, body, "/status", manager, force, False)
 
     async def create(self, kind: Kind, body: Object, *, manager: str, dry_run: bool = False) -> Object:
+        """Create the object, and return it as stored. The server rejects unknown fields."""
         parameters = {"fieldManager": manager, "fieldValidation": "Strict"}
         if dry_run:
             parameters["dryRun"] = "All"
         return await self._call("POST", path(kind, body["metadata"].get("namespace")), parameters, body)
 
     async def ask(self, kind: Kind, body: Object) -> Object:
-        """POSTs an object that is answered and not stored, such as a review: not a write."""
+        """POST an object that is answered and not stored, such as a review. It does not count as a write."""
         return await self._call("POST", path(kind), None, body, writes=False, form=object_of)
 
     async def replace(self, kind: Kind, body: Object, *, manager: str) -> Object:
-        """PUT: fails with a conflict unless `body` carries the current resource version."""
+        """Replace the object (PUT). Fails with a conflict unless `body` carries the current resource version."""
         meta = body["metadata"]
         return await self._call(
             "PUT", path(kind, meta.get("namespace"), meta["name"]), {"fieldManager": manager}, body
@@ -235,6 +239,7 @@ class Client:
         manager: str,
         subresource: Literal["", "/status"] = "",
     ) -> Object:
+        """Apply a JSON patch (RFC 6902) to the object or its subresource, and return the object as stored."""
         url = path(kind, namespace, name) + subresource
         return await self._call("PATCH", url, {"fieldManager": manager}, operations, JSON_PATCH)
 
@@ -248,8 +253,11 @@ class Client:
         version: str | None = None,
         propagation: Literal["Background", "Foreground", "Orphan"] = "Background",
     ) -> None:
-        """Deletes that very object. Another one of the same name is a conflict, and so is another state of it if
-        `version`, a resource version, is given."""
+        """Delete the object with that uid.
+
+        Another object of the same name is a conflict. With `version`, a resource version, so is another state of the
+        object.
+        """
         body: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",

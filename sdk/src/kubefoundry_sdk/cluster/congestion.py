@@ -46,8 +46,12 @@ PERIOD: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """size: writes that may be in flight; below one, the share of the time in which one is. cut: when it last shrank,
-    in seconds of the same clock."""
+    """The limit of writes in flight.
+
+    Attributes:
+        size: Writes that may be in flight. Below 1 it is the share of the time in which one write is in flight.
+        cut: When the window last shrank, in seconds of the same clock.
+    """
 
     size: float = 1.0
     cut: float = float("-inf")

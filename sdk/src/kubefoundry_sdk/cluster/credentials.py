@@ -28,13 +28,19 @@ class NoCredentials(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """server: base URL.
-    tls: verifies the server, and holds a client certificate if there is one.
-    token: returns the current bearer token, None with a client certificate.
-    proxy: URL of the proxy to the server.
-    user, groups, uid, extra: whom to impersonate; user is None for nobody.
-    tls_server_name: the name in the server's certificate if it is not the host of the URL.
-    compressed: whether the server may compress its answers.
+    """How to reach and authenticate to an API server.
+
+    Attributes:
+        server: Base URL.
+        tls: Verifies the server, and holds a client certificate if there is one.
+        token: Returns the current bearer token; None with a client certificate.
+        proxy: URL of the proxy to the server.
+        user: The user to impersonate; None for nobody.
+        groups: The groups to impersonate.
+        uid: The uid to impersonate.
+        extra: The extra fields to impersonate.
+        tls_server_name: The name in the server's certificate if it is not the host of the URL.
+        compressed: Whether the server may compress its responses.
     """
 
     server: str

@@ -42,13 +42,13 @@ class ApiError(Exception):
     def from_status(
         cls, code: int, body: Any, *, retry_after: float | None = None, request: str = ""
     ) -> ApiError:
-        """From a decoded `Status` body, or from whatever answered in place of the API server."""
+        """Return the error for a decoded `Status` body, or for the response of another server in between."""
         if isinstance(body, dict) and body.get("kind") == "Status":
-            details, said = body.get("details"), body.get("code")
+            details, status_code = body.get("details"), body.get("code")
             if retry_after is None and isinstance(details, dict):
                 retry_after = seconds(details.get("retryAfterSeconds"))
             return cls(
-                said if isinstance(said, int) and said else code,
+                status_code if isinstance(status_code, int) and status_code else code,
                 str(body.get("reason") or NO_REASON),
                 str(body.get("message") or ""),
                 retry_after=retry_after,
@@ -59,22 +59,26 @@ class ApiError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """Somebody wrote meanwhile: the object itself, whose watch event is on the way, or something that admission
-        counts (a ResourceQuota)."""
+        """Whether somebody wrote meanwhile.
+
+        Either the object itself, whose watch event is on the way, or something that admission counts (a
+        ResourceQuota).
+        """
         return self.code == 409 and self.reason != "AlreadyExists"
 
     @property
     def outdated(self) -> bool:
-        """A JSON patch does not fit, because the object has changed: in effect a conflict."""
+        """Whether a JSON patch does not fit, because the object has changed: in effect a conflict."""
         return self.code == 422 and self.message.startswith(UNPATCHABLE)
 
     @property
     def not_found(self) -> bool:
+        """Whether the object or its kind does not exist."""
         return self.code == 404
 
     @property
     def gone(self) -> bool:
-        """The resource version is too old: list again."""
+        """Whether the resource version is too old, so that the caller has to list again."""
         return self.code == 410
 
     @property
@@ -117,10 +121,13 @@ class Silent(Unreachable):
     """A watch was silent for longer than a working server is."""
 
 
-def seconds(said: Any) -> float | None:
-    """How long a server asks to wait, from a header or a Status: LONGEST at most, None if it is not a number."""
+def seconds(value: Any) -> float | None:
+    """Return how long a server asks to wait, from a header or a Status, or None if it is not a number.
+
+    At most LONGEST seconds.
+    """
     try:
-        asked = float(said) if isinstance(said, int | float | str) else 0.0
+        asked = float(value) if isinstance(value, int | float | str) else 0.0
     except (ValueError, OverflowError):
         return None
     return min(asked, LONGEST) if asked > 0 else None

@@ -99,8 +99,8 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
         raise Unusable(f"{named(path)} has no current-context: name one")
     chosen, _ = _entry(contents, "contexts", name)
     if chosen is None:
-        known = [one["name"] for content in contents.values() for one in content.get("contexts") or ()]
-        raise Unusable(f"there is no context '{name}'; there are: {', '.join(known) or 'none'}")
+        names = [entry["name"] for content in contents.values() for entry in content.get("contexts") or ()]
+        raise Unusable(f"there is no context '{name}'; there are: {', '.join(names) or 'none'}")
     chosen = _fields(chosen, CONTEXT, f"context '{name}'")
     cluster, user, folders = _parts(contents, chosen, name)
     return Kubeconfig(str(name), chosen.get("namespace", "default"), cluster, chosen["user"], user, *folders)
@@ -150,22 +150,22 @@ def _entry(
     """The entry of that name in the first file that has one."""
     inner = dict(_LISTS)[field]
     for file, content in contents.items():
-        for one in content.get(field) or ():
-            if one["name"] == name:
-                return one.get(inner) or {}, file
+        for item in content.get(field) or ():
+            if item["name"] == name:
+                return item.get(inner) or {}, file
     return None, Path()
 
 
-def _fields(entry: Mapping[str, Any], known: Mapping[str, type], where: str) -> dict[str, Any]:
+def _fields(entry: Mapping[str, Any], types: Mapping[str, type], where: str) -> dict[str, Any]:
     """The entry's fields that kubectl knows and that have a value. Raises Unusable for a value of another type."""
     for field, value in entry.items():
-        kind = known.get(field)
+        kind = types.get(field)
         if kind and value is not None and not isinstance(value, kind):
             raise Unusable(f"{where} has {field}: {str(value)[:100]!r}, which has to be {_TYPES[kind]}")
         if not value and field.removesuffix("-data") in _FILES:
             # kubectl ignores the field; the package that reads the file does not
             raise Unusable(f"{where} has an empty {field}: remove it")
-    return {field: entry[field] for field in known if entry.get(field)}
+    return {field: entry[field] for field in types if entry.get(field)}
 
 
 def _cluster_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
@@ -264,14 +264,14 @@ def _content(file: Path) -> dict[str, Any]:
     for field, inner in _LISTS:
         items = content.get(field) or []
         if not isinstance(items, list) or not all(
-            isinstance(one, dict)
-            and isinstance(one.get("name"), str)
-            and isinstance(one.get(inner, {}), dict | None)
-            for one in items
+            isinstance(item, dict)
+            and isinstance(item.get("name"), str)
+            and isinstance(item.get(inner, {}), dict | None)
+            for item in items
         ):
             raise Unusable(f"{file}: {field} is not a list of objects with a name and a {inner}")
         # kubectl refuses the file, so nobody knows which entry is meant
-        names = Counter(one["name"] for one in items)
+        names = Counter(item["name"] for item in items)
         if twice := next((name for name, count in names.items() if count > 1), None):
             raise Unusable(f"{file}: {field} has several entries {twice!r}: keep one")
     return content

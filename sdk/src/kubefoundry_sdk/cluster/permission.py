@@ -20,10 +20,15 @@ REVIEWS: Final = Kind(
 async def may(
     client: Client, verb: str, kind: Kind, name: str = "", *, namespace: str = "", subresource: str = ""
 ) -> bool:
-    """Whether the API server would permit the verb on the object of this name, on all if it is empty, and in all
-    namespaces if none is given.
+    """Ask the API server whether it would permit the verb. Raise ApiError or Unreachable.
 
-    Raises ApiError or Unreachable.
+    Args:
+        client: The client whose rights count.
+        verb: The verb of the request.
+        kind: The kind.
+        name: The object's name; empty for all objects.
+        namespace: The namespace; empty for all namespaces.
+        subresource: The subresource, if any.
     """
     asked = {
         "group": kind.group,

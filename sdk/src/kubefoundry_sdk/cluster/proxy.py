@@ -1,5 +1,7 @@
-"""The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY set for a server, as Go programs read them (golang.org/x/net,
-package httpproxy)."""
+"""The proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY set for a server.
+
+The variables are read as Go programs read them (golang.org/x/net, package httpproxy).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def _first(environment: Mapping[str, str], name: str) -> str:
 
 
 def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, port: int) -> bool:
-    """Whether an entry of NO_PROXY names the server: `*`, a range, or a host with or without a port."""
+    """Check whether an entry of NO_PROXY names the server: `*`, a range, or a host with or without a port."""
     if entry == "*":
         return True
     if "/" in entry:
@@ -42,8 +44,8 @@ def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, p
             return address is not None and address in ip_network(entry, strict=False)
         except ValueError:
             return False
-    name, wanted = _split(entry)
-    if wanted and wanted != str(port):
+    name, entry_port = _split(entry)
+    if entry_port and entry_port != str(port):
         return False
     if excluded := _address(name):
         return excluded == address

@@ -55,8 +55,11 @@ class Sink(Protocol):
             mean nothing any more.
         """
 
-    def put(self, obj: Object) -> None: ...
-    def remove(self, obj: Object) -> None: ...
+    def put(self, obj: Object) -> None:
+        """Take an added or changed object."""
+
+    def remove(self, obj: Object) -> None:
+        """Take the last state of a deleted object."""
 
 
 class Bounded(Protocol):
@@ -251,14 +254,16 @@ class _Reflection:
         return False
 
 
-def _older(one: str, other: str) -> bool:
-    """Whether the first resource version is older; they are numbers (guaranteed from Kubernetes 1.35 on, true
-    before)."""
-    return one.isdecimal() and other.isdecimal() and int(one) < int(other)
+def _older(version: str, other: str) -> bool:
+    """Check whether the first resource version is older.
+
+    They are numbers: guaranteed from Kubernetes 1.35 on, true before.
+    """
+    return version.isdecimal() and other.isdecimal() and int(version) < int(other)
 
 
 def _deliver(event: Object, sink: Sink) -> str:
-    """Passes one watch event on; returns its resource version. Raises ApiError for an ERROR event."""
+    """Pass one watch event on, and return its resource version. Raise ApiError for an ERROR event."""
     obj = event["object"]
     if event["type"] == "ERROR":
         raise ApiError.from_status(500, obj, request="WATCH")

@@ -18,11 +18,14 @@ SKIPPED: Final = Counter(
 
 
 def skipped(obj: Any, error: Exception) -> None:
-    """Call it while handling `error`: the object stays as it was known before, if it was."""
-    found = obj if isinstance(obj, dict) else {}
-    meta = found.get("metadata")
+    """Log and count an object that cannot be read. Call it while handling `error`.
+
+    The object stays as it was known before, if it was.
+    """
+    fields = obj if isinstance(obj, dict) else {}
+    meta = fields.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
-    kind = str(found.get("kind") or "object")[:63]
+    kind = str(fields.get("kind") or "object")[:63]
     SKIPPED.labels(kind).inc()
     frames = traceback.extract_tb(error.__traceback__, limit=-1)
     log.error(

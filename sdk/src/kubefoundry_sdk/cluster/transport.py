@@ -36,8 +36,10 @@ _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_send
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Checks again once the connection is established: that may take seconds, and a process that was frozen meanwhile
-    is late."""
+    """Checks again once the connection is established.
+
+    Connecting may take seconds, and a process that was frozen meanwhile is late.
+    """
 
     async def connect(  # its timeout is aiohttp's signature
         self,
@@ -69,6 +71,7 @@ class Transport:
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
+        """Open the session. Call it in the event loop that sends the requests."""
         self._session = aiohttp.ClientSession(
             # True verifies with the system's authorities: no URL may lead to an unverified connection
             connector=_Connector(ssl=self._credentials.tls or True, limit=64),
@@ -78,6 +81,7 @@ class Transport:
         )
 
     async def close(self) -> None:
+        """Close the session and its connections."""
         if self._session:
             await self._session.close()
 
@@ -194,9 +198,12 @@ def _impersonation(who: Credentials) -> Iterator[tuple[str, str]]:
 
 
 def warning(header: str) -> str:
-    """The text of a warning header `299 - "…"`, as the API server writes it (apimachinery, net.NewWarningHeader)."""
-    found = _WARNING.fullmatch(header.strip())
-    return re.sub(r"\\(.)", r"\1", found[1]) if found else header
+    """Return the text of a warning header `299 - "…"`.
+
+    The API server writes it so (apimachinery, net.NewWarningHeader).
+    """
+    match = _WARNING.fullmatch(header.strip())
+    return re.sub(r"\\(.)", r"\1", match[1]) if match else header
 
 
 async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:
