@@ -43,10 +43,10 @@ class Fault(Exception):
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
     """The provider's problems with a deployment. Raises Fault, and whatever the function raises."""
-    found: Any = _asked("supports", lambda: provider.supports(deployment, schema))
-    if isinstance(found, str | bytes | Mapping) or not hasattr(found, "__iter__"):
-        raise Fault(f"supports returned {_shown(found)}, not a list of sentences")
-    problems = list(found)
+    result: Any = _asked("supports", lambda: provider.supports(deployment, schema))
+    if isinstance(result, str | bytes | Mapping) or not hasattr(result, "__iter__"):
+        raise Fault(f"supports returned {_shown(result)}, not a list of sentences")
+    problems = list(result)
     if wrong := [item for item in problems if not (isinstance(item, str) and item.strip())]:
         raise Fault(f"supports returned {_shown(wrong[0])} as a problem, which is not a sentence")
     return problems
@@ -92,9 +92,9 @@ def _of_render(
     names = set()
     for helper in rendered.helpers:
         yield from _of_object(helper, "a helper", deployment)
-        known = HELPER_KINDS.get(helper["kind"]) if helper["kind"] in provider.helper_kinds else None
+        helper_kind = HELPER_KINDS.get(helper["kind"]) if helper["kind"] in provider.helper_kinds else None
         named = f"{_shown(helper['kind'])} {_shown(helper['metadata']['name'])}"
-        if known is None or helper["apiVersion"] != known.api_version:
+        if helper_kind is None or helper["apiVersion"] != helper_kind.api_version:
             yield f"helper {named} of {_shown(helper['apiVersion'])}, which is not among its helper_kinds"
         if not str(helper["metadata"]["name"]).startswith(deployment.name[:OWN]):
             yield f"helper {named}, whose name does not begin with {deployment.name[:OWN]}"

@@ -27,16 +27,16 @@ def from_flags(
     from kubefoundry_sdk.runtime.options import without_variables
 
     with without_variables():
-        made = parser(name)
-        common = vars(made.parse_args([])).keys()
+        flag_parser = parser(name)
+        common = vars(flag_parser.parse_args([])).keys()
         if add_arguments:
-            add_arguments(made)
-    own = {flag_of(dest) for dest in (vars(made.parse_args([])).keys() - common) | {DEFAULT_IMAGES}}
+            add_arguments(flag_parser)
+    own = {flag_of(dest) for dest in (vars(flag_parser.parse_args([])).keys() - common) | {DEFAULT_IMAGES}}
     if strange := sorted(flags.keys() - own):
         raise ValueError(f"{name} has no flag {', '.join(strange)} in this version")
     try:
         with redirect_stderr(io.StringIO()):
-            parsed = made.parse_args([f"{flag}={text}" for flag, text in flags.items()])
+            parsed = flag_parser.parse_args([f"{flag}={text}" for flag, text in flags.items()])
     except SystemExit:
         raise ValueError(f"{name} does not take these flags in this version: {dict(flags)}") from None
     return replace(build(parsed), flags=dict(flags))

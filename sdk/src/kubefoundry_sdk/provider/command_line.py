@@ -26,15 +26,21 @@ class Derived:
 
 
 def all_addresses(args: Mapping[str, str], source: str) -> Derived:
-    """Return the `--host` with which a server listens on all addresses: 0.0.0.0, or :: if `args` asks for it, which a
-    cluster without IPv4 needs."""
+    """Return the `--host` with which a server listens on all addresses.
+
+    It is 0.0.0.0, or :: if `args` asks for that, which a cluster without IPv4 needs.
+    """
     return Derived("host", "::" if args.get("host") == "::" else "0.0.0.0", source)
 
 
 def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
-    """The `args` of a container, each as a separate entry. An option that `args` repeats appears once (contract §2).
+    """Return the `args` of a container, each as a separate entry.
 
-    args: `spec.engine.args`; for an engine without `--no-` flags, as `engine_args.for_command_line` returns them.
+    An option that `args` repeats appears once (contract §2).
+
+    Args:
+        derived: The options that the provider derives from fields.
+        args: `spec.engine.args`; for an engine without `--no-` flags, as `engine_args.for_command_line` returns them.
     """
     derived = list(derived)
     taken = {option.flag for option in derived}
@@ -55,17 +61,17 @@ def literal(entry: str) -> str:
 
 
 def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
-    """A sentence for each entry of `args` that gives a derived option another value (contract §2)."""
-    known = {option.flag: option for option in derived}
+    """Return a sentence for each entry of `args` that gives a derived option another value (contract §2)."""
+    options = {option.flag: option for option in derived}
     return [
         f'engine.args "{flag}" is "{value}", but {option.source} makes it "{option.value}": remove it'
         for flag, value in sorted(args.items())
-        if (option := known.get(dashed(flag))) and _meaning(value) != _meaning(option.value)
+        if (option := options.get(dashed(flag))) and _meaning(value) != _meaning(option.value)
     ]
 
 
 def is_switch(flag: str, value: str) -> bool:
-    """Whether an engine argument means the bare flag or its `--no-` form (contract §2)."""
+    """Check whether an engine argument means the bare flag or its `--no-` form (contract §2)."""
     return value in ("", "true", "false") and not is_dotted(flag)
 
 

@@ -161,8 +161,10 @@ class Document:
 
 
 class NotReadable(Exception):
-    """No ModelDeployment of this provider renders to this upstream object; the text tells the user which part is the
-    reason."""
+    """No ModelDeployment of this provider renders to the upstream object.
+
+    The text tells the user which part of the object is the reason.
+    """
 
 
 class NoOverrides(BaseModel):

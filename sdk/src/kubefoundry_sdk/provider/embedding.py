@@ -54,10 +54,12 @@ class Settings:
 
 
 def connect(provider: Provider, settings: Settings | None = None) -> Client:
-    """A client for `serve`; enter it with `async with`. Uses the ServiceAccount in a cluster, else kubectl's
-    kubeconfig.
+    """Return a client for `serve`; enter it with `async with`.
 
-    Raises NoCredentials with one line that says what to do.
+    The client uses the ServiceAccount in a cluster, else kubectl's kubeconfig.
+
+    Raises:
+        NoCredentials: Neither exists; its text is one line that says what to do.
     """
     who = credentials.load((settings or Settings()).kubeconfig)
     return Client(who, user_agent=f"kubefoundry-provider-{provider.name}")

@@ -14,9 +14,11 @@ DEFAULT_IMAGES: Final = "default_images"
 
 
 def started_with(parsed: argparse.Namespace, of_every_provider: argparse.Namespace) -> dict[str, str]:
-    """By name what the provider was started with, by a flag or its variable; what is empty is left out.
+    """Return the values that the provider was started with, by flag, without empty ones.
 
-    of_every_provider: the flags that say how a process runs, not what it writes.
+    Args:
+        parsed: The parsed flags.
+        of_every_provider: The parsed flags of every provider, which say how a process runs and not what it writes.
     """
     own = sorted(vars(parsed).keys() - vars(of_every_provider).keys())
     values = {name: _text(getattr(parsed, name)) for name in (DEFAULT_IMAGES, *own)}
@@ -24,6 +26,7 @@ def started_with(parsed: argparse.Namespace, of_every_provider: argparse.Namespa
 
 
 def flag_of(name: str) -> str:
+    """Return the flag of an attribute of the parsed flags."""
     return "--default-image" if name == DEFAULT_IMAGES else "--" + name.replace("_", "-")
 
 

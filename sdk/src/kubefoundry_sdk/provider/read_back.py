@@ -17,8 +17,8 @@ from kubefoundry_sdk.api.parts import part
 
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:
-    """Options in a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Other words are omitted."""
-    found: dict[str, str] = {}
+    """Return the options in a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Skip other words."""
+    options: dict[str, str] = {}
     # as the kubelet expands them (`command_line.literal`)
     words = [str(word).replace("$$", "$") for word in argv]
     for place, word in enumerate(words):
@@ -26,13 +26,15 @@ def flags(argv: Sequence[Any]) -> dict[str, str]:
             continue
         name, equals, value = word[2:].partition("=")
         following = words[place + 1] if place + 1 < len(words) else "--"
-        found[name] = value if equals else ("" if following.startswith("--") else following)
-    return found
+        options[name] = value if equals else ("" if following.startswith("--") else following)
+    return options
 
 
 def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
-    """`model` and `engine` of a spec from the engine's options: fields where there is one, the rest as
-    `engine.args`."""
+    """Return `model` and `engine` of a spec from the engine's options.
+
+    An option becomes a field if there is one for it, else an entry of `engine.args`.
+    """
     fields: dict[str, str] = {}
     args = dict(stated)
     for field, names in engine_args.FIELD_FLAGS[engine].items():
@@ -65,36 +67,36 @@ def text(value: Any) -> str:
 
 
 def amounts(resources: Any) -> Object:
-    """`resources` of a spec from a container's: memory, cpu, and its only extended resource as GPUs."""
+    """Return `resources` of a spec from a container's: memory, cpu, and its only extended resource as GPUs."""
     asked = dict(part(resources, "requests"))
     limits = dict(part(resources, "limits"))
     stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **asked}
     # a number stays one: as text, an apply would change it
-    found: Object = {
+    requests: Object = {
         name: stated[name] if type(stated[name]) is int else str(stated[name])
         for name in ("memory", "cpu")
         if name in stated
     }
     gpu = next((name for name in limits if "/" in name), None)
     if gpu is not None and str(limits[gpu]).isdecimal():
-        return {**found, "gpu": {"count": int(limits[gpu]), "type": gpu}}
-    return found
+        return {**requests, "gpu": {"count": int(limits[gpu]), "type": gpu}}
+    return requests
 
 
 def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
-    """Fields from a container, its pod's spec and its pod's metadata: image, env, Secret, nodes, labels."""
-    found: Object = {}
+    """Return the fields from a container, its pod's spec and its metadata: image, env, Secret, nodes, labels."""
+    fields: Object = {}
     if image := part(container).get("image"):
-        found["image"] = image
+        fields["image"] = image
     if env := part(container).get("env"):
-        found["env"] = env
+        fields["env"] = env
     for source in part(container).get("envFrom") or ():
         if name := part(source, "secretRef").get("name"):
-            found["secrets"] = {"huggingFaceToken": name}
+            fields["secrets"] = {"huggingFaceToken": name}
     if selector := part(pod).get("nodeSelector"):
-        found["nodeSelector"] = selector
+        fields["nodeSelector"] = selector
     if tolerations := part(pod).get("tolerations"):
-        found["tolerations"] = tolerations
+        fields["tolerations"] = tolerations
     labels = {key: value for key, value in part(metadata, "labels").items() if key != MODEL_LABEL}
     stated = {
         name: values
@@ -102,5 +104,5 @@ def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
         if values
     }
     if stated:
-        found["podTemplate"] = {"metadata": stated}
-    return found
+        fields["podTemplate"] = {"metadata": stated}
+    return fields

@@ -27,14 +27,14 @@ def _stated(spec: BaseModel, path: str) -> bool:
     for step in path.split("."):
         if at is None:
             return False
-        known = (
+        names = (
             {item.alias or name: name for name, item in type(at).model_fields.items()}
             if _is_model(at)
             else {}
         )
-        if step not in known:
+        if step not in names:
             raise LookupError(f"a ModelDeployment has no field {path}")
-        field, at = type(at).model_fields[known[step]], getattr(at, known[step])
+        field, at = type(at).model_fields[names[step]], getattr(at, names[step])
     return bool(at != field.get_default(call_default_factory=True, validated_data={}))
 
 

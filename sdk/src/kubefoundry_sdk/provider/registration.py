@@ -51,9 +51,11 @@ class Registration:
         self._conditions: dict[str, Condition] = {}
 
     def poke(self) -> None:
+        """Write the registration again soon."""
         self._poked.set()
 
     async def run(self) -> None:
+        """Register the provider, and keep its status current until cancelled."""
         registered = False
         failures = 0
         while True:

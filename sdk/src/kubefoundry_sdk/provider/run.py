@@ -40,19 +40,19 @@ def run(
 
 
 def parser(name: str) -> argparse.ArgumentParser:
-    """The flags of every provider (contract §6)."""
-    made = options.parser(f"kubefoundry-provider-{name}", f"Deploys ModelDeployments on {name}.")
-    options.finalizer_timeout(made)
-    options.heartbeat_timeout(made)
+    """Return a parser with the flags of every provider (contract §6)."""
+    flag_parser = options.parser(f"kubefoundry-provider-{name}", f"Deploys ModelDeployments on {name}.")
+    options.finalizer_timeout(flag_parser)
+    options.heartbeat_timeout(flag_parser)
     options.flag(
-        made,
+        flag_parser,
         "--stale-after",
         "seconds without a reaction of the upstream operator after which a status counts as stale",
         default=THRESHOLD,
         read=options.seconds,
     )
     options.flag(
-        made,
+        flag_parser,
         "--default-image",
         "ENGINE=IMAGE for ModelDeployments that name no image; separate several with commas",
         default="",
@@ -61,7 +61,7 @@ def parser(name: str) -> argparse.ArgumentParser:
         dest="default_images",
     )
     options.flag(
-        made,
+        flag_parser,
         "--verify-endpoint",
         "report a model as Running only once GET /v1/models on its endpoint lists it: true, false, or answer, "
         "which also requests one token",
@@ -71,18 +71,18 @@ def parser(name: str) -> argparse.ArgumentParser:
         const="true",
     )
     options.flag(
-        made,
+        flag_parser,
         "--operator-namespace",
         "namespaces of the upstream operator, separated by commas; default: the namespace in its documentation",
         default="",
     )
     options.flag(
-        made,
+        flag_parser,
         "--operator-deployment",
         "name of the upstream operator's Deployment; default: the name in its documentation",
         default="",
     )
-    return made
+    return flag_parser
 
 
 class _Merge(argparse.Action):
@@ -97,8 +97,8 @@ class _Merge(argparse.Action):
     ) -> None:
         before = getattr(namespace, self.dest)
         # argparse parses a default that is a string only after the flags
-        known = images(before) if isinstance(before, str) else before
-        setattr(namespace, self.dest, {**known, **values})
+        earlier = images(before) if isinstance(before, str) else before
+        setattr(namespace, self.dest, {**earlier, **values})
 
 
 def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
@@ -112,19 +112,19 @@ def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
 
 
 def _verification(text: str) -> str:
-    """`true`, `false` or `answer`. Raises ArgumentTypeError for anything else."""
+    """Return `true`, `false` or `answer`. Raise ArgumentTypeError for any other text."""
     return ANSWER if text == ANSWER else str(options.boolean(text)).lower()
 
 
 def images(text: str) -> dict[str, str]:
-    """`vllm=repo/image:tag,sglang=…`. Raises ArgumentTypeError for anything else."""
-    found = {}
+    """Return the images of `vllm=repo/image:tag,sglang=…` by engine. Raise ArgumentTypeError for any other text."""
+    images_by_engine = {}
     for pair in filter(None, text.split(",")):
         engine, separator, image = pair.partition("=")
         if not (engine and separator and image):
             raise argparse.ArgumentTypeError(f"{pair!r} is not ENGINE=IMAGE")
-        found[engine] = image
-    return found
+        images_by_engine[engine] = image
+    return images_by_engine
 
 
 def set_up(running: Process, provider: Provider) -> None:

@@ -30,10 +30,17 @@ class Fields:
 
 
 def by_fields(known: Mapping[str, Fields], crd: Object) -> Schema | UnsupportedSchema:
-    """How to write this CRD, judged by its fields and not by the release. Never raises, whatever the CRD holds.
+    """Return how to write this CRD, judged by its fields and not by the release.
 
-    known: the versions that the provider can write, the best one first. The stored version is used if it is one of
-        them, because another served one may lose data (contract §4.10). A missing optional field removes its feature.
+    Never raises, whatever the CRD holds. The stored version is used if the provider can write it, because another
+    served version may lose data (contract §4.10). A missing optional field removes its feature.
+
+    Args:
+        known: The versions that the provider can write, the best one first.
+        crd: The CustomResourceDefinition.
+
+    Returns:
+        The schema to write, or the needed fields that are missing.
     """
     spec = mapping(crd.get("spec"))
     served = served_version(crd, known)
@@ -49,32 +56,37 @@ def by_fields(known: Mapping[str, Fields], crd: Object) -> Schema | UnsupportedS
     return Schema(f"{spec.get('group')}/{served['name']}", frozenset(features), lost)
 
 
-def served_version(crd: Object, known: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Of the served versions in `known`: the stored one, else the first of `known`; None if there is none."""
+def served_version(crd: Object, versions: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the stored version if it is served and among `versions`.
+
+    Otherwise return the first of `versions` that is served, or None if there is none.
+    """
     served = {
         item["name"]: item
         for item in mappings(mapping(crd.get("spec")).get("versions"))
         if item.get("served") is True and isinstance(item.get("name"), str)
     }
-    found = [served[name] for name in known if name in served]
-    return next((item for item in found if item.get("storage") is True), found[0] if found else None)
+    candidates = [served[name] for name in versions if name in served]
+    return next(
+        (item for item in candidates if item.get("storage") is True), candidates[0] if candidates else None
+    )
 
 
 def version_schema(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `openAPIV3Schema` of one version of a CRD; empty if there is none."""
+    """Return the `openAPIV3Schema` of one version of a CRD; empty if there is none."""
     return mapping(mapping(version.get("schema")).get("openAPIV3Schema"))
 
 
 def declared(schema: Mapping[str, Any], path: str) -> Mapping[str, Any] | None:
-    """The schema at a path (see `Fields.needed`); None if the CRD does not declare it."""
+    """Return the schema at a path (see `Fields.needed`), or None if the CRD does not declare it."""
     for step in _steps(path):
         if step in ("additionalProperties", "items"):
-            found = schema.get(step)
+            child = schema.get(step)
         else:
-            found = mapping((mapping(schema.get("items")) or schema).get("properties")).get(step)
-        if not isinstance(found, Mapping):
+            child = mapping((mapping(schema.get("items")) or schema).get("properties")).get(step)
+        if not isinstance(child, Mapping):
             return None
-        schema = found
+        schema = child
     return schema
 
 

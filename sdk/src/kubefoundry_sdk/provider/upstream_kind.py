@@ -23,6 +23,7 @@ class UpstreamKind:
 
     @property
     def crd(self) -> str:
+        """Return the name of the CustomResourceDefinition that serves the kind."""
         return f"{self.plural}.{self.group}"
 
     def served(self, api_version: str) -> Kind:

@@ -23,23 +23,23 @@ class UpstreamCondition(NamedTuple):
     generation: int = 0
 
     def words(self) -> str:
-        """Type, status, reason and message on one line."""
-        said = f"{self.type} is {self.status}" + (f" ({self.reason})" if self.reason else "")
-        return f"{said}: {self.message}" if self.message else said
+        """Return type, status, reason and message on one line."""
+        sentence = f"{self.type} is {self.status}" + (f" ({self.reason})" if self.reason else "")
+        return f"{sentence}: {self.message}" if self.message else sentence
 
 
 def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
-    """The readable conditions of a status (or of any mapping with `conditions`), by type.
+    """Return the readable conditions of a status (or of any mapping with `conditions`), by type.
 
-    A condition that is there several times with different statuses is Unknown, and its message quotes the first two.
+    A condition that occurs several times with different statuses is Unknown, and its message quotes the first two.
     """
-    found: dict[str, UpstreamCondition] = {}
+    conditions: dict[str, UpstreamCondition] = {}
     contradicted: set[str] = set()
     for item in mappings(mapping(status).get("conditions")):
         # To quote all of them would take quadratic time, and a message without bound.
         if not isinstance(item.get("type"), str) or item["type"] in contradicted:
             continue
-        made = UpstreamCondition(
+        condition = UpstreamCondition(
             item["type"],
             text(item.get("status")),
             text(item.get("reason")),
@@ -47,25 +47,25 @@ def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
             text(item.get("lastTransitionTime")),
             count(item.get("observedGeneration")) or 0,
         )
-        other = found.get(made.type, made)
-        found[made.type] = made
-        if other.status != made.status:
-            found[made.type] = _contradiction(other, made)
-            contradicted.add(made.type)
-    return found
+        other = conditions.get(condition.type, condition)
+        conditions[condition.type] = condition
+        if other.status != condition.status:
+            conditions[condition.type] = _contradiction(other, condition)
+            contradicted.add(condition.type)
+    return conditions
 
 
-def _contradiction(one: UpstreamCondition, other: UpstreamCondition) -> UpstreamCondition:
-    both = " and ".join(sorted((one.words(), other.words())))
-    return UpstreamCondition(one.type, "Unknown", "Contradiction", f"the status says both that {both}")
+def _contradiction(first: UpstreamCondition, second: UpstreamCondition) -> UpstreamCondition:
+    both = " and ".join(sorted((first.words(), second.words())))
+    return UpstreamCondition(first.type, "Unknown", "Contradiction", f"the status says both that {both}")
 
 
 def text(value: object) -> str:
-    """The value if it is a string, else an empty one."""
+    """Return the value if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def count(value: object) -> int | None:
-    """The value if it is a valid count (0 to 2147483647), else None."""
+    """Return the value if it is a valid count (0 to 2147483647), else None."""
     fits = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT32
     return value if fits and isinstance(value, int) else None

@@ -1,0 +1,1 @@
+"""Whether a deployment that its upstream reports as ready serves, and why pods do not start."""

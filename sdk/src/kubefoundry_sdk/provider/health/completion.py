@@ -93,8 +93,14 @@ async def at(url: str, model: str) -> None:
 
 
 async def one_token(send: Send, model: str) -> None:
-    """First Dynamo's own readiness path, if it exists, then each kind of request until one is answered. Raises
-    NoModels, or KeyRequired."""
+    """Request one token: each kind of request until one is answered.
+
+    Dynamo's own readiness path comes first, if it exists.
+
+    Raises:
+        NoModels: No kind of request is answered.
+        KeyRequired: The server requires a key.
+    """
     ready = f"/v1/models/{quote(model, safe='')}/ready"
     if (status := await send(ready, None)) in KEY_REQUIRED:
         raise KeyRequired(f"GET {ready} answers {status}")

@@ -35,8 +35,10 @@ class KeyRequired(NoModels):
 
 
 def through_server(client: Client) -> Ask:
-    """Through the API server, which finds Services by name, for a process outside the cluster. Needs `get` on
-    `services/proxy`."""
+    """Return a function that asks an endpoint through the API server, for a process outside the cluster.
+
+    The API server finds Services by name. Needs `get` on `services/proxy`.
+    """
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
         path = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy/v1/models"
@@ -76,21 +78,21 @@ async def root(client: Client, namespace: str, endpoint: Endpoint) -> str:
 
 
 def address(service: Object) -> str:
-    """The host part of a URL that reaches the pods that the Service selects. Raises NoModels."""
+    """Return the host part of a URL that reaches the pods that the Service selects. Raise NoModels."""
     spec = service.get("spec") or {}
     named = f"Service {service['metadata']['namespace']}/{service['metadata']['name']}"
     if spec.get("type") == "ExternalName":
         raise NoModels(f"{named} is of type ExternalName and is not followed")
     if not spec.get("selector"):
         raise NoModels(f"{named} selects no pods and is not followed")
-    found = spec.get("clusterIP")
-    if not found or found == "None":
+    cluster_ip = spec.get("clusterIP")
+    if not cluster_ip or cluster_ip == "None":
         raise NoModels(f"{named} has no cluster IP")
-    return f"[{found}]" if ":" in found else str(found)
+    return f"[{cluster_ip}]" if ":" in cluster_ip else str(cluster_ip)
 
 
 async def models(root: str) -> frozenset[str]:
-    """The names that the server at `root` lists. Raises NoModels."""
+    """Return the names that the server at `root` lists. Raise NoModels."""
     url = f"{root}/v1/models"
     status, body = await exchange("GET", url)
     if status != 200:

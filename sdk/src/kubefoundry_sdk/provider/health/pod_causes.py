@@ -74,24 +74,31 @@ def is_finished(pod: Object) -> bool:
 
 
 def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) -> Cause | None:
-    """The cause to report, or None if the pods show none. Does not depend on the order of the pods.
+    """Return the cause to report, or None if the pods show none. Does not depend on the order of the pods.
 
-    pods: as `watch.pods.trim` returns them: without containers that are ready.
-    overdue: the pods in which a container has been created for too long (`Creations`).
+    Args:
+        pods: Pods as `watch.pods.trim` returns them: without containers that are ready.
+        now: The current time.
+        overdue: Names of the pods in which a container has been created for too long (`Creations`).
     """
     present = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-    found = [
+    causes = [
         (item.rank, pod["metadata"]["name"], number, item)
         for pod in present
         if not is_finished(pod)
         for number, item in enumerate(_causes(pod, now, pod["metadata"]["name"] in overdue))
     ]
-    return min(found, key=lambda entry: entry[:3])[3] if found else _finished(present)
+    return min(causes, key=lambda entry: entry[:3])[3] if causes else _finished(present)
 
 
 def explain(seen: Observation, why: Cause, title: str) -> Observation:
-    """The observation with the cause added to its message, in front if it does not serve. title: what messages call
-    the upstream."""
+    """Return the observation with the cause added to its message, in front if it does not serve.
+
+    Args:
+        seen: The observation.
+        why: The cause.
+        title: The name of the upstream in messages.
+    """
     if seen.reason == "ScaledToZero" or (why.past and seen.phase == "Running"):
         return seen
     if seen.phase == "Running" or (seen.phase == "Failed" and not why.failed):
@@ -104,11 +111,11 @@ def explain(seen: Observation, why: Cause, title: str) -> Observation:
 
 def _causes(pod: Object, now: datetime, overdue: bool) -> Iterator[Cause]:
     status = mapping(pod.get("status"))
-    if (found := _not_scheduled(pod, status)) is not None:
-        yield found
+    if (cause := _not_scheduled(pod, status)) is not None:
+        yield cause
     for container in pod_status.containers(status):
-        if (found := _container(pod, container, now)) is not None:
-            yield found
+        if (cause := _container(pod, container, now)) is not None:
+            yield cause
     starting = pod_status.creating(status)
     if overdue and starting is not None:
         yield Cause(
@@ -182,9 +189,9 @@ def _last_words(status: Mapping[str, Any]) -> str:
         return ": ".join(str(part) for part in (status["reason"], status.get("message")) if part)
     for container in pod_status.containers(status):
         if (end := pod_status.ended(container)).get("exitCode"):
-            said = root_cause(str(end.get("message") or ""))
+            message = root_cause(str(end.get("message") or ""))
             exit_ = f"exit code {end['exitCode']}"
-            return f"container {container.get('name')} ended: {f'{said} ({exit_})' if said else exit_}"
+            return f"container {container.get('name')} ended: {f'{message} ({exit_})' if message else exit_}"
     return "no reason given"
 
 
@@ -200,18 +207,18 @@ def _describe(pod: Object) -> str:
 
 
 def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Cause | None:
-    reason, said = pod_status.waiting(container) or ("", "")
+    reason, message = pod_status.waiting(container) or ("", "")
     where = f"container {container.get('name')} of pod {pod['metadata']['name']}"
     if reason in pod_status.PULL:
         return Cause(
-            f"image {container.get('image')} of {where} cannot be pulled{_pull_error(said)}; "
+            f"image {container.get('image')} of {where} cannot be pulled{_pull_error(message)}; "
             "correct the image, or give the nodes access to its registry",
             failed=True,
             rank=2,
         )
     if reason in pod_status.CONFIGURATION:
         return Cause(
-            f"{where} cannot be started: {last_line(said) or reason}; create what is missing, or correct the spec",
+            f"{where} cannot be started: {last_line(message) or reason}; create what is missing, or correct the spec",
             failed=True,
             rank=1,
         )
@@ -222,8 +229,10 @@ def _container(pod: Object, container: Mapping[str, Any], now: datetime) -> Caus
 def _crash(
     pod: Object, container: Mapping[str, Any], where: str, end: Mapping[str, Any], now: datetime
 ) -> Cause | None:
-    """The cause for a container that crashed and is not ready, unless it has recovered by running longer than
-    before."""
+    """Return the cause for a container that crashed and is not ready.
+
+    A container that has been running for longer than before has recovered, and has no cause.
+    """
     running = pod_status.running(container)
     until = None if running is None else _recovered(running, end)
     if until is not None and until <= now:
@@ -241,11 +250,11 @@ def _crash(
             rank=3,
             until=until,
         )
-    said = root_cause(str(end.get("message") or ""))
+    message = root_cause(str(end.get("message") or ""))
     exit_ = f"exit code {end['exitCode']}"
     return Cause(
         f"{where} {'keeps crashing' if loop else 'crashed'}, {_times(restarts)}: "
-        f"{f'{said} ({exit_})' if said else exit_}; see kubectl logs -n {pod['metadata']['namespace']} "
+        f"{f'{message} ({exit_})' if message else exit_}; see kubectl logs -n {pod['metadata']['namespace']} "
         f"{pod['metadata']['name']} -c {container.get('name')} --previous",
         failed=loop,
         rank=4,
@@ -263,15 +272,17 @@ def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime |
     return started + 2 * max(died - born, timedelta()) + PATIENCE
 
 
-def _pull_error(said: str) -> str:
-    """What the registry answered. While the container waits, kubelet repeats it only from 1.31 on, after
-    `ErrImagePull: `."""
-    _, found, repeated = said.partition("ErrImagePull: ")
-    if found:
-        said = repeated
-    elif said.startswith("Back-off pulling image"):
+def _pull_error(message: str) -> str:
+    """Return the registry's response, to follow the image's name.
+
+    While the container waits, the kubelet repeats the response only from 1.31 on, after `ErrImagePull: `.
+    """
+    _, is_repeated, repeated = message.partition("ErrImagePull: ")
+    if is_repeated:
+        message = repeated
+    elif message.startswith("Back-off pulling image"):
         return ""
-    return f": {last_line(said)}" if last_line(said) else ""
+    return f": {last_line(message)}" if last_line(message) else ""
 
 
 def _times(restarts: int) -> str:

@@ -47,18 +47,18 @@ def acknowledged(live: Object, *, serving: bool = False) -> bool:
 
 
 def message(live: Object, threshold: float, down: str | None = None) -> str:
-    """The one-line message for the user. down: the evidence that the operator is down."""
+    """Return the message for the user, one line. `down` is the evidence that the operator is down."""
     meta = live["metadata"]
     if down:
         return (
             f"{live['kind']} '{meta['name']}' has a status that nobody has kept up to date for more than "
             f"{threshold / 60:g} minutes: {down}"
         )
-    said = (
+    missing = (
         "has no status" if not live.get("status") else f"has had no status of generation {meta['generation']}"
     )
     return (
-        f"{live['kind']} '{meta['name']}' {said} for more than {threshold / 60:g} minutes; "
+        f"{live['kind']} '{meta['name']}' {missing} for more than {threshold / 60:g} minutes; "
         "check that its operator runs"
     )
 

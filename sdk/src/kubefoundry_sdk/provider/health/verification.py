@@ -96,12 +96,12 @@ class Verification:
         self._found: dict[Key, _Finding] = {}
 
     def wanted(self, deployment: Object) -> bool:
-        """Whether to verify the ModelDeployment's endpoint."""
+        """Check whether to verify the ModelDeployment's endpoint."""
         asked = (deployment["metadata"].get("annotations") or {}).get(names.VERIFY_ENDPOINT_ANNOTATION)
         return self._always or asked in ("true", ANSWER)
 
     def verdict(self, deployment: Deployment, upstream: Object, endpoint: Endpoint) -> str | None:
-        """Why the endpoint that the upstream calls ready is not verified, or None if it is."""
+        """Return why the endpoint that the upstream calls ready is not verified, or None if it is."""
         key = (deployment.namespace, deployment.name)
         if endpoint.url:
             # An upstream's status may name any address at all; this process must not send requests there.
@@ -120,14 +120,14 @@ class Verification:
             deployment.spec.served_name,
             self._answers or asked == ANSWER,
         )
-        known = self._found.get(key)
-        if known is not None and known.claim == claim:
-            return known.problem
-        same_object = known is not None and known.claim.uid == claim.uid
+        earlier = self._found.get(key)
+        if earlier is not None and earlier.claim == claim:
+            return earlier.problem
+        same_object = earlier is not None and earlier.claim.uid == claim.uid
         self.forget(key)
         at = f"{endpoint.service}:{endpoint.port}"
-        if known and same_object:
-            finding = _Finding(claim, known.problem, known.note)
+        if earlier and same_object:
+            finding = _Finding(claim, earlier.problem, earlier.note)
         else:
             finding = _Finding(claim, f"its endpoint {at} has not been asked yet")
         self._found[key] = finding
@@ -136,17 +136,17 @@ class Verification:
 
     def note(self, key: Key) -> str:
         """Return what the verified endpoint leaves open; empty if nothing."""
-        known = self._found.get(key)
-        return known.note if known else ""
+        finding = self._found.get(key)
+        return finding.note if finding else ""
 
     def forget(self, key: Key) -> None:
         """Stop verifying that deployment for now."""
-        known = self._found.pop(key, None)
-        if known is not None and known.task is not None:
-            known.task.cancel()
+        finding = self._found.pop(key, None)
+        if finding is not None and finding.task is not None:
+            finding.task.cancel()
 
     async def _verify(self, key: Key, finding: _Finding) -> None:
-        """Asks until the answer is good."""
+        """Ask until the response is good."""
         failures = 0
         while True:
             problem, note = await self._result(finding.claim)
@@ -159,18 +159,18 @@ class Verification:
         self._report(key, finding, None, note)
 
     async def _result(self, claim: Claim) -> tuple[str | None, str]:
-        """Why the endpoint is not verified, or None; and what a verified one leaves open."""
+        """Return why the endpoint is not verified, or None, and a note about the open points of a verified one."""
         try:
             return await self._problem(claim), ""
         except KeyRequired as error:
-            said = f"{shortened(str(error))} without an API key"
+            refusal = f"{shortened(str(error))} without an API key"
             if claim.answer:
                 return (
-                    f"{said}, so no token can be requested: remove the key (engine.args api-key, or the proxy that "
-                    f"wants one), or verify without an answer ({names.VERIFY_ENDPOINT_ANNOTATION} or "
+                    f"{refusal}, so no token can be requested: remove the key (engine.args api-key, or the proxy "
+                    f"that wants one), or verify without an answer ({names.VERIFY_ENDPOINT_ANNOTATION} or "
                     "--verify-endpoint: true)"
                 ), ""
-            return None, f"{said}: a server answers, but it was not verified that it lists the model"
+            return None, f"{refusal}: a server answers, but it was not verified that it lists the model"
         except NoModels as error:
             return f"{shortened(str(error))}; look at the pods behind it and at network policies", ""
         except Exception as error:
@@ -178,18 +178,21 @@ class Verification:
             return f"its endpoint's answer cannot be read: {type(error).__name__}", ""
 
     async def _problem(self, claim: Claim) -> str | None:
-        """Raises NoModels."""
+        """Return why the endpoint is not verified, or None. Raise NoModels."""
         async with self._limit.turn(claim.namespace):
-            found = await self._ask(claim.namespace, claim.endpoint)
-        model = claim.model if claim.model in found else min(found, default=None)
+            models = await self._ask(claim.namespace, claim.endpoint)
+        model = claim.model if claim.model in models else min(models, default=None)
         if claim.answer and self._attempt and model and claim.model in (None, model):
             async with self._attempts.turn(claim.namespace):
                 await self._attempt(claim.namespace, claim.endpoint, model)
-        if found and claim.model in (None, *found):
+        if models and claim.model in (None, *models):
             return None
-        there = shown(found)
+        listed = shown(models)
         at = f"{claim.endpoint.service}:{claim.endpoint.port}"
-        return f"its endpoint {at} lists {there}, not {claim.model}; correct model.servedName or wait for the rollout"
+        return (
+            f"its endpoint {at} lists {listed}, not {claim.model}; "
+            "correct model.servedName or wait for the rollout"
+        )
 
     def _report(self, key: Key, finding: _Finding, problem: str | None, note: str = "") -> None:
         if (problem, note) != (finding.problem, finding.note):

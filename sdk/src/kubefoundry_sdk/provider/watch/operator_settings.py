@@ -32,24 +32,28 @@ class OperatorSettings:
         self._where = ""
 
     def see(self, deployments: Iterable[Object], where: str) -> None:
-        """The Deployments that count; none if they may not be read. where: where they were looked for, to follow
-        "in"."""
-        found = {_named(obj): self._read(obj) for obj in deployments}
+        """Read the settings from the operator's Deployments.
+
+        Args:
+            deployments: The Deployments that count; none if they may not be read.
+            where: The places that were searched, to follow "in".
+        """
+        settings_by_source = {_named(obj): self._read(obj) for obj in deployments}
         first, before = not self.known, self.values
         self._where = where
         self.known = True
-        if found:
-            self.source = ", ".join(sorted(found))
-            self.values = agreed(found.values())
+        if settings_by_source:
+            self.source = ", ".join(sorted(settings_by_source))
+            self.values = agreed(settings_by_source.values())
         if first or self.values != before:
             self._changed()
 
     def _read(self, obj: Object) -> Mapping[str, str]:
-        found = self._operator.read(obj) if self._operator.read else {}
-        return {name: value for name, value in found.items() if name not in self._operator.stated}
+        settings = self._operator.read(obj) if self._operator.read else {}
+        return {name: value for name, value in settings.items() if name not in self._operator.stated}
 
     def condition(self) -> Condition:
-        """`SettingsDiscovered`: which settings apply, and where they come from."""
+        """Return `SettingsDiscovered`: which settings apply, and where they come from."""
         parts = [f"{_shown(self._operator.stated)}: set by flags"] if self._operator.stated else []
         if self.values:
             parts.append(f"{_shown(self.values)}: read from {self.source}")
@@ -64,9 +68,9 @@ class OperatorSettings:
         return _condition("False", "NotDiscovered", message)
 
 
-def agreed(found: Collection[Mapping[str, str]]) -> dict[str, str]:
-    """The settings that all of them agree on."""
-    first, *others = found
+def agreed(settings: Collection[Mapping[str, str]]) -> dict[str, str]:
+    """Return the settings on which all agree. There is at least one mapping."""
+    first, *others = settings
     return {name: value for name, value in first.items() if all(it.get(name) == value for it in others)}
 
 

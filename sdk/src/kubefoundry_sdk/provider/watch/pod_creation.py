@@ -79,7 +79,7 @@ class CreationWatch:
         return None
 
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
-        """Records which controllers create the pods of an upstream object; None if the object is gone."""
+        """Record which controllers create the pods of an upstream object; None if the object is gone."""
         for maker in self._makers.pop(key, ()):
             self._upstream.pop(maker, None)
         if upstream is not None:
@@ -87,16 +87,19 @@ class CreationWatch:
             self._upstream.update(dict.fromkeys(self._makers[key], key))
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
+        """Take a complete list of Events."""
         self._events.replace(objects, resource_version, rewound=rewound)
 
     def put(self, obj: Object) -> None:
+        """Take an added or changed Event."""
         self._events.put(obj)
 
     def remove(self, obj: Object) -> None:
+        """Take the last state of a deleted Event."""
         self._events.remove(obj)
 
     def events(self) -> list[Object]:
-        """The kept parts of the Events that tell of pods that cannot be created."""
+        """Return the kept parts of the Events that tell of pods that cannot be created."""
         return list(self._events.objects())
 
     def _event_changed(self, key: Key, event: Object | None) -> None:
@@ -116,9 +119,11 @@ class CreationWatch:
 
 
 def trim(event: Object) -> Object | None:
-    """The parts of an Event that are reported; None for an Event about anything else, or about what can be no
-    controller. The API server checks neither names nor lengths (Kubernetes 1.36,
-    pkg/apis/core/validation/events.go)."""
+    """Return the parts of an Event that are reported, or None for any other Event.
+
+    The API server checks neither names nor lengths (Kubernetes 1.36, pkg/apis/core/validation/events.go), so an Event
+    about an object that can be no controller is None, too.
+    """
     meta: Mapping[str, Any] = event["metadata"]
     kept = ("name", "namespace", "creationTimestamp")
     regarding = event.get("involvedObject") or {}
@@ -138,8 +143,10 @@ def trim(event: Object) -> Object | None:
 
 
 def _names(event: Object) -> list[str]:
-    """The names that an upstream object may know the controller by: its name, for a ReplicaSet also without its
-    generated parts."""
+    """Return the names by which an upstream object may know the controller.
+
+    A controller has its name; a ReplicaSet also has that name without its generated parts.
+    """
     kind, name = event["involvedObject"]["kind"], event["involvedObject"]["name"]
     return [f"{event['metadata']['namespace']}/{maker}" for maker in maker_names(kind, name)]
 

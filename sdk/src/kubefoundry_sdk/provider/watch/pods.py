@@ -80,7 +80,7 @@ class PodWatch:
         ]
 
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
-        """Records which pods belong to an upstream object; None if the object is gone."""
+        """Record which pods belong to an upstream object; None if the object is gone."""
         owners = [(key[0], value) for value in self._source.values(upstream)] if upstream else []
         for owner in self._owners.pop(key, ()):
             self._upstream.pop(owner, None)
@@ -89,14 +89,17 @@ class PodWatch:
             self._upstream.update(dict.fromkeys(owners, key))
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
+        """Take a complete list of pods."""
         self._blind = False
         self._store.replace(objects, resource_version, rewound=rewound)
         self._looked.set()
 
     def put(self, obj: Object) -> None:
+        """Take an added or changed pod."""
         self._store.put(obj)
 
     def remove(self, obj: Object) -> None:
+        """Take the last state of a deleted pod."""
         self._store.remove(obj)
 
     def _refused(self) -> None:

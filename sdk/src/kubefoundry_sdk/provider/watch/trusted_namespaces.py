@@ -29,7 +29,7 @@ class TrustedNamespaces:
         """Whether the labelled ones were looked for, or may not be."""
 
     def believed(self, namespace: str) -> bool:
-        """Whether objects in that namespace count."""
+        """Check whether objects in that namespace count."""
         return namespace in self._named or namespace in self._labelled
 
     def __str__(self) -> str:
@@ -40,16 +40,19 @@ class TrustedNamespaces:
         return f"{named}a namespace labelled {SELECTOR}"
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
+        """Take the complete list of labelled Namespaces."""
         self._take(frozenset(obj["metadata"]["name"] for obj in objects))
 
     def put(self, obj: Object) -> None:
+        """Take a Namespace that has the label."""
         self._take(self._labelled | {obj["metadata"]["name"]})
 
     def remove(self, obj: Object) -> None:
+        """Take a Namespace that was deleted or has lost the label."""
         self._take(self._labelled - {obj["metadata"]["name"]})
 
     def refused(self) -> None:
-        """Namespaces may not be watched: only the named ones count."""
+        """Trust only the named namespaces, because Namespaces may not be watched."""
         self._take(frozenset())
 
     def _take(self, labelled: frozenset[str]) -> None:

@@ -70,8 +70,10 @@ class Upstream(CrdWatch):
 
     @property
     def kind(self) -> Kind | None:
-        """How to address the objects, None while none can exist. Objects that cannot be written can still be read and
-        deleted."""
+        """How to address the objects, None while none can exist.
+
+        Objects that cannot be written can still be read and deleted.
+        """
         return None if self.version is None else self._provider.upstream.served(self.version)
 
     @property
@@ -117,12 +119,14 @@ class Upstream(CrdWatch):
         await super().run()
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
+        """Take the CRD, or its absence. The first time is a change even without a CRD."""
         first = not self.listed
         super().replace(objects, resource_version, rewound=rewound)
         if first and self._probed is None:
             self._changed()
 
     def defined(self, crd: Object | None) -> None:
+        """Judge the CRD, and report a change of its fields, its version or its conversion; None if it is gone."""
         if crd is None:
             if self._probed is not None:
                 self._take(None, None, None)
@@ -176,12 +180,12 @@ def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | Non
 
 
 def schema_digest(crd: Object, version: str | None) -> str | None:
-    """First 12 hex digits of the SHA-256 of that version's schema without its descriptions."""
-    found: Mapping[str, Any]
-    for found in crd["spec"]["versions"]:
-        if found["name"] == version:
+    """Return the first 12 hex digits of the SHA-256 of that version's schema without its descriptions."""
+    candidate: Mapping[str, Any]
+    for candidate in crd["spec"]["versions"]:
+        if candidate["name"] == version:
             text = json.dumps(
-                _undescribed((found.get("schema") or {}).get("openAPIV3Schema") or {}),
+                _undescribed((candidate.get("schema") or {}).get("openAPIV3Schema") or {}),
                 sort_keys=True,
                 separators=(",", ":"),
             )
@@ -190,10 +194,10 @@ def schema_digest(crd: Object, version: str | None) -> str | None:
 
 
 def _undescribed(schema: Any) -> Any:
-    """Without descriptions, which change between releases without changing the meaning. A property may have that
-    name.
+    """Return the schema without descriptions, which change between releases without changing the meaning.
 
-    Also without an empty `required`, which the API server drops, so that a published CRD equals the installed one.
+    A property may be named description. An empty `required` is removed, too: the API server drops it, so that a
+    published CRD equals the installed one.
     """
     if isinstance(schema, dict):
         return {

@@ -69,6 +69,7 @@ class Evidence:
         self._objects: dict[Key, tuple[Object, float]] = {}
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
+        """Take a complete list of objects. An unchanged object keeps the time at which it was seen first."""
         before, self._objects = self._objects, {}
         for obj in objects:
             try:
@@ -81,24 +82,28 @@ class Evidence:
                 skipped(obj, error)
 
     def put(self, obj: Object) -> None:
+        """Take an added or changed object."""
         self._objects[key_of(obj)] = (obj, self._clock())
 
     def remove(self, obj: Object) -> None:
+        """Take the last state of a deleted object."""
         self._objects.pop(key_of(obj), None)
 
     def clear(self) -> None:
+        """Forget all objects."""
         self._objects.clear()
 
     def alive(self) -> None:
-        """The watch has shown a sign of life."""
+        """Record that the watch has shown a sign of life."""
         self._seen_at = self._clock()
 
     @property
     def seen(self) -> list[Object]:
+        """The objects in trusted namespaces."""
         return [obj for (namespace, _), (obj, _) in self._objects.items() if self._trusted(namespace)]
 
     def down(self) -> str | None:
-        """What is wrong, if none of the objects shows an operator that is up. Of several, one is enough."""
+        """Return what is wrong if no object shows an operator that is up. Of several operators, one is enough."""
         problems = [
             self._judge(obj, self._seen_at - since)
             for (namespace, _), (obj, since) in sorted(self._objects.items())
@@ -195,7 +200,7 @@ class OperatorWatch:
         if self._settings and self._listed:
             self._settings.see(self._deployments.seen, str(self._trusted))
         seen = any(evidence.seen for evidence in self._evidence.values())
-        down = next((found for evidence in self._evidence.values() if (found := evidence.down())), None)
+        down = next((problem for evidence in self._evidence.values() if (problem := evidence.down())), None)
         if (seen, down) != (self.seen, self.down):
             self.seen, self.down = seen, down
             self._changed()
