@@ -43,15 +43,15 @@ def serve(
 
     async def start(**_: Any) -> None:
         nonlocal stop, task
-        made = provider() if callable(provider) else provider
+        built = provider() if callable(provider) else provider
         stop = asyncio.Event()
         ends = stop
 
         async def once() -> None:
-            async with connect(made, settings) as client:
-                await serve_until(made, client, ends, settings)
+            async with connect(built, settings) as client:
+                await serve_until(built, client, ends, settings)
 
-        task = asyncio.create_task(kept_up(f"provider {made.name}", once))
+        task = asyncio.create_task(kept_up(f"provider {built.name}", once))
 
     async def end(**_: Any) -> None:
         if stop is None or task is None:

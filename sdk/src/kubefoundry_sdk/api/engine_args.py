@@ -136,8 +136,8 @@ def json_value(text: str) -> Any:
     """Return an arg's value, parsed as JSON.
 
     Raises:
-        ValueError: The text is not JSON, has numbers that JSON lacks or half a surrogate pair, or is nested more than
-            `DEPTH` deep. The result has to be serialized again.
+        ValueError: The text is not JSON, has numbers that JSON lacks or half a surrogate pair, or is nested more
+            than `DEPTH` deep. The result has to be serialized again.
     """
     level = deepest = 0
     for character in text:

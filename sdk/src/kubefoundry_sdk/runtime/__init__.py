@@ -1,0 +1,1 @@
+"""Parts of every process: watches, stores, queues, the Lease, writes and reports."""

@@ -26,25 +26,29 @@ class CrdWatch:
         """Whether the CRD was looked for at least once."""
 
     async def run(self) -> None:
-        """Watches the CRD until cancelled. By name, without listing all CRDs of a cluster (contract §6)."""
+        """Watch the CRD until cancelled, by name and without listing all CRDs of a cluster (contract §6)."""
         await self._process.follow(CRDS, self, selector={"fieldSelector": f"metadata.name={self._crd}"})
 
     def defined(self, crd: Object | None) -> None:
+        """Take the CRD as it is defined now; None if it does not exist or is being deleted."""
         raise NotImplementedError
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
-        found = next(iter(objects), None)
+        """Take the CRD if the list has it."""
+        crd = next(iter(objects), None)
         self.listed = True
-        if found is not None:
-            self.put(found)
+        if crd is not None:
+            self.put(crd)
         else:
             self.defined(None)
 
     def put(self, obj: Object) -> None:
+        """Take the CRD. One that is being deleted counts as deleted."""
         # A CRD that is being deleted takes its objects with it and accepts no new ones.
         self.defined(None if obj["metadata"].get("deletionTimestamp") else obj)
 
     def remove(self, obj: Object) -> None:
+        """Take the deletion of the CRD."""
         self.defined(None)
 
     def follow_objects(

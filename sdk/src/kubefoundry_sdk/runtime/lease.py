@@ -58,7 +58,7 @@ class Expiry:
 
 
 def expired(lease: Object | None, age: float) -> bool:
-    """Whether the Lease is absent, released, or unchanged for longer than its duration."""
+    """Check whether the Lease is absent, released, or unchanged for longer than its duration."""
     spec = (lease or {}).get("spec") or {}
     if not spec.get("holderIdentity"):
         return True
@@ -66,8 +66,10 @@ def expired(lease: Object | None, age: float) -> bool:
 
 
 class Holder:
-    """Takes and keeps the Lease `name` in `namespace` under `identity` (pod uid: a restarted container takes its own
-    Lease back immediately)."""
+    """Takes and keeps the Lease `name` in `namespace` under `identity`.
+
+    The identity is the pod's uid, so a restarted container takes its own Lease back immediately.
+    """
 
     def __init__(self, client: Client, *, name: str, namespace: str, identity: str) -> None:
         self._client = client

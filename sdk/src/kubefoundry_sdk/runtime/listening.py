@@ -25,7 +25,8 @@ class Listening(socket.socket):
         self._ended = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
-        made, address = super().accept()
+        """Accept a connection, and shut down the oldest one if there are too many."""
+        connection, address = super().accept()
         if len(self._held) >= self._most:
             self._held = deque(held for held in self._held if held.fileno() >= 0)
         while len(self._held) >= self._most:
@@ -36,25 +37,29 @@ class Listening(socket.socket):
             if self._ended % self._most == 0:
                 # asyncio leaves them in reference cycles, and the collector counts objects, not their TLS buffers.
                 gc.collect()
-        self._held.append(made)
-        return made, address
+        self._held.append(connection)
+        return connection, address
 
 
 def bind(port: int, *, most: int = MOST) -> Listening:
-    """A socket on all addresses, IPv4 and IPv6 if available, that refuses connections until it listens.
+    """Return a socket on all addresses, IPv4 and IPv6 if available, that refuses connections until it listens.
 
-    port: 0 picks a free one.
-    most: concurrent connections.
-    Raises OSError if the port is taken, OverflowError if it is not a port.
+    Args:
+        port: The port; 0 picks a free one.
+        most: Concurrent connections, at most.
+
+    Raises:
+        OSError: The port is taken.
+        OverflowError: It is not a port.
     """
     both = socket.has_dualstack_ipv6()
-    made = Listening(socket.AF_INET6 if both else socket.AF_INET, most)
+    listening = Listening(socket.AF_INET6 if both else socket.AF_INET, most)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if both:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        made.bind(("", port))
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listening.bind(("", port))
     except BaseException:
-        made.close()
+        listening.close()
         raise
-    return made
+    return listening

@@ -17,8 +17,10 @@ _VARIABLES: Final[ContextVar[Mapping[str, str]]] = ContextVar("variables", defau
 
 @contextmanager
 def without_variables() -> Iterator[None]:
-    """Flags that are added inside the block take no default from the environment: they are those of another process,
-    and this one's environment says nothing about it."""
+    """Add flags inside the block without defaults from the environment.
+
+    They are the flags of another process, and the environment of this one does not apply to it.
+    """
     token = _VARIABLES.set({})
     try:
         yield
@@ -34,20 +36,26 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(program: str, description: str) -> argparse.ArgumentParser:
-    """A parser with the flags of every process."""
-    made = _Parser(prog=program, description=description)
-    flag(made, "--kubeconfig", "kubeconfig file; default: the ServiceAccount, otherwise as kubectl finds it")
+    """Return a parser with the flags of every process."""
+    flag_parser = _Parser(prog=program, description=description)
     flag(
-        made,
+        flag_parser,
+        "--kubeconfig",
+        "kubeconfig file; default: the ServiceAccount, otherwise as kubectl finds it",
+    )
+    flag(
+        flag_parser,
         "--namespace",
         "namespace of the component and of its Lease; default: that of the ServiceAccount, otherwise "
         f"{SYSTEM_NAMESPACE}",
     )
-    flag(made, "--log-format", "text or json", default="text", choices=("text", "json"))
-    flag(made, "--metrics-port", "port for /metrics, 0 to disable", default=8080, read=_port)
-    flag(made, "--health-port", "port for /healthz and /readyz, 0 to disable", default=8081, read=_port)
+    flag(flag_parser, "--log-format", "text or json", default="text", choices=("text", "json"))
+    flag(flag_parser, "--metrics-port", "port for /metrics, 0 to disable", default=8080, read=_port)
     flag(
-        made,
+        flag_parser, "--health-port", "port for /healthz and /readyz, 0 to disable", default=8081, read=_port
+    )
+    flag(
+        flag_parser,
         "--leader-elect",
         "reconcile only while holding the component's Lease: true or false",
         default=False,
@@ -56,19 +64,19 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
         const=True,
     )
     flag(
-        made,
+        flag_parser,
         "--identity",
         "holder identity for the Lease; default: POD_UID, otherwise host name and process id",
     )
-    flag(made, "--workers", "maximum number of concurrent reconciles", default=8, read=_positive)
+    flag(flag_parser, "--workers", "maximum number of concurrent reconciles", default=8, read=_positive)
     flag(
-        made,
+        flag_parser,
         "--qps",
         "maximum requests per second to the API server, 0 for no client-side limit",
         default=0.0,
         read=float,
     )
-    return made
+    return flag_parser
 
 
 FINALIZER_TIMEOUT: Final = 300.0
@@ -76,8 +84,10 @@ FINALIZER_TIMEOUT: Final = 300.0
 
 
 def finalizer_timeout(to: argparse.ArgumentParser) -> None:
-    """Adds the flag of components that remove finalizers: providers their own, core those of providers that are
-    gone."""
+    """Add the flag of components that remove finalizers.
+
+    Providers remove their own finalizers, and core those of providers that are gone.
+    """
     flag(
         to,
         "--finalizer-timeout",
@@ -112,16 +122,16 @@ def flag(
     read: Callable[[str], Any] = str,
     **more: Any,
 ) -> None:
-    """Adds a flag whose default may come from the environment: `--health-port` reads KUBEFOUNDRY_HEALTH_PORT."""
+    """Add a flag whose default may come from the environment: `--health-port` reads KUBEFOUNDRY_HEALTH_PORT."""
     variable = "KUBEFOUNDRY_" + name.removeprefix("--").replace("-", "_").upper()
-    said = _VARIABLES.get().get(variable)
+    value = _VARIABLES.get().get(variable)
     note = "" if default is None else f", default {default}"
     # argparse passes a string default through `type`, so a bad variable is refused like a bad flag.
-    to.add_argument(name, help=f"{text} ({variable}{note})", default=said or default, type=read, **more)
+    to.add_argument(name, help=f"{text} ({variable}{note})", default=value or default, type=read, **more)
 
 
 def boolean(text: str) -> bool:
-    """`true` or `false`, as Kubernetes components write them."""
+    """Return the value of `true` or `false`, as Kubernetes components write them."""
     if text.lower() not in ("true", "false"):
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
     return text.lower() == "true"

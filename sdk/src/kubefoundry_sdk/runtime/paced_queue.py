@@ -22,6 +22,7 @@ class PacedQueue:
         self._some = asyncio.Event()
 
     def add(self, keys: Iterable[Key]) -> None:
+        """Add the keys that are not waiting yet."""
         self._waiting.update(dict.fromkeys(keys))
         if self._waiting:
             self._some.set()

@@ -50,8 +50,8 @@ cost 40 MB for the 60 connections that a busy API server opens to a webhook, and
 
 def own_namespace(options: argparse.Namespace) -> str:
     """Return the namespace of a process and of its Lease (contract §6)."""
-    found: str | None = options.namespace or credentials.own_namespace(options.kubeconfig)
-    return found or names.SYSTEM_NAMESPACE
+    namespace: str | None = options.namespace or credentials.own_namespace(options.kubeconfig)
+    return namespace or names.SYSTEM_NAMESPACE
 
 
 class Process:
@@ -222,16 +222,16 @@ class Process:
             async with asyncio.TaskGroup() as group:
                 self._group = group
                 ended = asyncio.ensure_future(stop.wait())
-                there = asyncio.ensure_future(api_server(self.client, needs, self._waiting_for))
-                await asyncio.wait([ended, there], return_when=asyncio.FIRST_COMPLETED)
-                if there.done():
-                    there.result()
+                server = asyncio.ensure_future(api_server(self.client, needs, self._waiting_for))
+                await asyncio.wait([ended, server], return_when=asyncio.FIRST_COMPLETED)
+                if server.done():
+                    server.result()
                     self._no_server = None
                     self.background("leadership", self._lead)
                     for name, work in self._waiting:
                         self.background(name, work)
                 else:
-                    there.cancel()
+                    server.cancel()
                 await ended
                 for task in list(self._running):
                     task.cancel()
@@ -306,9 +306,9 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp, need
     who = credentials.load(options.kubeconfig)
     async with Client(who, user_agent=component, qps=options.qps) as client:
         process = Process(component, options, client)
-        made = set_up(process)
-        if made is not None:
-            await made
+        preparation = set_up(process)
+        if preparation is not None:
+            await preparation
         # Objects from the start-up live forever: frozen, a full collection takes 0.1 ms and not 25 between two
         # writes.
         gc.collect()

@@ -59,11 +59,11 @@ class Recorder:
         self._some = asyncio.Event()
 
     def event(self, about: Object, type_: Literal["Normal", "Warning"], reason: str, note: str) -> None:
-        """Queues an Event about the object (apiVersion, kind and metadata are read)."""
+        """Queue an Event about the object, of which apiVersion, kind and metadata are read."""
         meta = about["metadata"]
         text = _cut(note)
-        said = f"{meta.get('uid')}/{type_}/{reason}/{text}"
-        mark = hashlib.sha256(said.encode(errors="replace")).hexdigest()[:16]
+        identity = f"{meta.get('uid')}/{type_}/{reason}/{text}"
+        mark = hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:16]
         now = asyncio.get_running_loop().time()
         if now - self._said.get(mark, -REPEAT) < REPEAT:
             return
@@ -104,8 +104,10 @@ class Recorder:
             log.warning("event %s about %s dropped: %d are already queued", lost["reason"], where, WAITING)
 
     async def run(self) -> None:
-        """Sends queued Events until cancelled, and then the rest: what they report has happened and is not reported
-        again."""
+        """Send queued Events until cancelled, and then the rest.
+
+        An Event reports what has happened and will not be reported again.
+        """
         sending: asyncio.Task[None] | None = None
         try:
             while True:

@@ -121,15 +121,19 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an object comes from: the kind of resource that a user edits to change it, and how messages name the
-    ServiceAccount that writes it."""
+    """Where an object comes from.
+
+    Attributes:
+        kind: The kind of resource that a user edits to change the object.
+        account: The ServiceAccount that writes the object, as messages name it.
+    """
 
     kind: str
     account: str
 
 
 def refused(kind: Kind, name: str, error: ApiError, origin: Origin) -> Refused:
-    """What was refused, in the server's own words, and what to do."""
+    """Return the error for a refused write: the server's own words, and what to do."""
     advice = remedy(error, origin)
     words = f"{kind.kind} '{name}' was refused: {error.message}"
     return Refused(

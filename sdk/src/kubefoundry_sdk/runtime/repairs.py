@@ -16,9 +16,10 @@ class Repairs:
         self._times: list[float] = []
 
     def wait(self, now: float) -> float:
-        """Seconds until the object may be corrected again; 0 if it may be now."""
+        """Return the seconds until the object may be corrected again; 0 if it may be now."""
         self._times = [time for time in self._times if now - time < WINDOW]
         return WINDOW - (now - self._times[0]) if len(self._times) >= LIMIT else 0.0
 
     def note(self, now: float) -> None:
+        """Record a correction at this time."""
         self._times.append(now)

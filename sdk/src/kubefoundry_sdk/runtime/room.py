@@ -31,16 +31,17 @@ class Room:
         self._taken: Counter[str] = Counter()
 
     def left(self, namespace: str) -> int:
-        """The bytes by which the namespace's objects may grow."""
+        """Return the bytes by which the namespace's objects may grow."""
         if not namespace:
             return self._total
         return max(0, (self._free - 2 * self._taken[namespace]) // 3)
 
     def taken(self, namespace: str) -> int:
+        """Return the bytes that the namespace's objects take."""
         return self._taken[namespace]
 
     def change(self, namespace: str, growth: int) -> None:
-        """Records that the namespace's objects take that many bytes more, or fewer."""
+        """Record that the namespace's objects take that many bytes more, or fewer."""
         if not namespace:
             return
         self._free -= growth
@@ -49,7 +50,8 @@ class Room:
             del self._taken[namespace]
 
     def copy(self) -> Room:
-        made = Room(self._total)
-        made._free = self._free
-        made._taken = self._taken.copy()
-        return made
+        """Return a copy, to plan changes that may not happen."""
+        copied = Room(self._total)
+        copied._free = self._free
+        copied._taken = self._taken.copy()
+        return copied

@@ -53,8 +53,14 @@ async def create(
 async def update(
     client: Client, kind: Kind, obj: Object, *, manager: str, origin: Origin, dry_run: bool = False
 ) -> Object:
-    """Applies the object to one that is ours, and takes back fields that others took over (sources §3.6). Returns it
-    as stored. Raises Refused, or ApiError for transient errors."""
+    """Apply the object over an existing one of ours, and return it as stored.
+
+    The apply takes back fields that others took over (sources §3.6).
+
+    Raises:
+        Refused: The server rejects the object.
+        ApiError: Another error, which may be transient.
+    """
     try:
         return await client.apply(kind, obj, manager=manager, force=True, dry_run=dry_run)
     except ApiError as error:
@@ -64,8 +70,10 @@ async def update(
 
 
 def pinned(obj: Object, live: Object, *, exact: bool) -> Object:
-    """The object, to be applied to that live one and no other of its name. exact: only to the state that we know, so
-    a stale reader gets a conflict and decides again."""
+    """Return the object so that it applies only to that live one, and to no other of its name.
+
+    With `exact` it applies only to the state that we know: a stale reader gets a conflict and decides again.
+    """
     names = ("uid", "resourceVersion") if exact else ("uid",)
     return {**obj, "metadata": {**obj["metadata"], **{name: live["metadata"][name] for name in names}}}
 

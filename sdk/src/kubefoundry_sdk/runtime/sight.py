@@ -20,23 +20,25 @@ class Sight:
         self._blind = 0.0
 
     def sees(self, watch: str) -> None:
+        """Record that the watch works."""
         self._failing.discard(watch)
         self._seeing.add(watch)
         self._judge()
 
     def fails(self, watch: str) -> None:
-        """A watch that fails alone says something about its kind, and stops no clock."""
+        """Record that the watch fails. A watch that fails alone says something about its kind, and stops no clock."""
         self._seeing.discard(watch)
         self._failing.add(watch)
         self._judge()
 
     def ends(self, watch: str) -> None:
+        """Forget a watch that has ended."""
         self._seeing.discard(watch)
         self._failing.discard(watch)
         self._judge()
 
     def now(self) -> float:
-        """Seconds, without the time in which every watch failed."""
+        """Return the seconds of the clock without the time in which every watch failed."""
         until = self._clock() if self._blind_since is None else self._blind_since
         return until - self._blind
 

@@ -55,8 +55,10 @@ async def api_server(client: Client, needs: str, waiting_for: Callable[[str], No
 
 
 async def _not_there(client: Client, needs: str) -> _NotThere | None:
-    """One request that tells three cases apart: no server, access refused, resources not installed. None if all is
-    well."""
+    """Return the problem that prevents a start, or None.
+
+    One request tells three cases apart: no server, access refused, resources not installed.
+    """
     try:
         await client.read(f"/apis/{needs}")
     except Unreachable as error:

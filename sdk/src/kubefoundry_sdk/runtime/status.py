@@ -32,13 +32,13 @@ async def write(
     shared: status fields and types of conditions that another manager has taken over. If their values did not differ,
         both managers own them now. Releasing such a share alone is not worth a write; the next one does it.
     """
-    wanted = dict(status)
-    if isinstance(wanted.get("message"), str):
-        wanted["message"] = clip(wanted["message"])
+    desired = dict(status)
+    if isinstance(desired.get("message"), str):
+        desired["message"] = clip(desired["message"])
     current = live.get("status") or {}
-    if "conditions" in wanted:
-        wanted["conditions"] = stamp(wanted["conditions"], current.get("conditions"), datetime.now(UTC))
-    if same(live, wanted, manager, shared):
+    if "conditions" in desired:
+        desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), datetime.now(UTC))
+    if same(live, desired, manager, shared):
         return False
     meta = live["metadata"]
     body: Object = {
@@ -48,21 +48,21 @@ async def write(
             **{name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in meta},
         },
     }
-    if wanted:
-        body["status"] = wanted
+    if desired:
+        body["status"] = desired
     store.put(await client.apply_status(kind, body, manager=manager))
     return True
 
 
-def same(live: Object, wanted: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:
-    """Whether what `manager` owns in the live status, apart from what it shares, equals `wanted`."""
+def same(live: Object, desired: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:
+    """Check whether `desired` is the status that `manager` owns in the live object, apart from shared fields."""
     fields = managed_fields.owned(live, manager, "status")
     if fields is None:
-        return not wanted
+        return not desired
     owned = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
     if "f:status" not in fields:
         owned = {}
-    return _without(_canonical(owned), shared) == _without(_canonical(wanted), shared)
+    return _without(_canonical(owned), shared) == _without(_canonical(desired), shared)
 
 
 def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

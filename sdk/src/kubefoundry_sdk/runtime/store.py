@@ -40,13 +40,16 @@ TOMBSTONES: Final = 1024
 
 
 def key_of(obj: Object) -> Key:
+    """Return namespace and name of an object; the namespace is empty for cluster-scoped kinds."""
     meta = obj["metadata"]
     return meta.get("namespace", ""), meta["name"]
 
 
 def version_of(obj: Object) -> int:
-    """The resource version as a number, comparable within a kind (guaranteed from Kubernetes 1.35 on, true
-    before)."""
+    """Return the resource version as a number, comparable within a kind.
+
+    This is guaranteed from Kubernetes 1.35 on, and true before.
+    """
     return int(obj["metadata"]["resourceVersion"])
 
 
@@ -60,11 +63,15 @@ class Arrived:
 
 
 class Store:
-    """`managers`: whose owned fields are kept (`managed_fields.compact`). `content_owners`: whether the others'
-    fields outside of metadata and status are kept, too. `trim`: drops what nobody reads, None if that is everything.
-    If it drops the resource version, changes that affect nothing else that is kept are not reported.
+    """Keeps the objects of a kind, deflated, and reports their changes.
 
-    `index`: the value under which `indexed` finds an object, None to leave it out.
+    Args:
+        managers: The managers whose owned fields are kept (`managed_fields.compact`).
+        content_owners: Whether the others' fields outside of metadata and status are kept, too.
+        trim: Drops what nobody reads, None if that is everything. If it drops the resource version, changes that
+            affect nothing else that is kept are not reported.
+        index: Returns the value under which `indexed` finds an object, None to leave it out.
+        room: Bounds the memory of the objects, by namespace.
     """
 
     def __init__(
@@ -97,19 +104,22 @@ class Store:
         """Set once a whole listing has been stored; cleared when the kind is no longer served."""
 
     def subscribe(self, subscriber: Subscriber) -> None:
+        """Call the subscriber after each change, with the key and the object; None if the object is gone."""
         self._subscribers.append(subscriber)
 
     def get(self, key: Key) -> Object | None:
-        """A copy of the object, which the caller may change."""
+        """Return a copy of the object, which the caller may change."""
         entry = self._objects.get(key)
         if entry is None:
             return None
         return _inflated(entry[1])
 
     def keys(self) -> list[Key]:
+        """Return the keys of all objects."""
         return list(self._objects)
 
     def objects(self) -> Iterator[Object]:
+        """Yield copies of all objects."""
         for _, raw in list(self._objects.values()):
             yield _inflated(raw)
 
@@ -117,24 +127,26 @@ class Store:
         return len(self._objects)
 
     def indexed(self, value: str, *, namespace: str | None) -> list[Object]:
-        """Copies of the objects with that index value, in the order of their names.
+        """Return copies of the objects with that index value, in the order of their names.
 
-        namespace: where they are. An object of another one may claim any owner: None, all namespaces, only where no
-            tenant writes the value.
+        Args:
+            value: The index value.
+            namespace: The namespace of the objects. An object of another namespace may claim any owner, so pass
+                None, all namespaces, only where no tenant writes the value.
         """
-        found = sorted(self.indexed_keys(value, namespace=namespace))
-        return [obj for key in found if (obj := self.get(key))]
+        keys = sorted(self.indexed_keys(value, namespace=namespace))
+        return [obj for key in keys if (obj := self.get(key))]
 
     def indexed_keys(self, value: str, *, namespace: str | None) -> list[Key]:
-        """As `indexed`, in no order."""
+        """Return the keys that `indexed` finds, in no order."""
         _, keys = self._indexed.get(value, ("", ()))
         return [key for key in keys if namespace is None or key[0] == namespace]
 
     def put(self, obj: Object) -> None:
-        """Stores the object unless we know a newer state."""
+        """Store the object unless a newer state is known."""
         key, version = key_of(obj), version_of(obj)
-        known = self._objects.get(key)
-        if (known and known[0] >= version) or self._deleted.get(key, -1) >= version:
+        entry = self._objects.get(key)
+        if (entry and entry[0] >= version) or self._deleted.get(key, -1) >= version:
             return
         self._keep(key, version, obj)
 
@@ -157,8 +169,8 @@ class Store:
         return self._trim(obj) if self._trim else obj
 
     def _set(self, key: Key, version: int, raw: bytes, kept: Object) -> None:
-        known = self._objects.get(key)
-        if known and known[1] == raw:
+        before = self._objects.get(key)
+        if before and before[1] == raw:
             # Nothing that is kept has changed; the kept part has no resource version.
             self._objects[key] = (version, raw)
             return
@@ -168,7 +180,7 @@ class Store:
             entry = self._entries[key] = self._indexed.setdefault(value, (value, set()))
             entry[1].add(key)
         self._objects[key] = (version, raw)
-        self.room.change(key[0], _size(raw) - _size(known and known[1]))
+        self.room.change(key[0], _size(raw) - _size(before and before[1]))
         self._notify(key, kept)
 
     @property
@@ -177,35 +189,37 @@ class Store:
         return bool(self._full)
 
     def arriving(self) -> Callable[[Object], Arrived | None]:
-        """For one listing: reduces each object as it arrives to what `replace` will store, within the namespace's
-        room, so that a list that takes many pages never takes more memory than the store. None for an object that is
-        left out."""
+        """Return a function for one listing that reduces each object as it arrives to what `replace` will store.
+
+        It keeps within the namespace's room, so that a list of many pages never takes more memory than the store. It
+        returns None for an object that is left out.
+        """
         room = self.room.copy()
         self._full.clear()
         self._before = max(
-            (*(known for known, _ in self._objects.values()), *self._deleted.values()), default=-1
+            (*(version for version, _ in self._objects.values()), *self._deleted.values()), default=-1
         )
 
         def reduced(obj: Object) -> Arrived | None:
             key, version = key_of(obj), version_of(obj)
-            known = self._objects.get(key)
+            before = self._objects.get(key)
             try:
                 kept = self._kept(obj)
                 if kept is None:
                     return None
                 raw = _deflated(kept)
                 if self._fits(key, raw, room, obj):
-                    room.change(key[0], _size(raw) - _size(known and known[1]))
+                    room.change(key[0], _size(raw) - _size(before and before[1]))
                     return Arrived(key, version, raw)
             except Exception as error:
                 skipped(obj, error)
-            return known and Arrived(key, *known)
+            return before and Arrived(key, *before)
 
         return reduced
 
     def _fits(self, key: Key, raw: bytes, room: Room, obj: Object) -> bool:
-        known = self._objects.get(key)
-        growth = _size(raw) - _size(known and known[1])
+        before = self._objects.get(key)
+        growth = _size(raw) - _size(before and before[1])
         if growth <= 0 or growth <= room.left(key[0]):
             return True
         if key[0] not in self._full:
@@ -248,8 +262,8 @@ class Store:
                 else:
                     key, version = key_of(obj), version_of(obj)
                 listed.add(key)
-                known = max(self._objects.get(key, (-1,))[0], self._deleted.get(key, -1))
-                if known < version or rewound or version <= known <= until:
+                newest = max(self._objects.get(key, (-1,))[0], self._deleted.get(key, -1))
+                if newest < version or rewound or version <= newest <= until:
                     self._deleted.pop(key, None)
                     if not isinstance(obj, Arrived):
                         self._keep(key, version, obj)
@@ -271,15 +285,15 @@ class Store:
         self.synced.clear()
 
     def _forget(self, key: Key, version: int) -> None:
-        known = self._objects.get(key)
+        entry = self._objects.get(key)
         self._deleted.pop(key, None)
         self._deleted[key] = version
         if len(self._deleted) > TOMBSTONES:
             del self._deleted[next(iter(self._deleted))]
-        if known:
+        if entry:
             self._unindex(key)
             del self._objects[key]
-            self.room.change(key[0], -_size(known[1]))
+            self.room.change(key[0], -_size(entry[1]))
             self._notify(key, None)
 
     def _unindex(self, key: Key) -> None:

@@ -24,6 +24,8 @@ class TooSlow(NoAnswer):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """The response of a tenant's server."""
+
     status: int
     reason: str
     """The server's own words, on one line."""
@@ -31,7 +33,7 @@ class Reply:
 
 
 async def exchange(method: str, url: str, body: Any = None, *, seconds: float) -> Reply:
-    """The server's response, read within so many seconds. body: sent as JSON. Raises NoAnswer."""
+    """Return the server's response, read within so many seconds. `body` is sent as JSON. Raise NoAnswer."""
     timeout = aiohttp.ClientTimeout(total=seconds)
     # A compressed kilobyte may be a megabyte, which LIMIT does not count.
     headers = {"Accept-Encoding": "identity"}

@@ -1,5 +1,7 @@
-"""How long something has been waited for, by this process's monotonic clock, because clocks of two machines
-differ."""
+"""How long something has been waited for.
+
+The clock is this process's monotonic clock, because clocks of two machines differ.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,6 @@ class Wait:
         self._since = None
 
 
-def sooner(one: float | None, other: float | None) -> float | None:
-    """The shorter of two waits; None is no wait at all."""
-    return min((wait for wait in (one, other) if wait is not None), default=None)
+def sooner(first: float | None, second: float | None) -> float | None:
+    """Return the shorter of two waits; None is no wait at all."""
+    return min((wait for wait in (first, second) if wait is not None), default=None)

@@ -74,10 +74,10 @@ def _type_mismatch(schema: Schema, value: Any) -> str | None:
     if schema.get("x-kubernetes-int-or-string"):
         fits = _is_integer(value) or isinstance(value, str)
         return None if fits else f"must be integer or string, is {_shown(value)}"
-    wanted = schema.get("type")
-    if wanted is None or _TYPES[wanted](value):
+    type_ = schema.get("type")
+    if type_ is None or _TYPES[type_](value):
         return None
-    return f"must be {wanted}, is {_shown(value)}"
+    return f"must be {type_}, is {_shown(value)}"
 
 
 def _check_object(
