@@ -144,6 +144,7 @@ def text(named: str, additions: Sequence[Addition]) -> str:
 
     Args:
         named: The object: `Deployment 'm'`.
+        additions: The additions.
     """
     if not additions:
         return ""
@@ -235,11 +236,11 @@ def _extras(applied: Any, live: Any, path: str, depth: int = 0) -> Iterator[str]
                 yield f"{path}.{key}"
     elif isinstance(applied, list) and isinstance(live, list):
         named = drift.distinct_by(applied, "name")
-        known = {item["name"]: item for item in applied} if named else dict(enumerate(applied))
+        applied_items = {item["name"]: item for item in applied} if named else dict(enumerate(applied))
         for at, value in enumerate(live):
             mark = value.get("name") if named and isinstance(value, dict) else at
-            if mark in known:
-                yield from _extras(known[mark], value, f"{path}[{mark}]", depth + 1)
+            if mark in applied_items:
+                yield from _extras(applied_items[mark], value, f"{path}[{mark}]", depth + 1)
             elif path.rpartition(".")[2] in _SERVING:
                 yield f"{path}[{mark}]"
 

@@ -57,22 +57,25 @@ class Admission:
         digest, _ = self._stored.get(mark(applied), ("", {}))
         return digest == _digest(recorded(applied))
 
-    def changed_by_others(self, of: Mark, applied: Object, found: Mapping[str, Any]) -> tuple[str, ...]:
-        """The paths at which the live object differs from what the API server stored for the manifest.
+    def changed_by_others(self, of: Mark, applied: Object, differences: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the paths at which the live object differs from the one that the API server stored for the manifest.
 
-        applied: as recorded. found: the live values that differ from it, by path (`drift.values`).
+        Args:
+            of: Kind and name of the object.
+            applied: The manifest as recorded.
+            differences: The live values that differ from the manifest, by path (`drift.values`).
         """
-        if not found:
+        if not differences:
             return ()
         digest, stored = self._stored.get(of, ("", {}))
         if digest != _digest(applied):
-            return tuple(found)
+            return tuple(differences)
         return tuple(
-            path for path, value in found.items() if path not in stored or not same(stored[path], value)
+            path for path, value in differences.items() if path not in stored or not same(stored[path], value)
         )
 
     def text(self, objects: Collection[Mark]) -> str:
-        """The values of these objects that admission changed, for the user; empty if there are none."""
+        """Return the values of these objects that admission changed, for the user; empty if there are none."""
         named = []
         for (kind, name), (_, stored) in sorted(self._stored.items()):
             if stored and (kind, name) in objects:

@@ -43,7 +43,7 @@ async def write(
     client: Client,
     kind: Kind,
     store: Store,
-    known: Helpers,
+    stores: Helpers,
     todo: Plan,
     *,
     manager: str,
@@ -65,25 +65,25 @@ async def write(
     fresh = [obj for obj in helpers if obj in todo.fresh]
     try:
         for obj in fresh:
-            await _store(client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission)
+            await _store(client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission)
         if main_too and helpers and exists:
             await try_apply(client, kind, todo.main, manager=manager, exists=True)
         for obj in helpers:
             if obj not in fresh:
                 await _store(
-                    client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission
+                    client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission
                 )
         if main_too:
             created = await _store(client, kind, store, todo.main, manager=manager, admission=admission)
     except Refused as refused:
         if not refused.may_pass:
-            await discard(client, known, todo)
+            await discard(client, stores, todo)
         raise
     return created
 
 
 async def try_replacement(
-    client: Client, kind: Kind, known: Helpers, todo: Plan, *, manager: str, admission: Admission
+    client: Client, kind: Kind, stores: Helpers, todo: Plan, *, manager: str, admission: Admission
 ) -> None:
     """Tries by a dry run whether the main object would be accepted as a new one, next to the existing one.
 
@@ -92,19 +92,19 @@ async def try_replacement(
     """
     try:
         for obj in todo.helpers:
-            if known.live(obj) is None:
+            if stores.live(obj) is None:
                 await _store(
-                    client, kind_of(obj), known.store(obj), obj, manager=manager, admission=admission
+                    client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission
                 )
         await try_new(client, kind, todo.main, manager=manager)
     except Refused as refused:
         if not refused.may_pass:
-            await discard(client, known, todo)
+            await discard(client, stores, todo)
         raise
 
 
 async def check_name(client: Client, kind: Kind, main: Object) -> None:
-    """Raises NameTaken if an object of another owner has the name of a built-in kind, of which we watch only ours."""
+    """Raise NameTaken if an object of another owner has the name of a built-in kind, of which we watch only ours."""
     if not kind.built_in:
         return
     namespace, name = key_of(main)
@@ -118,17 +118,17 @@ async def check_name(client: Client, kind: Kind, main: Object) -> None:
         raise NameTaken(f"{kind.kind} '{name}'")
 
 
-async def discard(client: Client, known: Helpers, todo: Plan) -> None:
-    """Deletes the fresh helpers of a plan that was refused."""
+async def discard(client: Client, stores: Helpers, todo: Plan) -> None:
+    """Delete the fresh helpers of a plan that was refused."""
     for obj in todo.fresh:
-        if (live := known.live(obj)) is not None:
+        if (live := stores.live(obj)) is not None:
             await delete(client, kind_of(obj), live)
 
 
 async def put_back(
     client: Client, kind: Kind, store: Store, obj: Object, *, manager: str, admission: Admission
 ) -> None:
-    """Applies an object again, over what someone has changed on it."""
+    """Apply an object again, over the changes that someone has made to it."""
     await _store(client, kind, store, obj, manager=manager, admission=admission, origin=changed(obj))
 
 
@@ -180,19 +180,19 @@ async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> 
 
 async def prune(
     client: Client,
-    known: Helpers,
+    stores: Helpers,
     namespace: str,
     uid: str,
     keep: list[Object],
     *,
     spared: Callable[[Object], bool],
 ) -> None:
-    """Deletes helpers of this owner that are not among `keep`.
+    """Delete helpers of this owner that are not among `keep`.
 
-    spared: whether a helper is another owner's in truth.
+    `spared` checks whether a helper is really another owner's.
     """
     kept = marked(keep)
-    for obj in known.of(namespace, uid):
+    for obj in stores.of(namespace, uid):
         if mark(obj) not in kept and not obj["metadata"].get("deletionTimestamp") and not spared(obj):
             await delete(client, kind_of(obj), obj)
 
@@ -200,8 +200,11 @@ async def prune(
 async def remove_main(
     client: Client, kind: Kind, obj: Object, *, ours: Callable[[Object], bool] | None = None
 ) -> None:
-    """As `delete`. Objects that Kubernetes creates for a built-in kind are deleted first: nothing else waits for the
-    pods, and GPUs and a cache volume are free only once they are gone."""
+    """Delete the main object, as `delete`.
+
+    Objects that Kubernetes creates for a built-in kind are deleted first: nothing else waits for the pods, and GPUs
+    and a cache volume are free only once they are gone.
+    """
     await delete(client, kind, obj, "Foreground" if kind.built_in else "Background", ours=ours)
 
 

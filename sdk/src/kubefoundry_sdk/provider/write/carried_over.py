@@ -34,7 +34,7 @@ def wanted(
     else:
         main = {**rendered.main, "metadata": _metadata(record.manifest, base.main, rendered.main)}
     helpers = [
-        _rebased(texts, *before[known], obj) if (known := mark(obj)) in before else obj
+        _rebased(texts, *before[helper_mark], obj) if (helper_mark := mark(obj)) in before else obj
         for obj in rendered.helpers
     ]
     return Rendered(main, tuple(helpers), rendered.notes)
@@ -46,13 +46,15 @@ def _rebased(texts: Sequence[Document], applied: Object, old: Object, new: Objec
 
 
 def _metadata(applied: Object, old: Object, new: Object) -> dict[str, Any]:
-    """The metadata of `new`, with labels and annotations rebased like everything else. KubeFoundry's own are added,
-    up to date, when the object is dressed."""
+    """Return the metadata of `new`, with labels and annotations rebased like everything else.
+
+    KubeFoundry's own are added, up to date, when the object is dressed.
+    """
     meta = {key: value for key, value in new["metadata"].items() if key not in _METADATA}
     for key in _METADATA:
         had, was, now = (obj["metadata"].get(key) or {} for obj in (applied, old, new))
         theirs = {name: value for name, value in had.items() if not name.startswith(names.PREFIX)}
         ours = {name: value for name, value in now.items() if name.startswith(names.PREFIX)}
-        if found := {**change.rebase(theirs, was, now), **ours}:
-            meta[key] = found
+        if values := {**change.rebase(theirs, was, now), **ours}:
+            meta[key] = values
     return meta

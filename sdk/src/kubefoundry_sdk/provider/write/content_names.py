@@ -27,39 +27,42 @@ DIGITS: Final = 10
 
 
 def in_use(paths: Sequence[str], rendered: Object, standing: Object | None) -> dict[str, str]:
-    """For each plain name in a rendered main object, the name that the live one has in its place."""
-    found = {}
+    """Return the name in the live main object for each plain name in a rendered one."""
+    live_names = {}
     for path in paths:
         plain, name = documents.at(rendered, path.split(".")), documents.at(standing, path.split("."))
         if isinstance(plain, str) and isinstance(name, str):
-            found[plain] = name
-    return found
+            live_names[plain] = name
+    return live_names
 
 
 def plain(paths: Sequence[str], main: Object, used: Mapping[str, str]) -> Object:
-    """A main object with the names in `used` replaced by the plain ones."""
+    """Return a main object with the names in `used` replaced by the plain ones."""
     return _renamed(paths, main, {name: plain for plain, name in used.items()})
 
 
 def settled(
     paths: Sequence[str],
-    wanted: Rendered,
+    desired: Rendered,
     used: Mapping[str, str],
     standing: Mapping[Mark, Object],
     untouched: Collection[Mark],
 ) -> Rendered:
-    """`wanted`, which has plain names, with the real ones.
+    """Return the render with the real names in place of the plain ones.
 
-    used: as `in_use`.
-    standing: live helpers by kind and plain name.
-    untouched: the same for helpers whose content the user has not changed. They keep their name, whatever others did
-        to them.
+    Args:
+        paths: The paths of names in the main object.
+        desired: The render, which has plain names.
+        used: The names in use, as `in_use` returns them.
+        standing: Live helpers by kind and plain name.
+        untouched: The same for helpers whose content the user has not changed. They keep their name, whatever
+            others did to them.
     """
-    found = (documents.at(wanted.main, path.split(".")) for path in paths)
-    named = {name for name in found if isinstance(name, str)}
+    values = (documents.at(desired.main, path.split(".")) for path in paths)
+    named = {name for name in values if isinstance(name, str)}
     real = {}
     helpers = []
-    for helper in wanted.helpers:
+    for helper in desired.helpers:
         meta = helper["metadata"]
         if meta["name"] in named:
             name = used.get(meta["name"])
@@ -69,11 +72,11 @@ def settled(
             real[meta["name"]] = name
             helper = {**helper, "metadata": {**meta, "name": name}}
         helpers.append(helper)
-    return Rendered(_renamed(paths, wanted.main, real), tuple(helpers), wanted.notes, wanted.image)
+    return Rendered(_renamed(paths, desired.main, real), tuple(helpers), desired.notes, desired.image)
 
 
 def by_content(live: Object) -> bool:
-    """Whether a live helper's name matches its content."""
+    """Check whether a live helper's name matches its content."""
     record = manifest.applied(live)
     return str(live["metadata"]["name"]).endswith(f"-{_digest(record.manifest if record else live)}")
 

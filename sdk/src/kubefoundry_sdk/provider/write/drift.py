@@ -33,46 +33,46 @@ def differences(manifest: Object, live: Object, ignored_differences: Sequence[st
 
 
 def values(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> dict[str, Any]:
-    """As `differences`, with the live value at each path; None if there is none."""
-    found: dict[str, Any] = {}
+    """Return the live value at each path of `differences`; None if there is no value."""
+    differing: dict[str, Any] = {}
     for key, value in manifest.items():
         if key == "metadata":
             meta = live.get("metadata") or {}
             for part in _METADATA:
                 if part in value:
-                    _compare(value[part], meta.get(part), f"metadata.{part}", found)
+                    _compare(value[part], meta.get(part), f"metadata.{part}", differing)
         elif key not in ("apiVersion", "kind"):
-            _compare(value, live.get(key), key, found)
+            _compare(value, live.get(key), key, differing)
     if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
         stated = _selector(manifest)
         if stated and _selector(live).keys() - stated.keys():
-            found[_SELECTOR] = _selector(live)
+            differing[_SELECTOR] = _selector(live)
     left = {pattern(path) for path in ignored_differences}
-    return {path: value for path, value in found.items() if pattern(path) not in left}
+    return {path: value for path, value in differing.items() if pattern(path) not in left}
 
 
 def _selector(service: Object) -> Object:
-    """Empty if it has none. A record may hold anything (`record_trust`)."""
+    """Return the selector, empty if there is none. A record may hold anything (`record_trust`)."""
     spec = service.get("spec")
-    found = spec.get("selector") if isinstance(spec, dict) else None
-    return found if isinstance(found, dict) else {}
+    selector = spec.get("selector") if isinstance(spec, dict) else None
+    return selector if isinstance(selector, dict) else {}
 
 
-def _compare(applied: Any, live: Any, path: str, found: dict[str, Any]) -> None:
+def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> None:
     if isinstance(applied, dict):
         if not isinstance(live, dict):
             # An upstream that drops empty maps has lost nothing.
             if applied or live is not None:
-                found[path] = live
+                differing[path] = live
             return
         for key, value in applied.items():
-            _compare(value, live.get(key), f"{path}.{key}", found)
+            _compare(value, live.get(key), f"{path}.{key}", differing)
     elif isinstance(applied, list):
-        _compare_list(applied, live, path, found)
+        _compare_list(applied, live, path, differing)
     elif _AMOUNT.search(path) and _same_amount(applied, live):
         return
     elif not same(applied, live):
-        found[path] = live
+        differing[path] = live
 
 
 def _same_amount(applied: Any, live: Any) -> bool:
@@ -82,34 +82,36 @@ def _same_amount(applied: Any, live: Any) -> bool:
         return False
 
 
-def _compare_list(applied: list[Any], live: Any, path: str, found: dict[str, Any]) -> None:
-    """Matches items by name (owners by uid), and others by index."""
+def _compare_list(applied: list[Any], live: Any, path: str, differing: dict[str, Any]) -> None:
+    """Match items by name (owners by uid), and others by index."""
     if not isinstance(live, list):
         if applied or live is not None:
-            found[path] = live
+            differing[path] = live
         return
     mark = next((name for name in ("uid", "name") if distinct_by(applied, name)), None)
     if mark is None:
         if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
-            found[path] = live
+            differing[path] = live
             return
         for index, value in enumerate(applied):
-            _compare(value, live[index], f"{path}[{index}]", found)
+            _compare(value, live[index], f"{path}[{index}]", differing)
         return
-    known = {item[mark]: item for item in live if isinstance(item, dict) and isinstance(item.get(mark), str)}
+    live_items = {
+        item[mark]: item for item in live if isinstance(item, dict) and isinstance(item.get(mark), str)
+    }
     for item in applied:
-        _compare(item, known.get(item[mark]), f"{path}[{item[mark]}]", found)
+        _compare(item, live_items.get(item[mark]), f"{path}[{item[mark]}]", differing)
 
 
 def holds(applied: Any, live: Any) -> bool:
-    """Whether the live value has everything that was applied."""
-    found: dict[str, Any] = {}
-    _compare(applied, live, "", found)
-    return not found
+    """Check whether the live value has everything that was applied."""
+    differing: dict[str, Any] = {}
+    _compare(applied, live, "", differing)
+    return not differing
 
 
 def distinct_by(items: Any, name: str) -> bool:
-    """Whether it is a list of objects with distinct texts under that key (ports may share one)."""
+    """Check whether it is a list of objects with distinct texts under that key (ports may share one)."""
     if not isinstance(items, list):
         return False
     marks = [item.get(name) for item in items if isinstance(item, dict)]

@@ -37,6 +37,10 @@ def earlier_render(
     """Return today's render of the spec that was applied.
 
     Args:
+        provider: The provider.
+        deployment: The deployment as it is now.
+        schema: The schema of the installed CRD.
+        record: The record of the last apply.
         rendered: The render of the current deployment.
 
     Returns:
@@ -58,9 +62,9 @@ def earlier_render(
     return earlier
 
 
-def alike(one: Rendered, other: Rendered) -> bool:
+def alike(first: Rendered, second: Rendered) -> bool:
     """Check whether both renders have the same objects."""
-    return same(one.main, other.main) and same(list(one.helpers), list(other.helpers))
+    return same(first.main, second.main) and same(list(first.helpers), list(second.helpers))
 
 
 def _earlier_spec(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:

@@ -17,15 +17,17 @@ Mark = tuple[str, str]
 
 
 def mark(obj: Object) -> Mark:
+    """Return kind and name of a helper."""
     return obj["kind"], obj["metadata"]["name"]
 
 
 def marked(objects: Iterable[Object]) -> dict[Mark, Object]:
+    """Return the objects by kind and name."""
     return {mark(obj): obj for obj in objects}
 
 
 def kind_of(helper: Object) -> Kind:
-    """Raises KeyError for a kind that helpers cannot have."""
+    """Return the kind of a helper. Raise KeyError for a kind that helpers cannot have."""
     return HELPER_KINDS[helper["kind"]]
 
 
@@ -40,19 +42,19 @@ class Helpers:
         return [whole(kind, obj) for kind, store in self for obj in store.indexed(uid, namespace=namespace)]
 
     def store(self, helper: Object) -> Store:
-        """The store of such a helper. Raises KeyError for a kind that the provider does not declare."""
+        """Return the store of helpers of that kind. Raise KeyError for a kind that the provider does not declare."""
         return self.stores[helper["kind"]]
 
     def live(self, helper: Object) -> Object | None:
-        """The live helper of that kind and name."""
+        """Return the live helper of that kind and name, or None."""
         store = self.stores.get(helper["kind"])
-        found = store.get(key_of(helper)) if store is not None else None
-        return whole(HELPER_KINDS[helper["kind"]], found) if found is not None else None
+        stored = store.get(key_of(helper)) if store is not None else None
+        return whole(HELPER_KINDS[helper["kind"]], stored) if stored is not None else None
 
     def __iter__(self) -> Iterator[tuple[Kind, Store]]:
         return ((HELPER_KINDS[name], store) for name, store in self.stores.items())
 
 
 def whole(kind: Kind, obj: Object) -> Object:
-    """With the fields that the items of a list omit."""
+    """Return the object with the fields that the items of a list omit."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **obj}

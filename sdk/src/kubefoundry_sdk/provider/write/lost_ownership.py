@@ -29,11 +29,11 @@ def repaired(todo: Plan, live: Object | None, live_helpers: Iterable[Object], ma
         return todo
     if _is_lost(todo.main, live, manager) and todo.moved is None:
         return replace(todo, drifted=(*todo.drifted, PATH))
-    there = marked(live_helpers)
+    live_by_mark = marked(live_helpers)
     lost = [
         obj
         for obj in todo.helpers
-        if (found := there.get(mark(obj))) is not None and _is_lost(obj, found, manager)
+        if (live_helper := live_by_mark.get(mark(obj))) is not None and _is_lost(obj, live_helper, manager)
     ]
     return replace(todo, changed=lost, edited=tuple((obj, (PATH,)) for obj in lost))
 

@@ -80,14 +80,20 @@ def dress(rendered: Object, deployment: Deployment, provider: str, image: str | 
 
 
 def selector(provider: str) -> dict[str, str]:
-    """The list or watch parameters that select the provider's objects of a kind that others use, too."""
+    """Return the list or watch parameters that select the provider's objects of a kind that others use, too."""
     return {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY},{PROVIDER_LABEL}={provider}"}
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was applied last, and from what: the manifest without this record, the ModelDeployment's spec, the value
-    of its refresh annotation, and the image that serves (None if the upstream chooses it)."""
+    """What was applied last, and for which spec.
+
+    Attributes:
+        manifest: The manifest without this record.
+        spec: The ModelDeployment's spec.
+        refresh: The value of its refresh annotation.
+        image: The image that serves; None if the upstream chooses it.
+    """
 
     manifest: Object
     spec: Object
@@ -151,23 +157,28 @@ def applied(live: Object) -> Record | None:
 
 
 def lost(applied: Object, stored: Object, *, watched_by_labels: bool) -> list[str]:
-    """Marks of ours that an object was stored without: without them it is lost to us, or nobody deletes it.
+    """Return the marks of ours that an object was stored without.
 
-    applied: dressed. watched_by_labels: whether we see only objects with our labels.
+    Without them the object is lost to us, or nobody deletes it.
+
+    Args:
+        applied: The dressed manifest.
+        stored: The object as stored.
+        watched_by_labels: Whether we see only objects with our labels.
     """
-    wanted, found = applied["metadata"], stored["metadata"]
+    expected, actual = applied["metadata"], stored["metadata"]
     missing = []
     if watched_by_labels:
-        missing += _missing("label", wanted, found, "labels", (names.MANAGED_BY_LABEL, PROVIDER_LABEL))
-    missing += _missing("annotation", wanted, found, "annotations", (*RECORD, names.OWNER_UID_ANNOTATION))
-    if not owned_by(stored, wanted["ownerReferences"][0]["uid"]):
+        missing += _missing("label", expected, actual, "labels", (names.MANAGED_BY_LABEL, PROVIDER_LABEL))
+    missing += _missing("annotation", expected, actual, "annotations", (*RECORD, names.OWNER_UID_ANNOTATION))
+    if not owned_by(stored, expected["ownerReferences"][0]["uid"]):
         missing.append("the owner reference")
     return missing
 
 
-def _missing(word: str, wanted: Object, found: Object, field: str, keys: Sequence[str]) -> list[str]:
-    live = found.get(field) or {}
-    return [f"{word} {key}" for key in keys if live.get(key) != wanted.get(field, {}).get(key)]
+def _missing(word: str, expected: Object, actual: Object, field: str, keys: Sequence[str]) -> list[str]:
+    live = actual.get(field) or {}
+    return [f"{word} {key}" for key in keys if live.get(key) != expected.get(field, {}).get(key)]
 
 
 def ownership(live: Object, *, name: str, uid: str) -> Ownership:
@@ -189,25 +200,32 @@ def ownership(live: Object, *, name: str, uid: str) -> Ownership:
 
 
 def made_for(live: Object, uid: str) -> bool:
-    """Check whether an ownerReference or the annotation names that ModelDeployment: enough to observe and to write,
-    not to delete."""
+    """Check whether an ownerReference or the annotation names that ModelDeployment.
+
+    This is enough to observe and to write, not to delete.
+    """
     return _marked(live) == uid or owned_by(live, uid)
 
 
 def owned_by(live: Object, uid: str) -> bool:
-    """Check whether an ownerReference names that ModelDeployment. Nothing else counts while the ModelDeployment is
-    deleted (`--cascade=orphan`, contract §4.12)."""
+    """Check whether an ownerReference names that ModelDeployment.
+
+    Nothing else counts while the ModelDeployment is deleted (`--cascade=orphan`, contract §4.12).
+    """
     return any(owner.get("uid") == uid for owner in _owners(live))
 
 
 def made_by(live: Object, uid: str, manager: str, *, held: bool = False) -> bool:
-    """Check whether the provider with that field manager created the object for that ModelDeployment: enough to
-    delete it, although the ModelDeployment stays.
+    """Check whether the provider with that field manager created the object for that ModelDeployment.
 
-    The uid alone may be somebody else's hint, so a second trace has to agree: managedFields, our labels with our
-    record of that very object, or our finalizer on the ModelDeployment. Each of them can be lost.
+    This is enough to delete the object, although the ModelDeployment stays. The uid alone may be somebody else's
+    hint, so a second trace has to agree: managedFields, our labels with our record of that very object, or our
+    finalizer on the ModelDeployment. Each of them can be lost.
 
     Args:
+        live: The object.
+        uid: The ModelDeployment's uid.
+        manager: The provider's field manager.
         held: Whether the ModelDeployment has our finalizer, which is there before the object.
     """
     if not made_for(live, uid):
@@ -218,10 +236,10 @@ def made_by(live: Object, uid: str, manager: str, *, held: bool = False) -> bool
 
 
 def is_restored(live: Object, *, name: str, provider: str) -> bool:
-    """Check whether a backup has brought the object back: without owner, and with the labels and the record of an
-    earlier ModelDeployment of that name, whose uid no longer exists.
+    """Check whether a backup has brought the object back.
 
-    The caller checks that no ModelDeployment has that uid.
+    Such an object has no owner, and the labels and the record of an earlier ModelDeployment of that name, whose uid
+    no longer exists. The caller checks that no ModelDeployment has that uid.
     """
     meta = live["metadata"]
     owner = recorded_owner(live)
@@ -236,8 +254,10 @@ def is_restored(live: Object, *, name: str, provider: str) -> bool:
 
 
 def may_be_written(live: Object, obj: Object) -> bool:
-    """Check whether a dressed object may be applied over the live one: both are of one ModelDeployment, or the live
-    one is restored."""
+    """Check whether a dressed object may be applied over the live one.
+
+    Both are of one ModelDeployment, or the live one is restored.
+    """
     owner = owner_uid(obj) or ""
     provider = (obj["metadata"].get("labels") or {}).get(PROVIDER_LABEL, "")
     return made_for(live, owner) or is_restored(live, name=owner_name(obj) or "", provider=provider)
@@ -261,6 +281,7 @@ def owner_uid(live: Object) -> str | None:
 
 
 def owner_name(live: Object) -> str | None:
+    """Return the name of the ModelDeployment that owns the object, or None."""
     owner = _owner(live)
     return str(owner["name"]) if owner else None
 

@@ -63,6 +63,7 @@ class Plan:
 
     @property
     def objects(self) -> list[Object]:
+        """All objects of the plan, in the order in which they are written."""
         return [*self.helpers, self.main]
 
 
@@ -180,12 +181,12 @@ def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
     provider, deployment, rendered = inputs.provider, inputs.deployment, inputs.rendered
     paths, base, standing = provider.named_by_content, applied.base, applied.helpers
     before = _helpers_before(provider, deployment, inputs.schema, rendered, base, applied.plain, standing)
-    wanted = carried_over.wanted(provider, rendered, base, applied.plain, before)
-    retained = retained_helpers.of(paths, wanted, base, applied.plain, standing)
-    named = content_names.settled(paths, wanted, applied.names, standing, _untouched(base, rendered))
+    desired = carried_over.wanted(provider, rendered, base, applied.plain, before)
+    retained = retained_helpers.of(paths, desired, base, applied.plain, standing)
+    named = content_names.settled(paths, desired, applied.names, standing, _untouched(base, rendered))
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
-    return _Merged(wanted, main, helpers, retained)
+    return _Merged(desired, main, helpers, retained)
 
 
 def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) -> Plan:
@@ -212,7 +213,7 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
     return Plan(main, merged.helpers, changed, why, drifted, edited, fresh, merged.retained)
 
 
-def _recreation(inputs: _Inputs, applied: _Applied, wanted: Rendered, live: Object) -> str | None:
+def _recreation(inputs: _Inputs, applied: _Applied, desired: Rendered, live: Object) -> str | None:
     """Return why the main object has to be deleted before the change, None if it can be changed in place."""
     if inputs.provider.must_recreate(live):
         return f"{inputs.provider.title} has given up on the old one"
@@ -220,7 +221,7 @@ def _recreation(inputs: _Inputs, applied: _Applied, wanted: Rendered, live: Obje
         return None
     earlier = (applied.base or inputs.rendered).helpers
     old = tuple(_applied_helper(obj, applied.helpers) for obj in earlier)
-    return _recreate(inputs.provider, inputs.deployment, applied.plain, wanted, old)
+    return _recreate(inputs.provider, inputs.deployment, applied.plain, desired, old)
 
 
 def _edits(
@@ -237,12 +238,12 @@ def _edits(
 
 def _fresh(inputs: _Inputs, applied: _Applied, helpers: Iterable[Object]) -> tuple[Object, ...]:
     """Return the helpers that the live main object does not name."""
-    known = {obj["metadata"]["name"] for obj in inputs.rendered.helpers} | set(applied.names.values())
-    return tuple(obj for obj in helpers if obj["metadata"]["name"] not in known)
+    names_in_use = {obj["metadata"]["name"] for obj in inputs.rendered.helpers} | set(applied.names.values())
+    return tuple(obj for obj in helpers if obj["metadata"]["name"] not in names_in_use)
 
 
 def _only_version_differs(record: manifest.Record, main: Object, base: Rendered, rendered: Rendered) -> bool:
-    """Whether only the CRD's version has moved on: the API server converts, so there is nothing to write."""
+    """Check whether only the CRD's version has moved on: the API server converts, so there is nothing to write."""
     return (
         record.manifest.get("apiVersion") != main["apiVersion"]
         and record.manifest["metadata"] == manifest.content(main)["metadata"]
@@ -250,20 +251,20 @@ def _only_version_differs(record: manifest.Record, main: Object, base: Rendered,
     )
 
 
-def _by_plain_name(there: dict[Mark, Object], used: dict[str, str]) -> dict[Mark, Object]:
-    """Live helpers by kind and the names that a render gives them."""
+def _by_plain_name(live_helpers: dict[Mark, Object], used: dict[str, str]) -> dict[Mark, Object]:
+    """Return the live helpers by kind and the names that a render gives them."""
     plain = {name: plain for plain, name in used.items()}
-    others = {known: obj for known, obj in there.items() if known[1] not in used}
-    return others | {(kind, plain[name]): obj for (kind, name), obj in there.items() if name in plain}
+    others = {helper_mark: obj for helper_mark, obj in live_helpers.items() if helper_mark[1] not in used}
+    return others | {(kind, plain[name]): obj for (kind, name), obj in live_helpers.items() if name in plain}
 
 
 def _untouched(base: Rendered | None, rendered: Rendered) -> set[Mark]:
-    """The helpers that the user's change does not affect."""
+    """Return the helpers that the user's change does not affect."""
     old = marked(base.helpers) if base else {}
     return {
-        known
+        helper_mark
         for obj in rendered.helpers
-        if (known := mark(obj)) in old and same(manifest.body(old[known]), manifest.body(obj))
+        if (helper_mark := mark(obj)) in old and same(manifest.body(old[helper_mark]), manifest.body(obj))
     }
 
 
@@ -276,28 +277,28 @@ def _helpers_before(
     record: manifest.Record | None,
     standing: dict[Mark, Object],
 ) -> dict[Mark, tuple[Object, Object]]:
-    """For each live helper what was applied, and today's render of the spec that it was applied for.
+    """Return for each live helper its applied manifest, and today's render of the spec that it was applied for.
 
     That spec may differ from the main object's: a change that affects only the helper writes only the helper.
     """
-    found = {}
+    manifests = {}
     for helper, live in standing.items():
-        known = manifest.applied(live)
-        if known is None:
+        helper_record = manifest.applied(live)
+        if helper_record is None:
             continue
-        together = record is not None and known == replace(record, manifest=known.manifest)
-        rendered = base if together else earlier_render(provider, deployment, schema, known, today)
+        together = record is not None and helper_record == replace(record, manifest=helper_record.manifest)
+        rendered = base if together else earlier_render(provider, deployment, schema, helper_record, today)
         for obj in rendered.helpers if rendered else ():
             if mark(obj) == helper:
-                found[helper] = (record_trust.believed(known, live, obj).manifest, obj)
-    return found
+                manifests[helper] = (record_trust.believed(helper_record, live, obj).manifest, obj)
+    return manifests
 
 
 def _recreate(
     provider: Provider,
     deployment: Deployment,
     record: manifest.Record,
-    wanted: Rendered,
+    desired: Rendered,
     helpers: tuple[Object, ...],
 ) -> str | None:
     try:
@@ -306,41 +307,46 @@ def _recreate(
         before = deployment.spec
     if fields := identity_changed(before, deployment.spec):
         return f"{', '.join(fields)} changed"
-    return provider.recreate(Rendered(manifest.body(record.manifest), helpers), wanted)
+    return provider.recreate(Rendered(manifest.body(record.manifest), helpers), desired)
 
 
 def _applied_helper(obj: Object, standing: dict[Mark, Object]) -> Object:
-    """What was applied last to a helper; if somebody has deleted it, today's render of it."""
+    """Return the last applied manifest of a helper; if somebody has deleted the helper, today's render of it."""
     live = standing.get(mark(obj))
     record = manifest.applied(live) if live else None
     return manifest.body(record.manifest if record else obj)
 
 
-def _different(wanted: Sequence[Object], live: dict[Mark, Object], admission: Admission) -> list[Object]:
+def _different(desired: Sequence[Object], live: dict[Mark, Object], admission: Admission) -> list[Object]:
     different = []
-    for obj in wanted:
-        known = live.get(mark(obj))
-        record = manifest.applied(known) if known else None
+    for obj in desired:
+        live_helper = live.get(mark(obj))
+        record = manifest.applied(live_helper) if live_helper else None
         if (
-            known is None
+            live_helper is None
             or record is None
             or not same(manifest.content(obj), record.manifest)
-            or admission.changed_by_others(mark(obj), record.manifest, drift.values(record.manifest, known))
+            or admission.changed_by_others(
+                mark(obj), record.manifest, drift.values(record.manifest, live_helper)
+            )
         ):
             different.append(obj)
     return different
 
 
 def _edited(
-    wanted: Object, live: Object | None, ignored_differences: Sequence[str], admission: Admission
+    desired: Object, live: Object | None, ignored_differences: Sequence[str], admission: Admission
 ) -> tuple[str, ...]:
-    """Paths at which someone has changed an object that we want unchanged; empty if we want to change it."""
+    """Return the paths at which someone has changed an object that we want unchanged.
+
+    Return none if we want to change the object.
+    """
     if live is None:
         return ()
     if names.APPLIED_ANNOTATION not in (live["metadata"].get("annotations") or {}):
         return (f"metadata.annotations.{names.APPLIED_ANNOTATION}",)
     record = manifest.applied(live)
-    if record is None or not same(record.manifest, manifest.content(wanted)):
+    if record is None or not same(record.manifest, manifest.content(desired)):
         return ()
-    found = drift.values(record.manifest, live, ignored_differences)
-    return admission.changed_by_others(mark(wanted), record.manifest, found)
+    differences = drift.values(record.manifest, live, ignored_differences)
+    return admission.changed_by_others(mark(desired), record.manifest, differences)

@@ -29,9 +29,9 @@ def believed(
     if not drift.differences({**record.manifest, "metadata": {}}, live, ignored_differences):
         return record
     manifest = {
-        key: found
+        key: trusted
         for key, value in record.manifest.items()
-        if (found := value if key in _HEAD else _believed(value, live.get(key), instead.get(key, _MISSING)))
+        if (trusted := value if key in _HEAD else _believed(value, live.get(key), instead.get(key, _MISSING)))
         is not _MISSING
     }
     return replace(record, manifest=manifest)
@@ -52,16 +52,17 @@ def _believed(applied: Any, live: Any, instead: Any) -> Any:
         return applied
     if isinstance(applied, dict) and isinstance(live, dict):
         other = instead if isinstance(instead, dict) else {}
-        found = {
+        values = {
             key: _believed(value, live.get(key), other.get(key, _MISSING)) for key, value in applied.items()
         }
-        return {key: value for key, value in found.items() if value is not _MISSING}
+        return {key: value for key, value in values.items() if value is not _MISSING}
     if drift.distinct_by(applied, "name") and drift.distinct_by(live, "name"):
-        there = {item["name"]: item for item in live}
+        live_items = {item["name"]: item for item in live}
         named = drift.distinct_by(instead, "name")
         others = {item["name"]: item for item in instead} if named else {}
         items = [
-            _believed(item, there.get(item["name"]), others.get(item["name"], _MISSING)) for item in applied
+            _believed(item, live_items.get(item["name"]), others.get(item["name"], _MISSING))
+            for item in applied
         ]
         return [item for item in items if item is not _MISSING]
     return instead

@@ -16,36 +16,42 @@ from kubefoundry_sdk.provider.write.helpers import Mark, marked
 
 def of(
     paths: Sequence[str],
-    wanted: Rendered,
+    desired: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
     standing: Mapping[Mark, Object],
 ) -> tuple[Object, ...]:
-    """The live helpers to keep although the provider renders them neither for the new spec nor for the old one.
+    """Return the live helpers to keep although neither the new spec nor the old one renders them.
 
-    paths: where a main object names its helpers (`Provider.named_by_content`).
-    base: as `carried_over.wanted`. A helper in it that `wanted` lacks was removed by the user's change.
-    record, standing: with plain names.
+    Args:
+        paths: The paths at which a main object names its helpers (`Provider.named_by_content`).
+        desired: The render for the new spec.
+        base: The render for the old spec, as in `carried_over.wanted`. A helper in it that `desired` lacks was
+            removed by the user's change.
+        record: The record, with plain names.
+        standing: The live helpers, with plain names.
     """
     if base is None or record is None:
         return ()
-    rendered = marked([*base.helpers, *wanted.helpers])
-    used = _named(paths, wanted.main)
+    rendered = marked([*base.helpers, *desired.helpers])
+    used = _named(paths, desired.main)
     return tuple(
         live
-        for known, live in standing.items()
-        if known not in rendered and (known[1] in used or not content_names.by_content(live))
+        for helper_mark, live in standing.items()
+        if helper_mark not in rendered and (helper_mark[1] in used or not content_names.by_content(live))
     )
 
 
 def complete(
-    paths: Sequence[str], applied: Object, used: Mapping[str, str], there: Mapping[Mark, Object]
+    paths: Sequence[str], applied: Object, used: Mapping[str, str], existing: Mapping[Mark, Object]
 ) -> bool:
-    """Whether each helper that an applied main object names exists or is rendered. used: as
-    `content_names.in_use`."""
-    return _named(paths, applied) <= {*used.values(), *(name for _, name in there)}
+    """Check whether each helper that an applied main object names exists or is rendered.
+
+    `used` is the result of `content_names.in_use`.
+    """
+    return _named(paths, applied) <= {*used.values(), *(name for _, name in existing)}
 
 
 def _named(paths: Sequence[str], main: Object) -> set[str]:
-    found = (documents.at(main, path.split(".")) for path in paths)
-    return {name for name in found if isinstance(name, str)}
+    values = (documents.at(main, path.split(".")) for path in paths)
+    return {name for name in values if isinstance(name, str)}

@@ -22,9 +22,11 @@ class LastLook:
         self._fine: tuple[str, int] | None = None
 
     def fine(self, live: Object) -> bool:
+        """Check whether that generation of the object was found to match."""
         return self._fine == _mark(live)
 
     def note(self, live: Object) -> None:
+        """Record that this generation of the object matches."""
         self._fine = _mark(live)
 
 
@@ -47,16 +49,16 @@ async def drifted(
     version = str(applied.get("apiVersion", kind.api_version)).rpartition("/")[2]
     namespace, name = key_of(live)
     try:
-        there = await client.get(Kind(kind.group, version, kind.plural, kind.kind), name, namespace)
+        current = await client.get(Kind(kind.group, version, kind.plural, kind.kind), name, namespace)
     except ApiError as error:
         if not error.not_found:
             raise
         last.note(live)
         return metadata
-    found = tuple(drift.differences(applied, there, ignored_differences))
-    if not found:
-        last.note(there)
-    return found
+    differences = tuple(drift.differences(applied, current, ignored_differences))
+    if not differences:
+        last.note(current)
+    return differences
 
 
 def _mark(live: Object) -> tuple[str, int]:
