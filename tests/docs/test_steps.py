@@ -20,13 +20,13 @@ def test_contract_lists_the_steps_of_the_code() -> None:
 
 
 def test_step_docstring_becomes_one_line() -> None:
-    assert PAGE["numbered"]("12. Apply. Revert\n    what others changed") == (
+    assert PAGE["numbered"]("12. Apply.\n\n    Revert\n    the changes of others.\n    ") == (
         12,
-        "Apply. Revert what others changed",
+        "Apply. Revert the changes of others.",
     )
 
 
-@pytest.mark.parametrize("docstring", ["", "Apply", "1. Apply.\n\n    Then prune."])
-def test_step_docstring_is_rejected_when_malformed(docstring: str) -> None:
-    with pytest.raises(ValueError, match="not one paragraph with a number"):
+@pytest.mark.parametrize("docstring", ["", "Apply.", "1.", "First, apply."])
+def test_step_docstring_is_rejected_without_a_number(docstring: str) -> None:
+    with pytest.raises(ValueError, match="does not begin with a number"):
         PAGE["numbered"](docstring)

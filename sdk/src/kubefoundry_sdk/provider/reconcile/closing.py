@@ -17,16 +17,18 @@ from kubefoundry_sdk.provider.reconcile.turn import End, Turn
 
 
 async def observe(turn: Turn) -> End | None:
-    """20. Read the upstream's status"""
+    """20. Read the upstream's status."""
     turn.retry_in(observation.observe(turn.context, turn.live, turn.report))
     unlisted.note(turn.context, turn.report)
     return None
 
 
 async def write_status(turn: Turn) -> End | None:
-    """21. Write the status if it differs, and an Event for each transition. While the upstream's status does not
-    settle, 20 writes are sent at once, then one every 6 s; a model that stops serving, a newer generation of the spec
-    and an obstacle to the writing are reported at once"""
+    """21. Write the status if it differs, and an Event for each transition.
+
+    While the upstream's status does not settle, 20 writes are sent at once, then one every 6 s. A model that stops
+    serving, a newer generation of the spec and an obstacle to the writing are reported at once.
+    """
     context, report = turn.context, turn.report
     exists = turn.refresh()
     if exists and report.stop is not None and report.stop.reason != "DryRun":

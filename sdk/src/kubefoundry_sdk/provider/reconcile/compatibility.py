@@ -42,13 +42,15 @@ def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> 
 
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
-    """Every reason why a provider cannot serve a deployment, as `ProviderCompatible` reports it: the runtime's own
-    checks (capabilities, types of overrides), and the provider's `supports`."""
+    """Return every reason why a provider cannot serve a deployment, as `ProviderCompatible` reports it.
+
+    These are the runtime's own checks (capabilities, types of overrides), and the provider's `supports`.
+    """
     return list(check(provider, deployment, schema).problems)
 
 
 def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[str]:
-    """What the provider's capabilities rule out (contract §2)."""
+    """Return the fields that the provider's capabilities exclude, a sentence each (contract §2)."""
     can = provider.capabilities
     problems = []
     if spec.engine.type not in can.engines:
@@ -67,6 +69,10 @@ def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[s
 def _unknown(provider: Provider, keys: Sequence[str]) -> str | None:
     if not keys:
         return None
-    known = overrides.known_keys(provider.overrides)
-    knows = f"{provider.title} knows {', '.join(known)}" if known else f"{provider.title} has no overrides"
+    valid_keys = overrides.known_keys(provider.overrides)
+    knows = (
+        f"{provider.title} knows {', '.join(valid_keys)}"
+        if valid_keys
+        else f"{provider.title} has no overrides"
+    )
     return f"Ignored unknown provider.overrides: {foreign_text.listed(keys)}; {knows}"

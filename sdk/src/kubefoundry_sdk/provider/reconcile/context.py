@@ -58,10 +58,11 @@ class Context:
 
     @property
     def manager(self) -> str:
+        """The field manager of the provider's writes."""
         return names.provider_manager(self.provider.name)
 
     def memory(self, key: Key) -> Memory:
-        """The memory of a ModelDeployment that exists."""
+        """Return the memory of a ModelDeployment that exists."""
         return self.memories.setdefault(key, Memory())
 
     def is_of_another(self, key: Key, helper: Object) -> bool:

@@ -1,5 +1,7 @@
-"""Cleans up after a ModelDeployment that is being deleted or belongs to another provider now (contract §4.3,
-§4.6)."""
+"""Cleans up after a ModelDeployment that is being deleted or belongs to another provider now.
+
+The rules are in contract §4.3 and §4.6.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,7 @@ async def _release(context: Context, live: Object, left: list[str]) -> None:
 
 async def _tell_terminating(context: Context, live: Object, message: str) -> None:
     generation = live["metadata"]["generation"]
-    wanted = {
+    status = {
         "phase": "Terminating",
         "message": message,
         "observedGeneration": generation,
@@ -117,7 +119,7 @@ async def _tell_terminating(context: Context, live: Object, message: str) -> Non
             conditions.condition(reasons.READY, False, "Progressing", message, generation=generation),
         ],
     }
-    await foreign_status.write(context, live, wanted)
+    await foreign_status.write(context, live, status)
 
 
 async def let_go(context: Context, live: Object) -> float | None:
@@ -174,10 +176,10 @@ async def let_go(context: Context, live: Object) -> float | None:
 async def _keep(
     context: Context, live: Object, why: str, reason: str = "", *, speaks: bool = True
 ) -> float | None:
-    """Keep reporting on what serves. The conditions of a chosen provider are its own to write, so ours are
-    released.
+    """Keep reporting on the object that serves.
 
-    speaks: False where only the chosen provider reports.
+    The conditions of a chosen provider are its own to write, so ours are released. `speaks` is False if only the
+    chosen provider reports.
     """
     report = Report(live["metadata"]["generation"])
     if LiveModelDeployment(live).provider_name:

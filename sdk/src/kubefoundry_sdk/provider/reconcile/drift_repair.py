@@ -66,8 +66,8 @@ def pending(context: Context, todo: Plan, admission: Admission) -> str:
     for obj, paths in todo.repairs:
         main = obj is todo.main
         live = context.upstream.objects.get(key_of(obj)) if main else context.helpers.live(obj)
-        known = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
-        if known:
+        is_certain = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
+        if is_certain:
             fields.append(_fields(obj, paths))
     return f"others changed {' and '.join(fields)}, which is not reverted yet" if fields else ""
 
@@ -101,8 +101,8 @@ async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deploymen
             )
         applied = recorded(obj)
         ignored = foreign_values.paths(context.provider) if main else ()
-        found = drift.values(applied, live, ignored)
-        others = admission.changed_by_others(mark(obj), applied, found)
+        differences = drift.values(applied, live, ignored)
+        others = admission.changed_by_others(mark(obj), applied, differences)
         if lost_ownership.PATH in paths:
             others = (*others, lost_ownership.PATH)
         if others:

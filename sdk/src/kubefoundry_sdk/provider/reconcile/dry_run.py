@@ -39,6 +39,7 @@ SHORT: Final = 4096
 
 
 def asked(deployment: Object) -> bool:
+    """Check whether the user requests a dry run."""
     return (deployment["metadata"].get("annotations") or {}).get(names.DRY_RUN_ANNOTATION) == "true"
 
 
@@ -86,8 +87,12 @@ async def trial(
     """Send all objects of the plan as server-side dry runs.
 
     Args:
+        client: The client.
+        kind: The kind of the main object.
+        todo: The plan.
         exists: Whether the main object exists.
         helpers: The existing helpers.
+        manager: The field manager.
     """
     named = f"{kind.kind} '{todo.main['metadata']['name']}'"
     verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
@@ -97,12 +102,12 @@ async def trial(
     lacking = ""
     for obj in todo.objects:
         addressed = kind if obj is todo.main else kind_of(obj)
-        known = exists if obj is todo.main else mark(obj) in helpers
+        present = exists if obj is todo.main else mark(obj) in helpers
         try:
             if obj is todo.main and todo.recreate:
                 await apply.try_new(client, kind, obj, manager=manager)
             else:
-                await apply.try_apply(client, addressed, obj, manager=manager, exists=known)
+                await apply.try_apply(client, addressed, obj, manager=manager, exists=present)
         except Refused as refused:
             problem, lacking = str(refused), refused.lacking
             if obj is todo.main and (absent := _asked_for(missing, problem)) is not None:

@@ -81,28 +81,33 @@ class Failures:
 
 
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own: str) -> str:
-    """The state whose change is worth an immediate retry: the user's spec, or what exists upstream.
+    """Return a digest of the state whose change is worth an immediate retry.
 
-    digest: of the upstream CRD's schema.
-    own: our finalizer, which the reconcile itself may have added.
+    The state is the user's spec, and the uid and deletion of the upstream object.
+
+    Args:
+        deployment: The ModelDeployment.
+        upstream: The upstream object, if it exists.
+        digest: Digest of the upstream CRD's schema.
+        own: Our finalizer, which the reconcile itself may have added.
     """
     meta = deployment["metadata"]
     annotations = dict(meta.get("annotations") or {})
     annotations.pop(names.DRY_RUN_RESULT_ANNOTATION, None)
-    there = (upstream or {}).get("metadata") or {}
+    upstream_meta = (upstream or {}).get("metadata") or {}
     parts = [
         *(meta.get(name) for name in ("uid", "generation", "labels")),
         [name for name in meta.get("finalizers") or () if name != own],
         annotations,
         digest,
-        there.get("uid"),
-        "deletionTimestamp" in there,
+        upstream_meta.get("uid"),
+        "deletionTimestamp" in upstream_meta,
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def stop(provider: Provider, error: Exception) -> Stop:
-    """The condition that reports the failure."""
+    """Return the condition that reports the failure."""
     if isinstance(error, Fault):
         message = (
             f"Provider {provider.name} has an error: {error}; report it to its authors, its log has more"

@@ -30,30 +30,34 @@ OF_KUBERNETES: Final = frozenset({ORPHAN, "foregroundDeletion"})
 
 
 def has(deployment: Object, provider: str) -> bool:
+    """Check whether the ModelDeployment has the provider's finalizer."""
     return names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
 
 
 def owns_result(deployment: Object, provider: str) -> bool:
-    """Whether the ModelDeployment carries a dry-run result that we wrote."""
+    """Check whether the ModelDeployment carries a dry-run result that we wrote."""
     fields = managed_fields.owned(deployment, names.provider_manager(provider)) or {}
     return "f:annotations" in fields.get("f:metadata", {})
 
 
 async def own(context: Context, deployment: Object, *, hold: bool, dry_run_result: str | None) -> None:
-    """Applies finalizer and dry-run result as the fields that the provider owns of the ModelDeployment. Sends no
-    request if they already are.
+    """Make finalizer and dry-run result the fields that the provider owns of the ModelDeployment.
 
-    By server-side apply with the uid, because a recreated ModelDeployment is another object. Raises Refused if
-    somebody else uses our field manager, if the API server refuses the fields or stores others, or if somebody keeps
-    removing them. Raises ApiError for transient errors.
+    Sends no request if they already are. The server-side apply carries the uid, because a recreated ModelDeployment
+    is another object.
+
+    Raises:
+        Refused: Somebody else uses our field manager, the API server refuses the fields or stores others, or
+            somebody keeps removing them.
+        ApiError: A transient error.
     """
     meta = deployment["metadata"]
     provider = context.provider.name
-    wanted: Object = {}
+    metadata: Object = {}
     if hold:
-        wanted["finalizers"] = [names.provider_finalizer(provider)]
+        metadata["finalizers"] = [names.provider_finalizer(provider)]
     if dry_run_result is not None:
-        wanted["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
+        metadata["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
     fields = managed_fields.owned(deployment, context.manager) or {}
     # An apply to the object cannot write or remove its status: such an entry is made up.
     if theirs := sorted(set(fields) - {"f:metadata", "f:status"}):
@@ -68,13 +72,13 @@ async def own(context: Context, deployment: Object, *, hold: bool, dry_run_resul
     body: Object = {
         "apiVersion": names.API_VERSION,
         "kind": names.MODEL_DEPLOYMENT,
-        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"], **wanted},
+        "metadata": {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"], **metadata},
     }
     await _apply(context, deployment, body, f"{meta['uid']} {hold} {dry_run_result}")
 
 
 def _holds(deployment: Object, provider: str, hold: bool, dry_run_result: str | None) -> bool:
-    """Whether the ModelDeployment has our fields, and no more of them."""
+    """Check whether the ModelDeployment has our fields, and no more of them."""
     annotations = deployment["metadata"].get("annotations") or {}
     return (
         has(deployment, provider) == hold
@@ -110,9 +114,9 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
         refusal.remember(digest, now, refused)
         raise refused from error
     context.deployments.put(stored)
-    wanted = body["metadata"]
-    kept = set(wanted.get("finalizers", ())) <= set(stored["metadata"].get("finalizers") or ()) and (
-        wanted.get("annotations", {}).items() <= (stored["metadata"].get("annotations") or {}).items()
+    metadata = body["metadata"]
+    kept = set(metadata.get("finalizers", ())) <= set(stored["metadata"].get("finalizers") or ()) and (
+        metadata.get("annotations", {}).items() <= (stored["metadata"].get("annotations") or {}).items()
     )
     if not kept:
         refused = Refused(
@@ -128,12 +132,12 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
 
 
 def _named(body: Object) -> str:
-    """The fields of the body, for the user."""
-    wanted = body["metadata"]
-    fields = [f"finalizer {name}" for name in wanted.get("finalizers", ())]
-    fields += [f"annotation {name}" for name in wanted.get("annotations", ())]
+    """Return the fields of the body, for the user."""
+    metadata = body["metadata"]
+    fields = [f"finalizer {name}" for name in metadata.get("finalizers", ())]
+    fields += [f"annotation {name}" for name in metadata.get("annotations", ())]
     text = " and ".join(fields) or "the removal of our fields"
-    return f"{text[0].upper()}{text[1:]} of ModelDeployment '{wanted['name']}'"
+    return f"{text[0].upper()}{text[1:]} of ModelDeployment '{metadata['name']}'"
 
 
 def check(context: Context, deployment: Object) -> None:
@@ -168,10 +172,12 @@ async def restore(context: Context, deployment: Object) -> float | None:
 
 
 async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
-    """Removes it by a JSON patch that tests uid and resource version: an apply would leave a co-owned one (contract
-    §4.3).
+    """Remove the finalizer by a JSON patch that tests uid and resource version.
 
-    Raises ApiError (conflict, or Invalid from the test) if the object has changed: decide again then.
+    An apply would leave a finalizer that another manager owns, too (contract §4.3).
+
+    Raises:
+        ApiError: The object has changed (conflict, or Invalid from the test): decide again then.
     """
     meta = deployment["metadata"]
     operations = [

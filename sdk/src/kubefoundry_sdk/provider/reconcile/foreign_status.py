@@ -19,14 +19,15 @@ _WARNINGS: Final = frozenset({STALE_STATUS, OVERRIDES_VALID})
 """Conditions that are there only while they hold, so one that we do not state is somebody else's claim."""
 
 
-async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bool:
-    """Make `wanted` the status fields that we own, as `status.write`, and return whether a request was needed.
+async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
+    """Make `desired` the status fields that we own, as `status.write`, and return whether a request was needed.
 
     A condition that we release goes as a whole, even if somebody else applied all or a part of it.
 
-    Raises ApiError.
+    Raises:
+        ApiError: The status could not be written.
     """
-    kept = {item["type"] for item in wanted.get("conditions", ())}
+    kept = {item["type"] for item in desired.get("conditions", ())}
     released = release.conditions_of(live, context.manager) - kept
     whole = release.shared(live, context.manager, released)
     if whole:
@@ -35,7 +36,7 @@ async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bo
 
     async def attempt(current: Object) -> bool:
         return await status.write(
-            context.client, context.deployments, MODEL_DEPLOYMENTS, current, wanted, manager=context.manager
+            context.client, context.deployments, MODEL_DEPLOYMENTS, current, desired, manager=context.manager
         )
 
     try:
@@ -48,17 +49,21 @@ async def write(context: Context, live: Object, wanted: Mapping[str, Any]) -> bo
         return True
 
 
-async def unpublish(context: Context, live: Object, wanted: Mapping[str, Any]) -> None:
-    """Removes published fields and warnings that we do not state. Sends no request if there are none.
+async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) -> None:
+    """Remove published fields and warnings that are not in our status. Send no request if there are none.
 
-    live: the object with the status that we wrote.
-    wanted: all of that status.
-    Raises ApiError.
+    Args:
+        context: The provider's context.
+        live: The object with the status that we wrote.
+        desired: All of that status.
+
+    Raises:
+        ApiError: The fields could not be removed.
     """
     current = live.get("status") or {}
-    fields = [name for name in _PUBLISHED if name in current and name not in wanted]
+    fields = [name for name in _PUBLISHED if name in current and name not in desired]
     reported = {item.get("type") for item in current.get("conditions") or ()}
-    warnings = (reported & _WARNINGS) - {item["type"] for item in wanted.get("conditions", ())}
+    warnings = (reported & _WARNINGS) - {item["type"] for item in desired.get("conditions", ())}
     if fields or warnings:
         await remove(context, live, fields, warnings)
 

@@ -19,7 +19,7 @@ from kubefoundry_sdk.provider.write import manifest
 
 
 async def forget_missing(turn: Turn) -> End | None:
-    """1. The ModelDeployment no longer exists: nothing to do"""
+    """1. Stop if the ModelDeployment no longer exists."""
     if not turn.exists:
         turn.context.forget(turn.key)
         return End(reports=False)
@@ -33,9 +33,12 @@ async def forget_missing(turn: Turn) -> End | None:
 
 
 async def wait_until_listed(turn: Turn) -> End | None:
-    """2. The upstream objects are not listed yet: write nothing upstream. If they cannot be listed or watched for
-    5 s, `UpstreamReady` is False with the server's words, `status.ready` is false, and the models say so:
-    `ApplyFailed` if nothing was reported, otherwise `StaleStatus`. The time-out of a deletion runs meanwhile"""
+    """2. Stop if the upstream objects are not listed yet.
+
+    Nothing is written upstream. If they cannot be listed or watched for 5 s, `UpstreamReady` is False with the
+    server's words, `status.ready` is false, and the models report it: `ApplyFailed` if nothing was reported,
+    otherwise `StaleStatus`. The time-out of a deletion runs meanwhile.
+    """
     context = turn.context
     if context.upstream.settled:
         return None
@@ -51,13 +54,16 @@ async def wait_until_listed(turn: Turn) -> End | None:
 
 
 async def clean_up(turn: Turn) -> End | None:
-    """3. It is being deleted: delete the upstream object and the helpers in the state that is known (objects
-    without an owner reference stay), wait until they are gone, and remove our finalizer. Five minutes after the
-    provider first saw the deletion, by its own clock, it removes the finalizer anyway (`--finalizer-timeout`), with
-    the Event `FinalizerTimeout` that names what is left and the finalizers that hold it; so does the message while
-    it waits. An object of ours that lost its owner reference stays; the Event `ObjectLeft` names it (not after
-    `--cascade=orphan`). Core does so for a provider that was uninstalled, and at once for a name that is not
-    registered and owns no field of the ModelDeployment (Event `FinalizerRemoved`)"""
+    """3. Clean up if the ModelDeployment is being deleted.
+
+    Delete the upstream object and the helpers in the state that is known (objects without an owner reference stay),
+    wait until they are gone, and remove our finalizer. Five minutes after the provider first saw the deletion, by its
+    own clock, it removes the finalizer anyway (`--finalizer-timeout`). The Event `FinalizerTimeout`, and the message
+    during the wait, name the remaining objects and the finalizers that hold them. An object of ours that lost its
+    owner reference stays; the Event `ObjectLeft` names it (not after `--cascade=orphan`). Core does so for a provider
+    that was uninstalled, and at once for a name that is not registered and owns no field of the ModelDeployment
+    (Event `FinalizerRemoved`).
+    """
     context, live = turn.context, turn.live
     # Before the pause and everything else: a deletion must go through with an invalid spec and without the CRD.
     if not turn.is_deleted:
@@ -72,7 +78,10 @@ async def clean_up(turn: Turn) -> End | None:
 
 
 async def keep_finalizer(turn: Turn) -> End | None:
-    """4. Our upstream object exists and our finalizer was removed: add it again, whatever ends the reconcile"""
+    """4. Add our finalizer again if it was removed and our upstream object exists.
+
+    This happens whatever ends the reconcile.
+    """
     context = turn.context
     if not turn.is_ours or finalizer.has(turn.live, context.provider.name):
         return None
@@ -86,7 +95,7 @@ async def keep_finalizer(turn: Turn) -> End | None:
 
 
 async def stop_if_paused(turn: Turn) -> End | None:
-    """5. Paused: stop"""
+    """5. Stop if the ModelDeployment is paused."""
     if not LiveModelDeployment(turn.live).is_paused:
         return None
     if turn.is_ours:
@@ -95,16 +104,21 @@ async def stop_if_paused(turn: Turn) -> End | None:
 
 
 async def let_go(turn: Turn) -> End | None:
-    """6. Another provider is selected: observe and report until that one takes over, then delete our objects, release
-    all fields and remove our finalizer. No provider is selected: observe and report"""
+    """6. Let go if another provider, or none, is selected.
+
+    If another provider is selected, observe and report until that one takes over, then delete our objects, release
+    all fields and remove our finalizer. If no provider is selected, observe and report.
+    """
     if turn.is_ours:
         return None
     return End(await deletion.let_go(turn.context, turn.live), reports=False)
 
 
 async def wait_for_retry(turn: Turn) -> End | None:
-    """7. A write has failed and its retry is not due: stop, and repeat the report. An edit is tried at once, and so
-    is a change of the upstream CRD, or another upstream object of that name"""
+    """7. Stop if a write has failed and its retry is not due, and repeat the report.
+
+    An edit is tried at once, and so is a change of the upstream CRD, or another upstream object of that name.
+    """
     context, memory = turn.context, turn.memory
     turn.upstream = upstream = context.upstream.objects.get(turn.key)
     own = names.provider_finalizer(context.provider.name)

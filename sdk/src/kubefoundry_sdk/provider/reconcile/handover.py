@@ -16,21 +16,29 @@ from kubefoundry_sdk.runtime.store import key_of
 
 
 def others(deployment: Object, provider: str) -> list[str]:
-    """Providers whose finalizers still hold the ModelDeployment."""
+    """Return the other providers whose finalizers still hold the ModelDeployment."""
     return [name for name in handover.holders(deployment) if name != provider]
 
 
 async def wait(
     context: Context, kind: Kind, todo: Plan, digest: str, live: Object, upstream: Object | None
 ) -> Stop | None:
-    """Return the condition to report while waiting, None once there is nothing to wait for. Its `retry` bounds the
-    wait.
+    """Return the condition to report during the wait for another provider, or None if there is nothing to wait for.
 
-    The other provider keeps serving until we report that we can take over, so our objects are tried first: once, as
-    new ones. Helpers are created for that, because admission of the main object may require them.
-    digest: of the plan.
-    upstream: an object of ours that already exists.
-    Raises as `apply.write`: NameTaken if an object of another owner has the name.
+    Its `retry` bounds the wait. The other provider keeps serving until we report that we can take over, so our
+    objects are tried first: once, as new ones. Helpers are created for that, because admission of the main object may
+    require them.
+
+    Args:
+        context: The provider's context.
+        kind: The kind of the main object.
+        todo: The plan.
+        digest: The plan's digest.
+        live: The ModelDeployment.
+        upstream: An object of ours that already exists.
+
+    Raises:
+        NameTaken: An object of another owner has the name. Other errors are those of `apply.write`.
     """
     memory = context.memory(key_of(live))
     holding = others(live, context.provider.name)
@@ -54,20 +62,23 @@ async def wait(
 
 
 def spoken_for(deployment: Object, manager: str) -> bool:
-    """Whether another provider still reports on the model: phase, message, Ready, counts and endpoint are then its
-    own."""
+    """Check whether another provider still reports on the model.
+
+    Phase, message, Ready, counts and endpoint are then its own.
+    """
     provider = LiveModelDeployment(deployment).provider
     ours = (managed_fields.owned(deployment, manager, "status") or {}).get("f:status", {})
     return bool(provider.get("resourceName")) and "f:resourceName" not in ours.get("f:provider", {})
 
 
 def waiting(holding: list[str], left: float) -> Stop:
+    """Return the condition during the wait. `left` is the rest of the time-out in seconds."""
     message = f"Waiting for provider {', '.join(holding)} to remove what it created for this ModelDeployment"
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
 
 
 def timed_out(holding: list[str], timeout: float) -> str:
-    """The Event's note once the time is over."""
+    """Return the Event's note once the time-out has passed."""
     return (
         f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; continuing without it. "
         "What it created may still run: delete it by hand"

@@ -68,11 +68,11 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     meta = live["metadata"]
     key = (meta["namespace"], meta["name"])
     upstream = context.upstream.objects.get(key)
-    known = context.memory(key).admission
+    admission = context.memory(key).admission
     if upstream is None or not (
         manifest.made_for(upstream, meta["uid"])
         # It has lost its marks, and somebody keeps removing them.
-        or known.recognizes((context.provider.upstream.kind, meta["name"]), upstream)
+        or admission.recognizes((context.provider.upstream.kind, meta["name"]), upstream)
     ):
         context.verification.forget(key)
         return None
@@ -112,11 +112,14 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
     record = manifest.applied(upstream)
     if record is None:
         return
-    found = additions.added(
+    foreign_fields = additions.added(
         record.manifest, upstream, context.manager, foreign_values.paths(context.provider)
     )
     named = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
-    report.additions, report.replaced = additions.text(named, found), additions.replacing(named, found)
+    report.additions, report.replaced = (
+        additions.text(named, foreign_fields),
+        additions.replacing(named, foreign_fields),
+    )
     memory = context.memory(key_of(live))
     before = str(LiveModelDeployment(live).status.get("message"))
     if report.additions != memory.additions and not before.endswith(report.additions):

@@ -44,7 +44,10 @@ _LENGTHS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def wrong_types(form: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
-    """Problems that make `ProviderCompatible` False: `overrides.frontend.replicas: must be a whole number, …`."""
+    """Return the problems that make `ProviderCompatible` False.
+
+    For example `overrides.frontend.replicas: must be a whole number, …`.
+    """
     try:
         form.model_validate(given)
     except ValidationError as error:
@@ -52,7 +55,7 @@ def wrong_types(form: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
         for problem in error.errors(include_url=False):
             if problem["type"] != "extra_forbidden":
                 problems.setdefault(_path(problem["loc"], given), []).append(problem)
-        return [f"{path}: {_words(found)}" for path, found in problems.items()]
+        return [f"{path}: {_words(details)}" for path, details in problems.items()]
     return []
 
 
@@ -75,8 +78,8 @@ def _path(location: Sequence[int | str], given: Any) -> str:
 
 def _words(problems: Sequence[ErrorDetails]) -> str:
     """All problems of one value. A union has one for each of its types."""
-    types = list(dict.fromkeys(_TYPES[found["type"]] for found in problems if found["type"] in _TYPES))
-    others = [_bound(found) for found in problems if found["type"] not in _TYPES]
+    types = list(dict.fromkeys(_TYPES[problem["type"]] for problem in problems if problem["type"] in _TYPES))
+    others = [_bound(problem) for problem in problems if problem["type"] not in _TYPES]
     if others or not types:
         return "; ".join(dict.fromkeys(others))
     return f"must be {' or '.join(types)}, but {_is(problems[0]['input'])}"
@@ -105,21 +108,21 @@ def _is(value: Any) -> str:
 
 
 def unknown_keys(form: type[BaseModel], given: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted paths, at any depth, that the form does not know: most likely typos."""
-    known = {name: field for key, field in form.model_fields.items() for name in (field.alias or key,)}
+    """Return the dotted paths, at any depth, that the form does not know: most likely typos."""
+    fields = {name: field for key, field in form.model_fields.items() for name in (field.alias or key,)}
     unknown = []
     for key, value in given.items():
-        if key not in known:
+        if key not in fields:
             unknown.append(f"{prefix}{key}")
             continue
-        inner = _model(known[key].annotation)
+        inner = _model(fields[key].annotation)
         if inner and isinstance(value, Mapping):
             unknown.extend(unknown_keys(inner, value, f"{prefix}{key}."))
     return unknown
 
 
 def known_keys(form: type[BaseModel], prefix: str = "") -> list[str]:
-    """Dotted paths that the form knows, for the message."""
+    """Return the dotted paths that the form knows, for the message."""
     keys = []
     for name, field in form.model_fields.items():
         inner = _model(field.annotation)

@@ -14,14 +14,14 @@ MESSAGE: Final = "reconciliation paused"
 
 
 async def hold(context: Context, live: Object) -> None:
-    """Keeps every status field that the provider owns, and says why nothing is reconciled."""
+    """Keep every status field that the provider owns, and report that nothing is reconciled."""
     fields = managed_fields.owned(live, context.manager, "status")
     if fields is None:
         return
     owned = managed_fields.project(LiveModelDeployment(live).status, fields.get("f:status", {}))
-    wanted = {**owned, "message": MESSAGE}
-    for item in wanted.get("conditions", ()):
+    desired = {**owned, "message": MESSAGE}
+    for item in desired.get("conditions", ()):
         item.pop("lastTransitionTime", None)
     await status.write(
-        context.client, context.deployments, MODEL_DEPLOYMENTS, live, wanted, manager=context.manager
+        context.client, context.deployments, MODEL_DEPLOYMENTS, live, desired, manager=context.manager
     )

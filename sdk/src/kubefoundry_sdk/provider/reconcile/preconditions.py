@@ -19,16 +19,16 @@ from kubefoundry_sdk.provider.write.helpers import mark
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 
 
-def standing_there(context: Context, deployment: Deployment, wanted: list[Object]) -> Stop | None:
-    """A live object of a wanted name that we may not write."""
-    for obj in wanted:
+def standing_there(context: Context, deployment: Deployment, manifests: list[Object]) -> Stop | None:
+    """Return the condition for a live object that has the name of a manifest and that we may not write, or None."""
+    for obj in manifests:
         key = (deployment.namespace, obj["metadata"]["name"])
-        live = context.upstream.objects.get(key) if obj is wanted[0] else context.helpers.live(obj)
+        live = context.upstream.objects.get(key) if obj is manifests[0] else context.helpers.live(obj)
         if live is None:
             continue
         named = f"{obj['kind']} '{obj['metadata']['name']}'"
-        known = context.memory((deployment.namespace, deployment.name)).admission
-        if known.recognizes(mark(obj), live) and not live["metadata"].get("deletionTimestamp"):
+        admission = context.memory((deployment.namespace, deployment.name)).admission
+        if admission.recognizes(mark(obj), live) and not live["metadata"].get("deletionTimestamp"):
             # It may have lost everything else that shows it.
             continue
         match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
@@ -37,7 +37,7 @@ def standing_there(context: Context, deployment: Deployment, wanted: list[Object
                     taken = NameTaken(named, context.manager in managed_fields.managers(live))
                     return name_conflict(taken, deployment.uid)
                 # Helpers are no reason to stop: they follow their main object.
-                if obj is wanted[0] and not is_adoptable(context, deployment, live):
+                if obj is manifests[0] and not is_adoptable(context, deployment, live):
                     return other_spec(named)
             case "leaving":
                 again = manifest.made_for(live, deployment.uid)
@@ -56,13 +56,15 @@ def is_restored(context: Context, deployment: Deployment, live: Object) -> bool:
         return False
     uid = manifest.owner_uid(live)
     here = (key for key in context.deployments.keys() if key[0] == deployment.namespace)  # noqa: SIM118
-    known = (context.deployments.get(key) for key in here)
-    return all(obj["metadata"]["uid"] != uid for obj in known if obj is not None)
+    deployments = (context.deployments.get(key) for key in here)
+    return all(obj["metadata"]["uid"] != uid for obj in deployments if obj is not None)
 
 
 def is_adoptable(context: Context, deployment: Deployment, live: Object) -> bool:
-    """Check whether a main object is restored and was applied for the current spec, so that adopting it restarts
-    nothing."""
+    """Check whether a main object is restored and was applied for the current spec.
+
+    Adopting it then restarts nothing.
+    """
     record = manifest.applied(live)
     if record is None or not is_restored(context, deployment, live):
         return False
@@ -75,14 +77,15 @@ def is_adoptable(context: Context, deployment: Deployment, live: Object) -> bool
 
 def helpers(context: Context, deployment: Deployment, upstream: Object | None) -> list[Object]:
     """Return the live helpers of the ModelDeployment, and those of a restored main object that is to be adopted."""
-    found = context.helpers.of(deployment.namespace, deployment.uid)
+    live_helpers = context.helpers.of(deployment.namespace, deployment.uid)
     if upstream is None or not is_adoptable(context, deployment, upstream):
-        return found
+        return live_helpers
     restored = context.helpers.of(deployment.namespace, manifest.owner_uid(upstream) or "")
-    return [*found, *(obj for obj in restored if is_restored(context, deployment, obj))]
+    return [*live_helpers, *(obj for obj in restored if is_restored(context, deployment, obj))]
 
 
 def other_spec(named: str) -> Stop:
+    """Return the condition for a restored object that was applied for another spec."""
     message = (
         f"{named} exists and was created for an earlier ModelDeployment of this name with another spec, so it is "
         "left unchanged: restore that spec to adopt it, delete it, or choose another name"
@@ -115,6 +118,7 @@ def name_conflict(taken: NameTaken, uid: str) -> Stop:
 
 
 def no_schema(provider: Provider, schema: object) -> Stop:
+    """Return the condition for a CRD that is not installed, or lacks fields."""
     if isinstance(schema, UnsupportedSchema):
         message = (
             f"CRD {provider.upstream.crd} lacks {', '.join(schema.missing)}; "

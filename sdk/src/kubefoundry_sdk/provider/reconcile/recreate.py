@@ -22,21 +22,21 @@ log = logging.getLogger(__name__)
 
 
 def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
-    """The last record: of the live object, or of the one that is being deleted or is gone."""
+    """Return the last record: of the live object, or of the one that is being deleted or is gone."""
     memory = context.memory((deployment.namespace, deployment.name))
     if upstream is not None and (
         manifest.made_for(upstream, deployment.uid)
         or preconditions.is_adoptable(context, deployment, upstream)
     ):
-        found = manifest.applied(upstream)
-        if found is not None:
-            found = record_trust.of_what_runs(found, upstream)
+        latest = manifest.applied(upstream)
+        if latest is not None:
+            latest = record_trust.of_what_runs(latest, upstream)
         if not upstream["metadata"].get("deletionTimestamp"):
             memory.leaving = None
-            return found
-        if found is not None and memory.leaving is None:
+            return latest
+        if latest is not None and memory.leaving is None:
             # Once it is gone, nothing else shows what ran.
-            memory.leaving = (deployment.uid, record_trust.believed(found, upstream, upstream))
+            memory.leaving = (deployment.uid, record_trust.believed(latest, upstream, upstream))
     uid, record = memory.leaving or ("", None)
     return record if uid == deployment.uid else None
 
@@ -49,10 +49,10 @@ _AMOUNTS: Final = re.compile(
 
 def _fits_without(refusal: str) -> bool:
     """Check whether the quota has room once the object that serves is gone: only one too many is requested."""
-    found = _AMOUNTS.search(refusal)
-    if found is None:
+    match = _AMOUNTS.search(refusal)
+    if match is None:
         return False
-    amounts = found.groupdict()
+    amounts = match.groupdict()
     try:
         requested, used, limited = (_amounts(amounts[name]) for name in ("requested", "used", "limited"))
     except ValueError:

@@ -15,9 +15,10 @@ def waits_for(deployment: Object, manager: str, *, repeats_us: bool = False) -> 
     """Return the reason why we may not release the ModelDeployment yet, for the user; None if we may.
 
     Args:
+        deployment: The ModelDeployment.
         manager: Our field manager. A condition that we still own is no statement of the chosen provider.
-        repeats_us: Whether both conditions have the words that we write. Tenants can write managedFields, so these
-            words are ours, whoever seems to own them.
+        repeats_us: Whether both conditions have the words that we write. Tenants can write managedFields, so
+            these words are ours, whoever seems to own them.
     """
     live = LiveModelDeployment(deployment)
     chosen = live.provider_name
@@ -29,11 +30,11 @@ def waits_for(deployment: Object, manager: str, *, repeats_us: bool = False) -> 
     if not ours & managed_fields.HAND_OVER and not repeats_us and handover.accepted(deployment):
         return None
     for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED):
-        said = live.condition(type_) or {}
-        no = said.get("status") == "False" and said.get("reason") != "WaitingForCleanup"
-        current = said.get("observedGeneration") == live.generation
+        condition = live.condition(type_) or {}
+        no = condition.get("status") == "False" and condition.get("reason") != "WaitingForCleanup"
+        current = condition.get("observedGeneration") == live.generation
         if no and current and type_ not in ours and handover.states(deployment, chosen, type_):
-            return f"Provider {chosen} cannot take over: {said.get('message')}"
+            return f"Provider {chosen} cannot take over: {condition.get('message')}"
     health = live.condition(reasons.PROVIDER_HEALTHY) or {}
     silent = f": {health.get('message')}" if health.get("status") == "False" else ""
     return f"Waiting for provider {chosen} to confirm that it can take over{silent}"

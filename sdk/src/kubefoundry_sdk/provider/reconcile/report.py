@@ -144,25 +144,29 @@ class Report:
         return "Pending", "Progressing", "Waiting for the upstream object"
 
     def conditions(self) -> list[Condition]:
-        """All but Ready: what a provider reports while another one still serves."""
-        found = []
+        """Return all conditions but Ready: those that a provider reports while another one still serves."""
+        conditions = []
         stop = self.stop
         if stop is not None and stop.type == reasons.PROVIDER_COMPATIBLE:
-            found.append(self._condition(stop.type, False, stop.reason, stop.message))
+            conditions.append(self._condition(stop.type, False, stop.reason, stop.message))
         elif self.compatible is not None:
             text = ". ".join([self.compatible, *self.notes])
-            found.append(self._condition(reasons.PROVIDER_COMPATIBLE, True, "CompatibilityVerified", text))
+            conditions.append(
+                self._condition(reasons.PROVIDER_COMPATIBLE, True, "CompatibilityVerified", text)
+            )
         if stop is not None and stop.type == reasons.RESOURCE_CREATED:
-            found.append(self._condition(stop.type, False, stop.reason, stop.message))
+            conditions.append(self._condition(stop.type, False, stop.reason, stop.message))
         elif self.created is not None:
-            found.append(self._condition(reasons.RESOURCE_CREATED, True, "ResourceCreated", self.created))
+            conditions.append(
+                self._condition(reasons.RESOURCE_CREATED, True, "ResourceCreated", self.created)
+            )
         if self.stale:
-            found.append(self._condition(reasons.STALE_STATUS, True, self.stale_reason, self.stale))
+            conditions.append(self._condition(reasons.STALE_STATUS, True, self.stale_reason, self.stale))
         if self.override_warning:
-            found.append(
+            conditions.append(
                 self._condition(reasons.OVERRIDES_VALID, False, "UnknownKeys", self.override_warning)
             )
-        return found
+        return conditions
 
     def _ready(self, phase: str, reason: str, message: str) -> Condition:
         generation = self._observed_generation()
@@ -183,26 +187,26 @@ _PASSING: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Termi
 
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Transition]:
-    """Events (type, reason, note) for the changes between two statuses, one for each transition (contract §4.21)."""
-    found: list[Transition] = []
+    """Return an Event (type, reason, note) for each transition between two statuses (contract §4.21)."""
+    events: list[Transition] = []
     old = {item["type"]: item for item in before.get("conditions") or ()}
     for item in after.get("conditions") or ():
         was = old.get(item["type"], {})
         if (was.get("status"), was.get("reason")) == (item["status"], item["reason"]):
             continue
         if item["type"] == reasons.RESOURCE_CREATED and item["status"] == "True":
-            found.append(("Normal", item["reason"], item["message"]))
+            events.append(("Normal", item["reason"], item["message"]))
         elif item["type"] in (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID):
             if item["status"] == "False":
                 passing = item["reason"] in _PASSING
-                found.append(("Normal" if passing else "Warning", item["reason"], item["message"]))
+                events.append(("Normal" if passing else "Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.STALE_STATUS:
-            found.append(("Warning", item["reason"], item["message"]))
+            events.append(("Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.READY and item["status"] == "True":
-            found.append(("Normal", item["reason"], item["message"]))
+            events.append(("Normal", item["reason"], item["message"]))
     failed = after.get("phase") == "Failed" and before.get("phase") != "Failed"
-    if failed and not any(kind == "Warning" for kind, _, _ in found):
-        found.append(
+    if failed and not any(kind == "Warning" for kind, _, _ in events):
+        events.append(
             ("Warning", "ProviderError", f"Provider resource in error state: {after.get('message')}")
         )
-    return found
+    return events

@@ -161,4 +161,6 @@ def _version(upstream: Object) -> tuple[str, int]:
 
 def _earlier(generations: Generations, oldest: int, newest: int) -> int:
     """The generation that serves instead of the newest one, as far as it is known."""
-    return next((known for known in (oldest, generations.served) if known < newest), NO_GENERATION)
+    return next(
+        (generation for generation in (oldest, generations.served) if generation < newest), NO_GENERATION
+    )

@@ -35,24 +35,24 @@ def unvalidated(live: Object, report: Report, manager: str) -> None:
 
 
 def as_before(live: Object, report: Report, manager: str) -> None:
-    """Nothing new to report: repeat the last report, for the generation that it was about."""
+    """Repeat the last report, for the generation that it was about, because there is nothing new to report."""
     before = LiveModelDeployment(live).status
     report.compatible = report.created = None
     report.notes = []
     for type_, attribute in _FOUND_OUT:
-        said = _said(live, manager, type_)
-        if said.get("status") == "True":
-            setattr(report, attribute, said["message"])
-        elif said.get("status") == "False":
+        condition = _said(live, manager, type_)
+        if condition.get("status") == "True":
+            setattr(report, attribute, condition["message"])
+        elif condition.get("status") == "False":
             failed = before.get("phase") == "Failed"
-            report.stop = Stop(type_, said["reason"], said["message"], failed=failed)
+            report.stop = Stop(type_, condition["reason"], condition["message"], failed=failed)
     report.override_warning = _said(live, manager, reasons.OVERRIDES_VALID).get("message")
     report.generation = before.get("observedGeneration", report.generation)
     if handover.spoken_for(live, manager):
         # That is the other provider's, which may be ahead of us: an acceptance must not move with it.
         stated = [_said(live, manager, type_).get("observedGeneration") for type_, _ in _FOUND_OUT]
-        known = [number for number in stated if isinstance(number, int)]
-        report.generation = min(known, default=report.generation)
+        generations = [number for number in stated if isinstance(number, int)]
+        report.generation = min(generations, default=report.generation)
 
 
 def _said(live: Object, manager: str, type_: str) -> conditions.Condition:

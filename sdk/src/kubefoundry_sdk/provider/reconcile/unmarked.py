@@ -19,7 +19,9 @@ def remember(context: Context, live: Object) -> None:
     condition = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
     memory.conflict |= condition.get("reason") == "NameConflict"
     memory.is_orphaning |= ORPHAN in LiveModelDeployment(live).finalizers
-    memory.cleaned |= {known for known in _marks(context, live) if _stored(context, live, known) is not None}
+    memory.cleaned |= {
+        own_mark for own_mark in _marks(context, live) if _stored(context, live, own_mark) is not None
+    }
 
 
 async def describe_leftovers(context: Context, live: Object) -> list[str]:
@@ -31,26 +33,26 @@ async def describe_leftovers(context: Context, live: Object) -> list[str]:
     memory, (namespace, name) = context.memory(key_of(live)), key_of(live)
     main = (context.provider.upstream.kind, name)
     objects = {}
-    for known in _marks(context, live):
-        obj = _stored(context, live, known)
+    for own_mark in _marks(context, live):
+        obj = _stored(context, live, own_mark)
         # Without the labels that we watch, it is not in the store. An object that was seen has been deleted since.
-        is_missed = known not in memory.cleaned and (
-            memory.admission.remembers(known) or (known == main and memory.conflict)
+        is_missed = own_mark not in memory.cleaned and (
+            memory.admission.remembers(own_mark) or (own_mark == main and memory.conflict)
         )
-        kind = context.upstream.kind if known == main else HELPER_KINDS[known[0]]
+        kind = context.upstream.kind if own_mark == main else HELPER_KINDS[own_mark[0]]
         if obj is None and kind is not None and kind.built_in and is_missed:
-            obj = await _read(context, kind, (namespace, known[1]))
-        objects[known] = obj
+            obj = await _read(context, kind, (namespace, own_mark[1]))
+        objects[own_mark] = obj
     for obj in context.helpers.of(namespace, live["metadata"]["uid"]):
         objects.setdefault(mark(obj), obj)
     return [
-        f"{known[0]} {namespace}/{known[1]} stays: {why}; delete it unless somebody else uses it"
-        for known, obj in objects.items()
-        if obj is not None and (why := _reason(context, live, obj, known))
+        f"{own_mark[0]} {namespace}/{own_mark[1]} stays: {why}; delete it unless somebody else uses it"
+        for own_mark, obj in objects.items()
+        if obj is not None and (why := _reason(context, live, obj, own_mark))
     ]
 
 
-def _reason(context: Context, live: Object, obj: Object, known: Mark) -> str:
+def _reason(context: Context, live: Object, obj: Object, own_mark: Mark) -> str:
     """Return why an object of this ModelDeployment stays, empty if it does not, or is not of this one."""
     memory, uid = context.memory(key_of(live)), live["metadata"]["uid"]
     if obj["metadata"].get("deletionTimestamp") or manifest.owned_by(obj, uid):
@@ -60,7 +62,7 @@ def _reason(context: Context, live: Object, obj: Object, known: Mark) -> str:
         return "nothing on it shows that it was created for this ModelDeployment" if ours else ""
     if memory.is_orphaning:
         return ""
-    ours = manifest.made_for(obj, uid) or memory.admission.recognizes(known, obj)
+    ours = manifest.made_for(obj, uid) or memory.admission.recognizes(own_mark, obj)
     return "it has no owner reference to this ModelDeployment" if ours else ""
 
 
@@ -70,11 +72,11 @@ def _marks(context: Context, live: Object) -> set[Mark]:
     return {main, *context.memory(key_of(live)).admission.marks}
 
 
-def _stored(context: Context, live: Object, known: Mark) -> Object | None:
-    key = (key_of(live)[0], known[1])
-    if known == (context.provider.upstream.kind, key_of(live)[1]):
+def _stored(context: Context, live: Object, own_mark: Mark) -> Object | None:
+    key = (key_of(live)[0], own_mark[1])
+    if own_mark == (context.provider.upstream.kind, key_of(live)[1]):
         return context.upstream.objects.get(key)
-    store = context.helpers.stores.get(known[0])
+    store = context.helpers.stores.get(own_mark[0])
     return store.get(key) if store is not None else None
 
 

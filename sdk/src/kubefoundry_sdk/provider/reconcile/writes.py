@@ -35,7 +35,7 @@ from kubefoundry_sdk.provider.write.plan import plan
 
 
 async def require_validation(turn: Turn) -> End | None:
-    """8. `Validated` is not True for this generation: stop"""
+    """8. Stop if `Validated` is not True for this generation."""
     if not LiveModelDeployment(turn.live).is_true(reasons.VALIDATED, generation=turn.report.generation):
         retained.unvalidated(turn.live, turn.report, turn.context.manager)
         return End()
@@ -49,7 +49,7 @@ async def require_validation(turn: Turn) -> End | None:
 
 
 async def check_compatibility(turn: Turn) -> End | None:
-    """9. Compatible? Check capabilities, overrides, and the provider's own restrictions"""
+    """9. Check capabilities, overrides, and the provider's own restrictions."""
     context, report = turn.context, turn.report
     # Checked with the image that serves, if one was chosen earlier.
     turn.record = recreate.applied(context, turn.deployment, turn.upstream)
@@ -65,8 +65,10 @@ async def check_compatibility(turn: Turn) -> End | None:
 
 
 async def require_crd(turn: Turn) -> End | None:
-    """10. Which upstream is installed? Decide by the fields of the CRD. A missing or unsupported CRD is a condition,
-    and is checked again when it changes"""
+    """10. Determine the installed upstream by the fields of its CRD.
+
+    A missing or unsupported CRD is a condition, and is checked again when it changes.
+    """
     context = turn.context
     schema, kind = _supported_schema(turn), context.upstream.kind
     if schema is None or kind is None:
@@ -81,26 +83,30 @@ def _supported_schema(turn: Turn) -> Schema | None:
 
 
 async def render(turn: Turn) -> End | None:
-    """11. Render"""
+    """11. Render the upstream objects."""
     turn.rendered = answers.render(turn.context.provider, turn.deployment, turn.schema)
     turn.report.notes.extend(turn.rendered.notes)
     return None
 
 
 async def check_ownership(turn: Turn) -> End | None:
-    """12. An object of that name exists and was not created for this ModelDeployment: leave it unchanged and report
-    `NameConflict`. One that this process has applied, or seen as it was applied, is recognized by its uid and gets
-    owner, labels and annotations back. After a restart nothing proves that, because anybody may use our field
-    manager; the message then has the annotation that gives the object back. A restored object is adopted instead (see
-    [below](#7-annotations-labels-finalizers))"""
+    """12. Report `NameConflict` if an object of that name was not created for this ModelDeployment.
+
+    That object stays unchanged. An object that this process has applied, or seen as it was applied, is recognized by
+    its uid and gets owner, labels and annotations back. After a restart nothing proves that, because anybody may use
+    our field manager; the message then has the annotation that gives the object back. A restored object is adopted
+    instead (see [below](#7-annotations-labels-finalizers)).
+    """
     # Before the plan, which would read somebody else's object as an earlier state of ours.
     stop = preconditions.standing_there(turn.context, turn.deployment, [turn.rendered.main])
     return turn.stop(stop) if stop else None
 
 
 async def plan_changes(turn: Turn) -> End | None:
-    """13. Compare the rendered objects with the live ones and with the record of the last apply: what has to be
-    written, and what somebody else has changed. A helper's name may be taken, too (`NameConflict`)"""
+    """13. Compare the rendered objects with the live ones and with the record of the last apply.
+
+    The plan has the objects to write, and the changes by others. A helper's name may be taken, too (`NameConflict`).
+    """
     context, deployment, upstream = turn.context, turn.deployment, turn.upstream
     turn.helpers = preconditions.helpers(context, deployment, upstream)
     turn.plan = plan(
@@ -130,7 +136,7 @@ async def plan_changes(turn: Turn) -> End | None:
 
 
 async def try_dry_run(turn: Turn) -> End | None:
-    """14. Dry run, if requested: stop"""
+    """14. Send a dry run and stop, if the user requests one."""
     context, live = turn.context, turn.live
     if not dry_run.asked(live):
         return None
@@ -149,7 +155,10 @@ async def try_dry_run(turn: Turn) -> End | None:
 
 
 async def wait_after_refusal(turn: Turn) -> End | None:
-    """15. The API server has rejected these very objects and their retry is not due: stop, and repeat the report"""
+    """15. Stop if the API server has rejected these very objects and their retry is not due.
+
+    The report is repeated.
+    """
     # With the CRD's schema, because one schema may accept what another refused.
     turn.digest = f"{turn.context.upstream.digest} {apply.digest(turn.plan.objects)}"
     refusal = turn.memory.refusal.standing(turn.digest, turn.now)
@@ -159,34 +168,43 @@ async def wait_after_refusal(turn: Turn) -> End | None:
 
 
 async def take_over(turn: Turn) -> End | None:
-    """16. Another provider still holds its finalizer: apply the objects in a dry run. `WaitingForCleanup` means that
-    all of them were accepted. Wait for at most five minutes; not for a finalizer that another field manager added, if
-    that provider has never written to the object"""
+    """16. Apply the objects in a dry run while another provider still holds its finalizer.
+
+    `WaitingForCleanup` means that all of them were accepted. Wait for at most five minutes; not for a finalizer that
+    another field manager added, if that provider has never written to the object.
+    """
     # Only after the checks above: the other provider serves until we have reported that we can take over.
     stop = await handover.wait(turn.context, turn.kind, turn.plan, turn.digest, turn.live, turn.upstream)
     return turn.stop(stop) if stop else None
 
 
 async def add_finalizer(turn: Turn) -> End | None:
-    """17. Add our finalizer. If it is refused, or accepted and not stored, nothing is created (`ApplyRejected`)"""
+    """17. Add our finalizer.
+
+    If it is refused, or accepted and not stored, nothing is created (`ApplyRejected`).
+    """
     # Before anything exists that it must protect. An earlier dry-run result goes with the same write.
     await finalizer.own(turn.context, turn.live, hold=True, dry_run_result=None)
     return None
 
 
 async def start_recreation(turn: Turn) -> End | None:
-    """18. The upstream cannot make the change in place: try the new object in a dry run, delete the old one, and
-    create the new one once the old one is gone (`Recreating`)"""
+    """18. Recreate the upstream object if the upstream cannot make the change in place (`Recreating`).
+
+    Try the new object in a dry run, delete the old one, and create the new one once the old one is gone.
+    """
     if not turn.plan.recreate or turn.upstream is None:
         return None
     return turn.stop(await recreate.start(turn.context, turn.kind, turn.plan, turn.upstream))
 
 
 async def apply_plan(turn: Turn) -> End | None:
-    """19. Apply. Revert changes by others (Event `DriftDetected`), at most five times in ten minutes; an object
-    whose `managedFields` no longer name the provider as an owner of content counts as changed. Values that
-    admission changes are named in `ResourceCreated` and left as they are. Delete helpers that are no longer
-    rendered"""
+    """19. Apply the plan.
+
+    Revert changes by others (Event `DriftDetected`), at most five times in ten minutes. An object whose
+    `managedFields` no longer name the provider as an owner of content counts as changed. Values that admission
+    changes are named in `ResourceCreated` and left as they are. Delete helpers that are no longer rendered.
+    """
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     turn.memory.refusal.over()
     turn.memory.drift = ""
