@@ -102,4 +102,4 @@ def test_the_condition_says_where_settings_come_from(
     said = made.condition()
     assert (said["reason"], said["message"]) == (reason, message)
     assert said["status"] == str(reason == "Known")
-    assert made.known
+    assert made.is_known

@@ -20,7 +20,7 @@ def record(spec: Any, image: str | None = None) -> Record:
 
 
 def believed(applied: Any, live: Any, render: Any) -> Any:
-    return record_trust.believed(record(applied), {"spec": live}, {"spec": render}).manifest["spec"]
+    return record_trust.trusted(record(applied), {"spec": live}, {"spec": render}).manifest["spec"]
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def labelled(name: str) -> dict[str, Any]:
 def test_operator_namespace_counts_by_label_or_by_name() -> None:
     received: list[frozenset[str]] = []
     every = ("named", "one", "two")
-    made = TrustedNamespaces(["named"], lambda: received.append(frozenset(filter(made.believed, every))))
+    made = TrustedNamespaces(["named"], lambda: received.append(frozenset(filter(made.trusts, every))))
 
     made.replace([], "1")
     made.replace([], "2")

@@ -441,4 +441,4 @@ def test_flag_or_annotation_ask_for_it(always: bool, annotation: str | None, wan
     made = Verification(nobody, lambda work: None, lambda key: None, always=always)
     annotations = {"kubefoundry.ai/verify-endpoint": annotation} if annotation else None
 
-    assert made.wanted({"metadata": {"annotations": annotations}}) is wanted
+    assert made.is_requested({"metadata": {"annotations": annotations}}) is wanted

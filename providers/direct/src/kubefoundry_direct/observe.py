@@ -111,10 +111,10 @@ def read(live: Object, asked: int) -> Status:
         # an available replica is ready, even if somebody else writes the status
         ready=max(count(status.get("readyReplicas")) or 0, available),
         available=available,
-        refused=_said(failure)
+        refused=_message(failure)
         if failure.status == "True" and not (updated and _of_before(failure, live))
         else "",
-        late=_said(progress) if progress.reason == LATE else "",
+        late=_message(progress) if progress.reason == LATE else "",
         unseen=seen is None or seen < (count(meta.get("generation")) or 0),
         paused=spec.get("paused") is True,
     )
@@ -173,5 +173,5 @@ def _pods(count: int) -> str:
     return f"{count} pod" + ("" if count == 1 else "s")
 
 
-def _said(condition: UpstreamCondition) -> str:
+def _message(condition: UpstreamCondition) -> str:
     return condition.message or "no reason given"

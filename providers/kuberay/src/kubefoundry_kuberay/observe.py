@@ -199,7 +199,7 @@ def _failure(status: Status) -> str | None:
         return f"KubeRay refuses the RayService: {ready.message or ready.reason}"
     for application in (*status.pending, *status.active):
         if application.status in FAILED_APPLICATION:
-            return _said(application)
+            return _described(application)
     rollback = status.condition("RollbackInProgress")
     if rollback.status == "True":
         return f"KubeRay rolls the update back: {rollback.message or rollback.reason}"
@@ -217,7 +217,7 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
         message += ", KubeRay has not processed the latest change yet"
     elif _rolls_out(status):
         words = upgrade.message or upgrade.reason if upgrade.status == "True" else ""
-        applications = "; ".join(_said(application) for application in (*status.active, *status.pending))
+        applications = "; ".join(_described(application) for application in (*status.active, *status.pending))
         message += (
             f", an update is in progress: {words or applications or 'a second RayCluster is being set up'}"
         )
@@ -241,7 +241,7 @@ def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
     if failure:
         return "Failed", "Failed", failure
     if _head_lost(status):
-        again = "; ".join(map(_said, status.active)) or "KubeRay creates a new one"
+        again = "; ".join(map(_described, status.active)) or "KubeRay creates a new one"
         return "Deploying", "Progressing", f"the head pod was lost, and every engine with it: {again}"
     reason: ReadyReason = "Progressing" if _known(status) else "Unknown"
     return "Deploying", reason, _progress(status)
@@ -251,7 +251,7 @@ def _progress(status: Status) -> str:
     ready = status.condition("Ready")
     # may outlive the fix, see _failure
     condition = "" if ready.reason == "ValidationFailed" else ready.message or ready.reason
-    applications = "; ".join(_said(application) for application in (*status.pending, *status.active))
+    applications = "; ".join(_described(application) for application in (*status.pending, *status.active))
     words = applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"
     if not _says_serving(status) or (status.endpoints and status.workers != 0):
         return words
@@ -259,7 +259,7 @@ def _progress(status: Status) -> str:
     return f"no {missing} is ready, though KubeRay says: {words}"
 
 
-def _said(application: Application) -> str:
+def _described(application: Application) -> str:
     words = f": {application.words}" if application.words else ""
     return f"Serve application {application.name} is {application.status or 'without a status'}{words}"
 

@@ -54,7 +54,7 @@ class Recorder:
         self._give_way = give_way
         self._component = component
         self._instance = instance
-        self._said: OrderedDict[str, float] = OrderedDict()
+        self._sent_at: OrderedDict[str, float] = OrderedDict()
         self._waiting: FairQueue[Object] = FairQueue()
         self._some = asyncio.Event()
 
@@ -65,12 +65,12 @@ class Recorder:
         identity = f"{meta.get('uid')}/{type_}/{reason}/{text}"
         mark = hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:16]
         now = asyncio.get_running_loop().time()
-        if now - self._said.get(mark, -REPEAT) < REPEAT:
+        if now - self._sent_at.get(mark, -REPEAT) < REPEAT:
             return
-        self._said[mark] = now
-        self._said.move_to_end(mark)
-        while len(self._said) > WAITING:
-            self._said.popitem(last=False)
+        self._sent_at[mark] = now
+        self._sent_at.move_to_end(mark)
+        while len(self._sent_at) > WAITING:
+            self._sent_at.popitem(last=False)
         moment = datetime.now(UTC)
         body: Object = {
             "apiVersion": EVENTS.api_version,

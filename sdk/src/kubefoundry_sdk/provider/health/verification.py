@@ -93,9 +93,9 @@ class Verification:
         self._always = always
         self._limit = FairLimit(AT_ONCE)
         self._attempts = FairLimit(AT_ONCE)
-        self._found: dict[Key, _Finding] = {}
+        self._findings: dict[Key, _Finding] = {}
 
-    def wanted(self, deployment: Object) -> bool:
+    def is_requested(self, deployment: Object) -> bool:
         """Check whether to verify the ModelDeployment's endpoint."""
         asked = (deployment["metadata"].get("annotations") or {}).get(names.VERIFY_ENDPOINT_ANNOTATION)
         return self._always or asked in ("true", ANSWER)
@@ -120,7 +120,7 @@ class Verification:
             deployment.spec.served_name,
             self._answers or asked == ANSWER,
         )
-        earlier = self._found.get(key)
+        earlier = self._findings.get(key)
         if earlier is not None and earlier.claim == claim:
             return earlier.problem
         same_object = earlier is not None and earlier.claim.uid == claim.uid
@@ -130,18 +130,18 @@ class Verification:
             finding = _Finding(claim, earlier.problem, earlier.note)
         else:
             finding = _Finding(claim, f"its endpoint {at} has not been asked yet")
-        self._found[key] = finding
+        self._findings[key] = finding
         finding.task = self._spawn(partial(self._verify, key, finding))
         return finding.problem
 
     def note(self, key: Key) -> str:
         """Return what the verified endpoint leaves open; empty if nothing."""
-        finding = self._found.get(key)
+        finding = self._findings.get(key)
         return finding.note if finding else ""
 
     def forget(self, key: Key) -> None:
         """Stop verifying that deployment for now."""
-        finding = self._found.pop(key, None)
+        finding = self._findings.pop(key, None)
         if finding is not None and finding.task is not None:
             finding.task.cancel()
 

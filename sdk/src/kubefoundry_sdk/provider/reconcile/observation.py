@@ -190,7 +190,12 @@ def _explain(context: Context, key: Key, upstream: Object, report: Report) -> fl
 def _verify(context: Context, live: Object, deployment: Deployment, report: Report) -> None:
     """Takes Running back if the endpoint has to be verified and is not."""
     seen, upstream = report.observation, report.live
-    if seen is None or upstream is None or seen.phase != "Running" or not context.verification.wanted(live):
+    if (
+        seen is None
+        or upstream is None
+        or seen.phase != "Running"
+        or not context.verification.is_requested(live)
+    ):
         context.verification.forget((deployment.namespace, deployment.name))
         return
     problem = context.verification.verdict(deployment, upstream, seen.endpoint)

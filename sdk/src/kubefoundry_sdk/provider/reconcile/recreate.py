@@ -36,7 +36,7 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
             return latest
         if latest is not None and memory.leaving is None:
             # Once it is gone, nothing else shows what ran.
-            memory.leaving = (deployment.uid, record_trust.believed(latest, upstream, upstream))
+            memory.leaving = (deployment.uid, record_trust.trusted(latest, upstream, upstream))
     uid, record = memory.leaving or ("", None)
     return record if uid == deployment.uid else None
 

@@ -27,7 +27,7 @@ def unvalidated(live: Object, report: Report, manager: str) -> None:
         as_before(live, report, manager)
         return
     for type_, attribute in _FOUND_OUT:
-        before = _said(live, manager, type_)
+        before = _own_condition(live, manager, type_)
         if before.get("status") == "True":
             setattr(report, attribute, before["message"])
     if report.compatible:
@@ -40,22 +40,22 @@ def as_before(live: Object, report: Report, manager: str) -> None:
     report.compatible = report.created = None
     report.notes = []
     for type_, attribute in _FOUND_OUT:
-        condition = _said(live, manager, type_)
+        condition = _own_condition(live, manager, type_)
         if condition.get("status") == "True":
             setattr(report, attribute, condition["message"])
         elif condition.get("status") == "False":
             failed = before.get("phase") == "Failed"
             report.stop = Stop(type_, condition["reason"], condition["message"], failed=failed)
-    report.override_warning = _said(live, manager, reasons.OVERRIDES_VALID).get("message")
+    report.override_warning = _own_condition(live, manager, reasons.OVERRIDES_VALID).get("message")
     report.generation = before.get("observedGeneration", report.generation)
     if handover.spoken_for(live, manager):
         # That is the other provider's, which may be ahead of us: an acceptance must not move with it.
-        stated = [_said(live, manager, type_).get("observedGeneration") for type_, _ in _FOUND_OUT]
+        stated = [_own_condition(live, manager, type_).get("observedGeneration") for type_, _ in _FOUND_OUT]
         generations = [number for number in stated if isinstance(number, int)]
         report.generation = min(generations, default=report.generation)
 
 
-def _said(live: Object, manager: str, type_: str) -> conditions.Condition:
+def _own_condition(live: Object, manager: str, type_: str) -> conditions.Condition:
     """Our condition of that type, {} if there is none.
 
     Never repeat the previous provider's: that would accept a deployment that we have not checked.

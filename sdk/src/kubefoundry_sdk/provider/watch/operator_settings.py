@@ -24,7 +24,7 @@ class OperatorSettings:
     def __init__(self, operator: Operator, changed: Callable[[], None]) -> None:
         self._operator = operator
         self._changed = changed
-        self.known = False
+        self.is_known = False
         """Whether it was looked for, or may not be."""
         self.values: Mapping[str, str] = {}
         """Without those that an administrator states."""
@@ -39,9 +39,9 @@ class OperatorSettings:
             where: The places that were searched, to follow "in".
         """
         settings_by_source = {_named(obj): self._read(obj) for obj in deployments}
-        first, before = not self.known, self.values
+        first, before = not self.is_known, self.values
         self._where = where
-        self.known = True
+        self.is_known = True
         if settings_by_source:
             self.source = ", ".join(sorted(settings_by_source))
             self.values = agreed(settings_by_source.values())

@@ -25,10 +25,10 @@ class TrustedNamespaces:
         self._named = frozenset(named)
         self._labelled: frozenset[str] = frozenset()
         self._changed = changed
-        self.known = False
+        self.is_known = False
         """Whether the labelled ones were looked for, or may not be."""
 
-    def believed(self, namespace: str) -> bool:
+    def trusts(self, namespace: str) -> bool:
         """Check whether objects in that namespace count."""
         return namespace in self._named or namespace in self._labelled
 
@@ -56,7 +56,7 @@ class TrustedNamespaces:
         self._take(frozenset())
 
     def _take(self, labelled: frozenset[str]) -> None:
-        news = not self.known or labelled != self._labelled
-        self.known, self._labelled = True, labelled
+        news = not self.is_known or labelled != self._labelled
+        self.is_known, self._labelled = True, labelled
         if news:
             self._changed()

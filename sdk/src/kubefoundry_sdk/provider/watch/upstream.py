@@ -79,7 +79,7 @@ class Upstream(CrdWatch):
     @property
     def settled(self) -> bool:
         """Whether all objects of the kind are listed, or it is certain that there are none."""
-        discovered = self.settings is None or self.settings.known
+        discovered = self.settings is None or self.settings.is_known
         return discovered and self.listed and (self.kind is None or self.objects.synced.is_set())
 
     def listing(self, error: Exception | None) -> None:

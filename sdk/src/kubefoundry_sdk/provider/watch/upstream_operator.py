@@ -128,10 +128,10 @@ class OperatorWatch:
         self._settings = settings
         self._changed = changed
         self._trusted = TrustedNamespaces(operator.namespaces, self._look)
-        self._deployments = Evidence(unavailable, clock, self._trusted.believed)
+        self._deployments = Evidence(unavailable, clock, self._trusted.trusts)
         self._evidence = {(DEPLOYMENTS, operator.deployment): self._deployments}
         if operator.lease:
-            self._evidence[LEASES, operator.lease] = Evidence(unheld, clock, self._trusted.believed)
+            self._evidence[LEASES, operator.lease] = Evidence(unheld, clock, self._trusted.trusts)
         self._listed = False
         self.seen = False
         """Whether anything shows how the operator is."""
@@ -195,7 +195,7 @@ class OperatorWatch:
             return None
 
     def _look(self) -> None:
-        if not self._trusted.known:
+        if not self._trusted.is_known:
             return
         if self._settings and self._listed:
             self._settings.see(self._deployments.seen, str(self._trusted))

@@ -14,7 +14,7 @@ from kubefoundry_sdk.provider.write.helpers import Mark, mark
 _METADATA: Final = ("labels", "annotations")
 
 
-def wanted(
+def merged(
     provider: Provider,
     rendered: Rendered,
     base: Rendered | None,

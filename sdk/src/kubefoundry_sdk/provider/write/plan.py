@@ -145,13 +145,13 @@ class _Merged:
     """The user's change, merged into the applied objects.
 
     Attributes:
-        wanted: The objects with the helpers' rendered names.
+        rendered: The objects with the helpers' rendered names.
         main: The main object to apply.
         helpers: The helpers to apply, under the names that they get in the cluster.
         retained: Live helpers that are no longer rendered and that the main object still uses.
     """
 
-    wanted: Rendered
+    rendered: Rendered
     main: Object
     helpers: list[Object]
     retained: tuple[Object, ...]
@@ -166,7 +166,7 @@ def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Rec
     base = earlier_render(inputs.provider, inputs.deployment, inputs.schema, record, rendered)
     # A tenant may have forged the record. It can be compared only in the version in which it was written.
     if record and live and base and record.manifest.get("apiVersion") == version:
-        record = record_trust.believed(record, live, base.main, inputs.ignored)
+        record = record_trust.trusted(record, live, base.main, inputs.ignored)
     paths = inputs.provider.named_by_content
     used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
     # Without the helpers that an earlier main object used, its manifest cannot be continued.
@@ -181,7 +181,7 @@ def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
     provider, deployment, rendered = inputs.provider, inputs.deployment, inputs.rendered
     paths, base, standing = provider.named_by_content, applied.base, applied.helpers
     before = _helpers_before(provider, deployment, inputs.schema, rendered, base, applied.plain, standing)
-    desired = carried_over.wanted(provider, rendered, base, applied.plain, before)
+    desired = carried_over.merged(provider, rendered, base, applied.plain, before)
     retained = retained_helpers.of(paths, desired, base, applied.plain, standing)
     named = content_names.settled(paths, desired, applied.names, standing, _untouched(base, rendered))
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
@@ -200,7 +200,7 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
             return Plan(main, merged.helpers, [], retained=merged.retained, moved=record.manifest)
     elif not same(manifest.content(main), record.manifest):
         changed.append(main)
-    why = _recreation(inputs, applied, merged.wanted, live) if changed else None
+    why = _recreation(inputs, applied, merged.rendered, live) if changed else None
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
         differences = drift.values(record.manifest, live, inputs.ignored)
@@ -290,7 +290,7 @@ def _helpers_before(
         rendered = base if together else earlier_render(provider, deployment, schema, helper_record, today)
         for obj in rendered.helpers if rendered else ():
             if mark(obj) == helper:
-                manifests[helper] = (record_trust.believed(helper_record, live, obj).manifest, obj)
+                manifests[helper] = (record_trust.trusted(helper_record, live, obj).manifest, obj)
     return manifests
 
 

@@ -18,9 +18,7 @@ from kubefoundry_sdk.provider.write.manifest import Record
 _MISSING: Final = object()
 
 
-def believed(
-    record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()
-) -> Record:
+def trusted(record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()) -> Record:
     """The record with values that the live object does not have taken from `instead`, or left out if that has none.
 
     Metadata stays as recorded: whoever can write the record can write labels and annotations, too.
@@ -29,9 +27,9 @@ def believed(
     if not drift.differences({**record.manifest, "metadata": {}}, live, ignored_differences):
         return record
     manifest = {
-        key: trusted
+        key: content
         for key, value in record.manifest.items()
-        if (trusted := value if key in _HEAD else _believed(value, live.get(key), instead.get(key, _MISSING)))
+        if (content := value if key in _HEAD else _trusted(value, live.get(key), instead.get(key, _MISSING)))
         is not _MISSING
     }
     return replace(record, manifest=manifest)
@@ -47,13 +45,13 @@ def of_what_runs(record: Record, live: Object) -> Record:
 _HEAD: Final = ("apiVersion", "kind", "metadata")
 
 
-def _believed(applied: Any, live: Any, instead: Any) -> Any:
+def _trusted(applied: Any, live: Any, instead: Any) -> Any:
     if drift.holds(applied, live):
         return applied
     if isinstance(applied, dict) and isinstance(live, dict):
         other = instead if isinstance(instead, dict) else {}
         values = {
-            key: _believed(value, live.get(key), other.get(key, _MISSING)) for key, value in applied.items()
+            key: _trusted(value, live.get(key), other.get(key, _MISSING)) for key, value in applied.items()
         }
         return {key: value for key, value in values.items() if value is not _MISSING}
     if drift.distinct_by(applied, "name") and drift.distinct_by(live, "name"):
@@ -61,7 +59,7 @@ def _believed(applied: Any, live: Any, instead: Any) -> Any:
         named = drift.distinct_by(instead, "name")
         others = {item["name"]: item for item in instead} if named else {}
         items = [
-            _believed(item, live_items.get(item["name"]), others.get(item["name"], _MISSING))
+            _trusted(item, live_items.get(item["name"]), others.get(item["name"], _MISSING))
             for item in applied
         ]
         return [item for item in items if item is not _MISSING]

@@ -26,7 +26,7 @@ def of(
     Args:
         paths: The paths at which a main object names its helpers (`Provider.named_by_content`).
         desired: The render for the new spec.
-        base: The render for the old spec, as in `carried_over.wanted`. A helper in it that `desired` lacks was
+        base: The render for the old spec, as in `carried_over.merged`. A helper in it that `desired` lacks was
             removed by the user's change.
         record: The record, with plain names.
         standing: The live helpers, with plain names.
