@@ -95,10 +95,17 @@ async def test_deleted_by_an_admin_it_is_made_again() -> None:
     assert refused == 1
 
 
+def conflict(manager: str, path: str) -> web.Response:
+    """Return the answer to an apply without force over a field of another manager."""
+    cause = {"reason": "FieldManagerConflict", "message": f'conflict with "{manager}"', "field": path}
+    message = f'Apply failed with 1 conflict: conflict with "{manager}": {path}'
+    return refusal(409, "Conflict", message, details={"causes": [cause]})
+
+
 async def test_rules_of_an_admin_stay_the_admins() -> None:
     server = Server()
     server.refuse = lambda asked: (
-        refusal(409, "Conflict", 'conflict with "kubectl-edit": .spec.selectionRules')
+        conflict("kubectl-edit", ".spec.selectionRules")
         if "selectionRules" in asked.body.get("spec", {})
         else None
     )
@@ -112,6 +119,21 @@ async def test_rules_of_an_admin_stay_the_admins() -> None:
     assert made.query["force"] == "true"
     received = [item["reason"] for item in reported.body["status"]["conditions"]]
     assert received == ["CRDNotInstalled", "ManagedByOthers"]
+
+
+async def test_rules_are_applied_when_another_field_conflicts() -> None:
+    server = Server()
+    server.refuse = lambda asked: (
+        conflict("selectionRules-editor", ".spec.documentation") if asked.query["force"] == "false" else None
+    )
+
+    async with registered(server):
+        written = await server.until(lambda _: server.heartbeats() >= 1)
+
+    made, reported = written[:2]
+    assert "selectionRules" in made.body["spec"]
+    assert made.query["force"] == "true"
+    assert [item["reason"] for item in reported.body["status"]["conditions"]] == ["CRDNotInstalled"]
 
 
 @pytest.mark.parametrize(

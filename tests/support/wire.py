@@ -69,9 +69,11 @@ def ok(body: Any = None) -> web.Response:
     return web.json_response(body if body is not None else {})
 
 
-def refusal(code: int, reason: str, message: str = "no", *, retry_after: int | None = None) -> web.Response:
+def refusal(
+    code: int, reason: str, message: str = "no", *, details: Any = None, retry_after: int | None = None
+) -> web.Response:
     """Return a Status, with the header `Retry-After` if seconds are given."""
-    status = {"kind": "Status", "code": code, "reason": reason, "message": message}
+    status = {"kind": "Status", "code": code, "reason": reason, "message": message, "details": details or {}}
     headers = {"Retry-After": str(retry_after)} if retry_after is not None else None
     return web.json_response(status, status=code, headers=headers)
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from kubefoundry_sdk.api.parts import mapping, mappings
 
 UNDECLARED: Final = "failed to create typed patch object"
+"""How an apply begins to be answered (500) of a field that the schema does not declare. By its text, because that
+Status has neither reason nor details (seen on Kubernetes 1.36)."""
 UNPATCHABLE: Final = "the server rejected our request due to an error in our request"
-"""How a JSON patch is answered (422) that does not fit the object as it is: a failed test, or a missing path. A
-policy or a webhook may answer 422, too, in its own words (seen on Kubernetes 1.36)."""
+"""How a JSON patch is answered (422) that does not fit the object as it is: a failed test, or a missing path. By its
+text, because the reason is Invalid and the details are empty, as when a policy or a webhook answers 422 in its own
+words (seen on Kubernetes 1.36)."""
 TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message larger than max")
-"""What etcd and its client say about an object beyond their limits; the API server passes both on as a 500."""
+"""What etcd and its client say about an object beyond their limits. By their text, because the API server passes both
+on as a 500 without details."""
 
+FIELD_CONFLICT: Final = "FieldManagerConflict"
+"""Reason of a cause: another field manager owns the field (metav1.CauseTypeFieldManagerConflict)."""
+TERMINATING: Final = "NamespaceTerminating"
+"""Reason of a cause: the namespace is being deleted (corev1.NamespaceTerminatingCause)."""
 
 NO_REASON: Final = "Unknown"
 """`reason` of a Status without one, and of an answer that is no Status and so not the API server's own."""
@@ -20,15 +30,53 @@ LONGEST: Final = 300.0
 """The longest `Retry-After` in seconds that is obeyed: a day would block a key for a day."""
 
 
+class Cause(NamedTuple):
+    """One cause in the details of a Status (metav1.StatusCause); empty where a value is not a string.
+
+    Attributes:
+        reason: The machine-readable word (`FieldManagerConflict`, `FieldValueInvalid` …).
+        message: The server's own words.
+        field: The path of the field, as the server writes it: `.spec.x` for a conflict, `spec.x` for a value.
+    """
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class Details(NamedTuple):
+    """The details of a Status (metav1.StatusDetails); empty where a value is not a string.
+
+    Attributes:
+        kind: The kind or the resource that the answer is about (`ConfigMap`, `configmaps`).
+        name: The name of that object.
+        causes: One for each field or obstacle.
+    """
+
+    kind: str = ""
+    name: str = ""
+    causes: tuple[Cause, ...] = ()
+
+
+NO_DETAILS: Final = Details()
+
+
 class ApiError(Exception):
     """A Status answer of the API server.
 
     code: the HTTP status. reason: the machine-readable word (`Conflict`, `Invalid` …). message: the server's
-    own words. retry_after: seconds that the server asks to wait, if it does.
+    own words. details: the typed rest. retry_after: seconds that the server asks to wait, if it does.
     """
 
     def __init__(
-        self, code: int, reason: str, message: str, *, retry_after: float | None = None, request: str = ""
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: Details = NO_DETAILS,
+        retry_after: float | None = None,
+        request: str = "",
     ) -> None:
         super().__init__(
             f"{request}: {code} {reason}: {message}" if request else f"{code} {reason}: {message}"
@@ -36,6 +84,7 @@ class ApiError(Exception):
         self.code = code
         self.reason = reason
         self.message = message
+        self.details = details
         self.retry_after = retry_after
 
     @classmethod
@@ -51,6 +100,7 @@ class ApiError(Exception):
                 status_code if isinstance(status_code, int) and status_code else code,
                 str(body.get("reason") or NO_REASON),
                 str(body.get("message") or ""),
+                details=_details(details),
                 retry_after=retry_after,
                 request=request,
             )
@@ -80,6 +130,16 @@ class ApiError(Exception):
     def gone(self) -> bool:
         """Whether the resource version is too old, so that the caller has to list again."""
         return self.code == 410
+
+    @property
+    def conflicting_fields(self) -> tuple[str, ...]:
+        """Return the fields of an apply without force that other managers own, as `.spec.x`."""
+        return tuple(cause.field for cause in self.details.causes if cause.reason == FIELD_CONFLICT)
+
+    @property
+    def in_deleted_namespace(self) -> bool:
+        """Check whether the namespace is being deleted, so that it takes no new object."""
+        return any(cause.reason == TERMINATING for cause in self.details.causes)
 
     @property
     def rejected(self) -> bool:
@@ -119,6 +179,23 @@ class TooLong(Unreachable):
 
 class Silent(Unreachable):
     """A watch was silent for longer than a working server is."""
+
+
+def _details(stated: object) -> Details:
+    """Read the details of a Status without trusting them: a webhook may have written them."""
+    parts = mapping(stated)
+    return Details(
+        _text(parts.get("kind")),
+        _text(parts.get("name")),
+        tuple(
+            Cause(_text(cause.get("reason")), _text(cause.get("message")), _text(cause.get("field")))
+            for cause in mappings(parts.get("causes"))
+        ),
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def seconds(value: Any) -> float | None:

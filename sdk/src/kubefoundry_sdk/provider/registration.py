@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 RULES_APPLIED: Final = "RulesApplied"
 
+RULES: Final = ".spec.selectionRules"
+"""The field, or the beginning of a field in it, that an administrator may have taken over."""
+
 DELAYS: Final = Backoff(0.2, 30.0)
 """Between two attempts to register or to report."""
 
@@ -92,7 +95,7 @@ class Registration:
         except ApiError as error:
             if not error.conflict:
                 raise
-            self._rules_are_ours = "selectionRules" not in error.message
+            self._rules_are_ours = not any(field.startswith(RULES) for field in error.conflicting_fields)
             if not self._rules_are_ours:
                 del body["spec"]["selectionRules"]
                 log.info(
