@@ -10,10 +10,13 @@ from aiohttp import web
 from kubefoundry_sdk.api.kinds import Kind
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import finalizer
 from kubefoundry_sdk.provider.write.helpers import Helpers
 from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.refusals import Refused
 from kubefoundry_sdk.runtime.store import Store
+from support.contexts import context
 from support.wire import Asked, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
@@ -120,6 +123,31 @@ async def test_changed_object_is_read_and_decided_again(
         await finalizer.clean_up(made.client, deployment(), MODELS, objects, Helpers())
 
     assert [asked.method for asked in made.asked] == methods
+
+
+NO_PERMISSION = (
+    'modeldeployments.kubefoundry.ai "m" is forbidden: User "p" cannot patch resource "modeldeployments" in API '
+    'group "kubefoundry.ai" in the namespace "n": access denied'
+)
+"""The words after the last colon are the authorizer's own."""
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        pytest.param(NO_PERMISSION, ApiError, id="an authorizer, which may grant it later"),
+        pytest.param('admission webhook "w" denied the request: no', Refused, id="a webhook"),
+        pytest.param(
+            "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", Refused, id="a policy"
+        ),
+    ],
+)
+async def test_forbidden_finalizer_is_refused_by_policies(words: str, error: type[Exception]) -> None:
+    live = {"metadata": {"name": "m", "namespace": "n", "uid": "u", "finalizers": []}}
+
+    async with wire(lambda asked: refusal(403, "Forbidden", words)) as made:
+        with pytest.raises(error):
+            await finalizer.own(context(client=made.client), live, hold=True, dry_run_result=None)
 
 
 @pytest.mark.parametrize(("said", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import ApiError, Cause, Details
 from kubefoundry_sdk.provider.write.apply import ORIGIN
 from kubefoundry_sdk.runtime.refusals import (
     PASSING,
     PERMISSION,
     QUOTA,
     RETRY,
+    Obstacle,
     Refusal,
     Refused,
     Standing,
@@ -54,12 +55,6 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
         ),
         pytest.param(
             403,
-            f"{FORBIDDEN}unable to create new content in namespace n because it is being terminated",
-            "the namespace is being deleted",
-            id="namespace",
-        ),
-        pytest.param(
-            403,
             f'{FORBIDDEN}User "system:serviceaccount:s:a" cannot create resource "models" in API group "acme.io"',
             "ask an administrator to grant the provider's ServiceAccount that permission",
             id="RBAC",
@@ -86,6 +81,24 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
     sooner = {"ask": PERMISSION, "request": QUOTA}
     assert reported.retry == sooner.get(remedy.split()[0], RETRY)
     assert not reported.may_pass
+
+
+def test_terminating_namespace_is_told_by_its_cause() -> None:
+    details = Details("models", "m", (Cause("NamespaceTerminating", "namespace n is being terminated"),))
+
+    reported = refused(MODELS, "m", ApiError(403, "Forbidden", f"{FORBIDDEN}no", details=details), ORIGIN)
+
+    assert str(reported).endswith("is forbidden: no; the namespace is being deleted")
+    assert reported.obstacle is Obstacle.NAMESPACE
+
+
+def test_policy_that_mentions_other_causes_is_a_policy() -> None:
+    words = 'admission webhook "w" denied the request: exceeded quota of the team: you cannot have it'
+
+    reported = refused(MODELS, "m", ApiError(403, "Forbidden", words), ORIGIN)
+
+    assert reported.obstacle is Obstacle.POLICY
+    assert reported.lacking == ""
 
 
 def test_missing_permission_is_retried_sooner_than_refusals() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final, NamedTuple
 
 from kubefoundry_sdk.api.kinds import Kind
@@ -46,21 +47,39 @@ _MAY_PASS: Final = (
 starts, and while the cache lacks the ConfigMap that we created a moment before (seen with 0.12)."""
 
 
+class Obstacle(Enum):
+    """The cause of a refusal."""
+
+    POLICY = "a policy or an admission webhook"
+    QUOTA = "a quota"
+    NAMESPACE = "a namespace that is being deleted"
+    PERMISSION = "a missing permission"
+    OTHER = "anything else"
+
+
 class Refused(Exception):
     """The API server, its admission or its quota refused an object of ours; the text is for the user.
 
     retry: seconds after which to retry though nothing has changed.
     may_pass: whether the refusal is not about the object, so that it is retried soon at first.
     lacking: the refusal without advice if the writer lacks a permission, empty otherwise.
+    obstacle: the cause, as far as the server's answer tells it.
     """
 
     def __init__(
-        self, message: str, retry: float = RETRY, *, may_pass: bool = False, lacking: str = ""
+        self,
+        message: str,
+        retry: float = RETRY,
+        *,
+        may_pass: bool = False,
+        lacking: str = "",
+        obstacle: Obstacle = Obstacle.OTHER,
     ) -> None:
         super().__init__(message)
         self.retry = retry
         self.may_pass = may_pass
         self.lacking = lacking
+        self.obstacle = obstacle
 
 
 class Standing(NamedTuple):
@@ -140,7 +159,8 @@ def refused(kind: Kind, name: str, error: ApiError, origin: Origin) -> Refused:
         f"{words}; {advice.text}",
         advice.retry,
         may_pass=may_pass(error),
-        lacking=words if advice.is_permission else "",
+        lacking=words if advice.obstacle is Obstacle.PERMISSION else "",
+        obstacle=advice.obstacle,
     )
 
 
@@ -150,12 +170,12 @@ class Remedy(NamedTuple):
     Attributes:
         text: The advice.
         retry: Seconds until a retry though nothing has changed.
-        is_permission: Whether the writer lacks a permission.
+        obstacle: The cause of the refusal.
     """
 
     text: str
     retry: float
-    is_permission: bool = False
+    obstacle: Obstacle = Obstacle.OTHER
 
 
 def remedy(error: ApiError, origin: Origin) -> Remedy:
@@ -165,29 +185,49 @@ def remedy(error: ApiError, origin: Origin) -> Remedy:
             "the webhook could not check it, so the write is tried again; if this lasts, ask an administrator "
             "to check the webhook's operator and the objects that it names",
             RETRY,
+            Obstacle.POLICY,
         )
     if error.code == 403:
-        return _forbidden(error.message, origin)
+        return _forbidden(error, origin)
     return Remedy(f"change the {origin.kind} accordingly", RETRY)
 
 
 def may_pass(error: ApiError) -> bool:
-    """Check whether an admission webhook denied a request because it could not read something."""
+    """Check whether an admission webhook denied a request because it could not read something.
+
+    By its text: code, reason and details of a denial are the webhook's own, which are the same for every denial.
+    """
     words = error.message.lower()
     _, webhook, denial = words.partition(_WEBHOOK)
     return bool(webhook) and _DENIED in denial and any(text in denial for text in _MAY_PASS)
 
 
-def _forbidden(message: str, origin: Origin) -> Remedy:
-    """Tell the cause of a 403 by its words, in this order: a policy may use any words itself."""
-    policy = f"change the {origin.kind} or contact the owner of that policy"
-    grant = f"ask an administrator to grant {origin.account} that permission"
-    causes = {
-        _WEBHOOK: Remedy(policy, RETRY),
-        "AdmissionPolicy": Remedy(policy, RETRY),
-        "exceeded quota": Remedy("request less or have the quota raised", QUOTA),
-        "being terminated": Remedy("the namespace is being deleted", RETRY),
-        " cannot ": Remedy(grant, PERMISSION, is_permission=True),
-    }
-    other = Remedy(f"change the {origin.kind} or contact the cluster's administrator", RETRY)
-    return next((advice for words, advice in causes.items() if words in message), other)
+_OBSTACLES: Final = {
+    _WEBHOOK: Obstacle.POLICY,
+    "AdmissionPolicy": Obstacle.POLICY,
+    "exceeded quota": Obstacle.QUOTA,
+    " cannot ": Obstacle.PERMISSION,
+}
+"""Causes of a 403 by the server's words, in this order: a policy may use any words itself.
+
+By the text, because reason (`Forbidden`) and details (kind and name of the object) are the same for all of them (seen
+on Kubernetes 1.36)."""
+
+
+def obstacle(error: ApiError) -> Obstacle:
+    """Return the cause of a 403."""
+    if error.in_deleted_namespace:
+        return Obstacle.NAMESPACE
+    return next((cause for words, cause in _OBSTACLES.items() if words in error.message), Obstacle.OTHER)
+
+
+def _forbidden(error: ApiError, origin: Origin) -> Remedy:
+    cause = obstacle(error)
+    text, retry = {
+        Obstacle.POLICY: (f"change the {origin.kind} or contact the owner of that policy", RETRY),
+        Obstacle.QUOTA: ("request less or have the quota raised", QUOTA),
+        Obstacle.NAMESPACE: ("the namespace is being deleted", RETRY),
+        Obstacle.PERMISSION: (f"ask an administrator to grant {origin.account} that permission", PERMISSION),
+        Obstacle.OTHER: (f"change the {origin.kind} or contact the cluster's administrator", RETRY),
+    }[cause]
+    return Remedy(text, retry, cause)

@@ -131,7 +131,10 @@ def text_of(result: Object) -> str:
 
 
 def _asked_for(missing: list[Object], words: str) -> str | None:
-    """The missing helpers that a refusal names, as text; None if it names none."""
+    """The missing helpers that a refusal names, as text; None if it names none.
+
+    By the text, because an admission webhook names in no other form what it looked for.
+    """
     for obj in missing:
         if obj["metadata"]["name"] in words:
             return f"{obj['kind']} '{obj['metadata']['name']}' is created"

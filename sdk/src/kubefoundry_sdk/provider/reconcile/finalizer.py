@@ -16,7 +16,7 @@ from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.write import apply, manifest
 from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of
 from kubefoundry_sdk.runtime import repairs
-from kubefoundry_sdk.runtime.refusals import Refused, remedy
+from kubefoundry_sdk.runtime.refusals import Obstacle, Refused, obstacle, remedy
 from kubefoundry_sdk.runtime.server_side_apply import delete
 from kubefoundry_sdk.runtime.store import Store, key_of
 
@@ -107,7 +107,7 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
         stored = await context.client.apply(MODEL_DEPLOYMENTS, body, manager=context.manager)
     except ApiError as error:
         # A 403 of the API server itself may pass: it has just started and has not loaded its roles yet.
-        if not error.rejected or (error.code == 403 and "denied" not in error.message):
+        if not error.rejected or (error.code == 403 and obstacle(error) is not Obstacle.POLICY):
             raise
         advice = remedy(error, apply.ORIGIN)
         refused = Refused(f"{fields} was refused: {error.message}; {advice.text}", advice.retry)

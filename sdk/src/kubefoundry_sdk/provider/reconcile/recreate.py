@@ -15,7 +15,7 @@ from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest, record_trust
 from kubefoundry_sdk.provider.write.manifest import Record
 from kubefoundry_sdk.provider.write.plan import Plan
-from kubefoundry_sdk.runtime.refusals import Refused
+from kubefoundry_sdk.runtime.refusals import Obstacle, Refused
 from kubefoundry_sdk.runtime.store import key_of
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,8 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
 _AMOUNTS: Final = re.compile(
     r"requested: (?P<requested>.+?), used: (?P<used>.+?), limited: (?P<limited>[^;]+)"
 )
-"""What a quota lacks, in the words of the API server (plugin/pkg/admission/resourcequota, Kubernetes 1.36)."""
+"""What a quota lacks, in the words of the API server, whose answer has the amounts nowhere else
+(plugin/pkg/admission/resourcequota, Kubernetes 1.36)."""
 
 
 def _fits_without(refusal: str) -> bool:
@@ -81,7 +82,7 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
             context.client, kind, context.helpers, todo, manager=context.manager, admission=admission
         )
     except Refused as refused:
-        if "exceeded quota" not in str(refused):
+        if refused.obstacle is not Obstacle.QUOTA:
             raise
         name, namespace = upstream["metadata"]["name"], upstream["metadata"]["namespace"]
         words = (
