@@ -29,11 +29,12 @@ LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""
 
 _REPLICA_SET: Final = re.compile(r'[Rr]eplica ?[Ss]et "([^"]+)"')
-"""In the message of Progressing, which names the ReplicaSet of the newest spec
+"""In the message of Progressing, which alone names the ReplicaSet of the newest spec: no field of a Deployment does
 (kubernetes/pkg/controller/deployment/progress.go and sync.go)."""
 
 _REFUSED_POD: Final = re.compile(r'pods "(.+)-[^-"]*"')
-"""In the API server's refusal: the ReplicaSet's name and what its pod has beyond that."""
+"""In the API server's refusal: the ReplicaSet's name and what its pod has beyond that. The Deployment's condition has
+the refusal as text only."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,12 @@ PASSING: Final = (
     "connection refused",
     "the server is currently unable to handle the request",
 )
-"""Parts of an error message that say that a request has to be repeated. The operator reports `failed` for 0.2 to
+"""Parts of an error message that say that a request has to be repeated. By the text, because the reason of condition
+Ready is the same for errors that stay. The operator reports `failed` for 0.2 to
 0.4 s whenever two of its own writes collide (seen on 1.4)."""
 WAITING: Final = ("spec not yet processed", f"-{FRONTEND.lower()}: ")
-"""Parts of the message of `Ready` while an edit has not reached a component, or the frontend is not ready."""
+"""Parts of the message of `Ready` while an edit has not reached a component, or the frontend is not ready. By the
+text, because both have the reason of a worker that is not ready (`some_resources_are_not_ready`)."""
 UNSEEN: Final = "the Dynamo operator has not seen the newest generation yet"
 SETTLES: Final = 2.0
 """Seconds after an acknowledged edit in which `successful` may still be about the spec before it. On 1.0.1 and 1.4

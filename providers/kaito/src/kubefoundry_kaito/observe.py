@@ -39,7 +39,8 @@ STAGES: Final = (
 """Conditions in the order in which KAITO reaches them: the first that is not True shows what it waits for."""
 
 LAST_ERROR: Final = "last reconcile error"
-"""KAITO appends this to messages when its reconcile fails; that says more than the stage does."""
+"""KAITO appends this to messages when its reconcile fails; that says more than the stage does. It chooses only which
+of the messages is shown."""
 
 
 def observe(deployment: Deployment, workspace: Object) -> Observation:

@@ -1,7 +1,8 @@
 """Reads the state of containers from a pod's status.
 
 The reasons are those of the kubelet (`pkg/kubelet/images`, `pkg/kubelet/container`) and the scheduler, Kubernetes
-1.26 to 1.36.
+1.26 to 1.36. Reasons decide where there are any. A program's last words are free text, of which the most telling line
+is shown.
 """
 
 from __future__ import annotations
