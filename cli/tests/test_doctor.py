@@ -139,7 +139,7 @@ def test_each_trouble_has_advice(kind: str, reason: str) -> None:
 
     text = " ".join(found.text for found in judged(conditions=[condition]))
 
-    said = advice.advice(condition, "m")
+    said = advice.advice(condition, {"metadata": {"name": "m", "namespace": "models"}})
     assert "why" in text and said in text
     assert said != advice.UNREPORTED
     assert not {"NAME", "{", "}"} & set(said.replace("{", " { ").split())

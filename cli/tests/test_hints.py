@@ -186,25 +186,6 @@ def test_command_of_kubectl_names_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"),
-    [
-        pytest.param("Service", "or choose another name for the model", id="a helper"),
-        pytest.param(
-            "Workspace", "adopt the object: kubefoundry import workspace/m", id="an upstream object"
-        ),
-    ],
-)
-def test_name_conflict_offers_import_of_upstream_objects(kind: str, said: str) -> None:
-    condition = {
-        "type": "ResourceCreated",
-        "reason": "NameConflict",
-        "message": f"{kind} 'm' exists and was not created for this ModelDeployment",
-    }
-
-    assert advice.advice(condition, "m").endswith(said)
-
-
-@pytest.mark.parametrize(
     ("stamp", "state", "said"),
     [
         pytest.param(None, "wrong", "no Deployment in namespace", id="never renewed"),

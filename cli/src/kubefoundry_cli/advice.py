@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import HELPER_KINDS
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.api.reasons import (
     OVERRIDES_VALID,
     PROVIDER_COMPATIBLE,
@@ -26,53 +30,53 @@ UNREPORTED: Final = "its message says what to do"
 ADVICE: Final[dict[str, dict[str, str]]] = {
     VALIDATED: {"ValidationFailed": "correct these fields of the spec: until then it is not applied"},
     PROVIDER_SELECTED: {
-        "ProviderNotRegistered": "correct spec.provider.name, or ask an administrator: {provider install PROVIDER}",
+        "ProviderNotRegistered": "to install it as an administrator: {provider install PROVIDER}",
         "NoSelector": "name a provider in spec.provider.name, or ask an administrator: {controller install}",
-        "NoHealthyProviders": "look at the providers: {provider list}",
-        "NoMatchingProvider": "change the spec, or name a provider: {explain NAME} says what each would need",
+        "NoHealthyProviders": "to see the providers: {provider list}",
+        "NoMatchingProvider": "to see the needs of each provider: {explain NAME}",
     },
     PROVIDER_COMPATIBLE: {
-        "Unsupported": "change that field, or choose another provider: {explain NAME}",
+        "Unsupported": "to see the needs of other providers: {explain NAME}",
         "InvalidOverrides": "correct spec.provider.overrides",
     },
     RESOURCE_CREATED: {
-        "DryRun": f"read the annotation {names.DRY_RUN_RESULT_ANNOTATION}, then remove {names.DRY_RUN_ANNOTATION}",
-        "CRDNotInstalled": "ask an administrator to install the upstream operator: it goes on by itself then",
-        "UnsupportedSchema": "ask an administrator to install a release of the upstream system that it supports",
-        "ApplyRejected": "do what the API server says: it is tried again at each change, and every 5 minutes",
-        "ApplyFailed": "nothing: it is tried again, at the latest in 6 minutes",
-        "ProviderError": "report it to the provider's maintainers: {doctor --bundle FILE}",
-        "NameConflict": "delete that object, or choose another name for the model",
+        "DryRun": f"the result is in annotation {names.DRY_RUN_RESULT_ANNOTATION}",
+        "CRDNotInstalled": "it goes on by itself then",
+        "UnsupportedSchema": "it goes on by itself then",
+        "ApplyRejected": "it is tried again at each change, and every 5 minutes",
+        "ApplyFailed": "there is nothing to do: the next try is at the latest in 6 minutes",
+        "ProviderError": "to collect data for the report: {doctor --bundle FILE}",
+        "NameConflict": "",
         "Recreating": "wait until the old object is gone",
-        "WaitingForCleanup": "wait: after five minutes it goes on anyway",
+        "WaitingForCleanup": "after five minutes it goes on anyway",
         "Terminating": "wait; if it does not go, look at the finalizers of the upstream object",
     },
     READY: {
-        "Progressing": "wait, and see how it goes on: {wait NAME}",
-        "Failed": "look at its pods and their logs: {status NAME}, {logs NAME}",
+        "Progressing": "to follow the progress: {wait NAME}",
+        "Failed": "to see its pods and their logs: {status NAME}, {logs NAME}",
         "ScaledToZero": "give it replicas: {scale NAME 1}",
         "Unknown": "look at the upstream object: {status NAME} names it",
-        "EndpointUnverified": "look at the pods behind the Service, network policies and model.servedName",
+        "EndpointUnverified": "to see its pods and their logs: {status NAME}, {logs NAME}",
     },
     PROVIDER_HEALTHY: {
-        "HeartbeatLost": "ask an administrator to look at its process: changes are not applied until it is back",
-        "UpstreamOperatorDown": "ask an administrator to look at the upstream operator",
+        "HeartbeatLost": "to see the last heartbeats: {provider list}",
+        "UpstreamOperatorDown": "that takes an administrator",
     },
     STALE_STATUS: {
-        "NoUpstreamProgress": "ask an administrator to look at the upstream operator: the status may be out of date",
-        "ProviderError": "report it to the provider's maintainers: {doctor --bundle FILE}",
+        "NoUpstreamProgress": "that takes an administrator; the status may be out of date",
+        "ProviderError": "to collect data for the report: {doctor --bundle FILE}",
     },
     OVERRIDES_VALID: {"UnknownKeys": "correct the spelling: these keys have no effect"},
 }
-"""By condition and reason (docs/conditions.md). Commands are in braces: NAME is the model, PROVIDER the one that the
-spec names (FILE if it does not come with this command line), KIND that of the object in the message; other words in
-capitals are for the user to replace."""
+"""By condition and reason (docs/conditions.md). It adds a command or a fact to a message with a remedy.
 
-ADOPTION: Final = "; or delete the model, and adopt the object: {import KIND/NAME}"
-"""Further advice for a NameConflict with an object of an upstream kind: `import` takes no helpers."""
+Commands are in braces. NAME is the model, PROVIDER the one that the spec names (FILE if it does not come with this
+command line), KIND the upstream kind of the chosen provider. Other words in capitals are for the user to replace."""
 
-TAKEN: Final = re.compile(r"([A-Za-z]+) '[a-z0-9.-]+' exists")
-"""The beginning of the message of a NameConflict."""
+ADOPTION: Final = (
+    "if that is the upstream object, you can also delete the model and adopt the object: {import KIND/NAME}"
+)
+"""Advice for a NameConflict before the model has an upstream object: `import` takes no helpers."""
 
 COMMAND: Final = re.compile(r"\{([^}]+)\}")
 WORD: Final = re.compile(r"\b(NAME|PROVIDER|KIND)\b")
@@ -83,27 +87,43 @@ def is_trouble(condition: Mapping[str, Any]) -> bool:
     return condition.get("status") == ("True" if condition.get("type") == STALE_STATUS else "False")
 
 
-def advice(
-    condition: Mapping[str, Any], name: str, provider: str | None = None, namespace: str | None = None
-) -> str:
-    """Return the advice for a condition that is trouble.
+def advice(condition: Mapping[str, Any], obj: Object) -> str:
+    """Return the advice for a condition that is trouble; empty if the message says it all.
 
     Args:
         condition: The condition.
-        name: The model's name.
-        provider: The provider that the spec names.
-        namespace: The model's namespace.
+        obj: The ModelDeployment. Its status may be of any shape: others write there, too.
     """
+    meta, requested = obj["metadata"], LiveModelDeployment(obj).requested_provider
     template = ADVICE.get(str(condition.get("type")), {}).get(str(condition.get("reason")), UNREPORTED)
-    bundled = provider in bundle.providers() if provider else True
-    values = {"NAME": name, "PROVIDER": (provider or "PROVIDER") if bundled else "FILE", "KIND": "KIND"}
-    if condition.get("reason") == "NameConflict":
-        taken = TAKEN.match(str(condition.get("message")))
-        if taken is not None and taken[1] not in HELPER_KINDS:
-            template += ADOPTION
-            values["KIND"] = taken[1].lower()
+    bundled = requested in bundle.providers() if requested else True
+    values = {"NAME": str(meta["name"]), "PROVIDER": (requested or "PROVIDER") if bundled else "FILE"}
+    if condition.get("reason") == "NameConflict" and (kind := _adoptable_kind(obj)):
+        template = ADOPTION
+        values["KIND"] = kind
 
     def command(match: re.Match[str]) -> str:
-        return hint(WORD.sub(lambda word: values[word[0]], match[1]), namespace)
+        return hint(WORD.sub(lambda word: values[word[0]], match[1]), meta.get("namespace"))
 
     return COMMAND.sub(command, template)
+
+
+def _adoptable_kind(obj: Object) -> str | None:
+    """Return the kind of the object that the chosen provider wants to create, None if that object exists."""
+    provider = mapping(mapping(obj.get("status")).get("provider"))
+    # the main object is the model's own, so that a helper's name is taken
+    if provider.get("resourceName"):
+        return None
+    return _upstream_kinds().get(str(provider.get("name")))
+
+
+@functools.cache
+def _upstream_kinds() -> Mapping[str, str]:
+    """Return the upstream kind of each installed provider package; `import` takes no other kinds."""
+    # Providers are behind this import: a list of healthy models does not need them.
+    from kubefoundry_cli.providers import installed
+
+    try:
+        return {name: provider.upstream.kind.lower() for name, provider in installed().items()}
+    except Failure:
+        return {}

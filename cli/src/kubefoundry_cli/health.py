@@ -194,7 +194,7 @@ def _obstacle(
             reason = condition.get("reason")
             if reason in PROGRESS:
                 continue
-            return state, _message_of(condition), _advice(obj, condition), reason not in PASSING
+            return state, _message_of(condition), advice(condition, obj), reason not in PASSING
     return None
 
 
@@ -205,7 +205,7 @@ def _outcome(
     for type_, state in SILENCES.items():
         condition = find(conditions, type_)
         if condition and is_trouble(condition):
-            return state, _message_of(condition), _advice(obj, condition), False
+            return state, _message_of(condition), advice(condition, obj), False
     message = str(mapping(obj.get("status")).get("message") or ready.get("message") or "")
     if serves is not None:
         return _waiting(
@@ -213,10 +213,10 @@ def _outcome(
         )
     current = ready.get("observedGeneration") == newest
     if ready.get("reason") == "ScaledToZero" and current:
-        return "ScaledToZero", message, _advice(obj, ready), True
+        return "ScaledToZero", message, advice(ready, obj), True
     if ready.get("reason") == "Failed" and current:
-        return "Failed", message or "no message", _advice(obj, ready), True
-    return _waiting(obj, message, _advice(obj, ready) if current else "", serves)
+        return "Failed", message or "no message", advice(ready, obj), True
+    return _waiting(obj, message, advice(ready, obj) if current else "", serves)
 
 
 def _waiting(obj: Object, reason: str, remedy: str, serves: object) -> Verdict:
@@ -271,17 +271,11 @@ def troubles(obj: Object, conditions: list[Mapping[str, Any]]) -> Iterator[Troub
             older = condition.get("observedGeneration") != obj["metadata"].get("generation")
             reason, message = str(condition.get("reason")), clean(_message_of(condition))
             text = f"{type_}: {reason}{' (of an earlier generation)' if older else ''}: {message}"
-            yield Trouble(type_, reason, message, text, _advice(obj, condition))
+            yield Trouble(type_, reason, message, text, advice(condition, obj))
 
 
 def _message_of(condition: Mapping[str, Any]) -> str:
     return str(condition.get("message") or "no message")
-
-
-def _advice(obj: Object, condition: Mapping[str, Any]) -> str:
-    provider = mapping(mapping(obj.get("spec")).get("provider")).get("name")
-    meta = obj["metadata"]
-    return advice(condition, str(meta["name"]), str(provider) if provider else None, meta.get("namespace"))
 
 
 def endpoint(status: Mapping[str, Any]) -> str | None:

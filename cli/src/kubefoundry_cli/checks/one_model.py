@@ -21,7 +21,8 @@ def judged(obj: Object) -> Iterator[Finding]:
         # the verdict repeats Ready
         if trouble.type != READY and trouble.message not in health.reason:
             passing = trouble.reason in PROGRESS and health.severity == "pending"
-            yield Finding("pending" if passing else "wrong", f"{trouble.text}; {trouble.remedy}")
+            todo = f"; {trouble.remedy}" if trouble.remedy else ""
+            yield Finding("pending" if passing else "wrong", f"{trouble.text}{todo}")
 
 
 def of_pods(pods: Sequence[Object]) -> Iterator[Finding]:
