@@ -13,9 +13,17 @@ from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, run
-from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, in_its_namespace, one_of
+from kubefoundry_cli.install.options import (
+    EJECT,
+    FORCE,
+    REGISTRY,
+    TIMEOUT,
+    WAIT,
+    dry_run,
+    in_its_namespace,
+    one_of,
+)
 from kubefoundry_cli.output import say
-from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api import names, selectable_fields
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -74,7 +82,7 @@ command.add_command(install, "upgrade")
 @EJECT
 @click.option("--delete-models", is_flag=True, help="Delete every ModelDeployment of the cluster first.")
 @click.option("--crds", is_flag=True, help="Delete the CRDs, too.")
-@click.option("--timeout", type=seconds, default=600.0, show_default=True, help="Seconds for models to go.")
+@TIMEOUT
 @YES
 @cluster.options
 def uninstall(

@@ -14,12 +14,20 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle, change, origin, run
-from kubefoundry_cli.install.options import EJECT, FORCE, REGISTRY, WAIT, dry_run, in_its_namespace, one_of
+from kubefoundry_cli.install.options import (
+    EJECT,
+    FORCE,
+    REGISTRY,
+    TIMEOUT,
+    WAIT,
+    dry_run,
+    in_its_namespace,
+    one_of,
+)
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.new.commands import manifest, new
 from kubefoundry_cli.output import age, say
 from kubefoundry_cli.providers import silence
-from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -139,7 +147,7 @@ command.add_command(manifest)
 @click.option("--sha256", metavar="HASH", help="Of the manifest; needed for a URL.")
 @EJECT
 @click.option("--delete-models", is_flag=True, help="Delete the ModelDeployments that run on it first.")
-@click.option("--timeout", type=seconds, default=600.0, show_default=True, help="Seconds for models to go.")
+@TIMEOUT
 @YES
 @cluster.options
 def uninstall(

@@ -34,7 +34,15 @@ AGAIN: Final = 1.0
 @click.command()
 @click.argument("name")
 @click.option("--for", "state", type=click.Choice([*STATES]), default="ready", show_default=True)
-@click.option("--timeout", "seconds", default=600.0, show_default=True, metavar="SECONDS", type=seconds)
+@click.option(
+    "--timeout",
+    "seconds",
+    default="10m",
+    show_default=True,
+    metavar="DURATION",
+    type=seconds,
+    help="Wait at most so long: 20m, 1h30m, 90s. A number without a unit is seconds.",
+)
 @KEEP_WAITING
 @cluster.options
 def command(name: str, state: str, seconds: float, keep_waiting: bool, target: Target) -> None:

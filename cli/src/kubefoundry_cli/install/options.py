@@ -14,13 +14,24 @@ REGISTRY = click.option(
     "--registry", metavar="PREFIX", help="Where the images are, for example registry.example.com/kubefoundry."
 )
 WAIT = click.option(
-    "--wait", type=seconds, metavar="SECONDS", help="Wait until the processes are up, at most so long."
+    "--wait",
+    type=seconds,
+    metavar="DURATION",
+    help="Wait until the processes are up, at most so long: 5m, 90s.",
 )
 FORCE = click.option(
     "--force-conflicts", "force", is_flag=True, help="Take over values that others have set."
 )
 EJECT = click.option(
     "--eject", is_flag=True, help="Keep the models running unmanaged: kubefoundry eject of each."
+)
+TIMEOUT = click.option(
+    "--timeout",
+    type=seconds,
+    metavar="DURATION",
+    default="10m",
+    show_default=True,
+    help="Wait for models to go, at most so long.",
 )
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
 
