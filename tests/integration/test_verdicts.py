@@ -195,4 +195,4 @@ async def test_lists_are_kubernetes_lists(kubefoundry: CommandLine, api: Client,
 
     assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
     assert [one["metadata"]["name"] for one in listed["items"]] == ["m"]
-    assert named.out == "modeldeployments.kubefoundry.ai/m\n"
+    assert named.out == "modeldeployment.kubefoundry.ai/m\n"

@@ -57,9 +57,15 @@ def objects(
         )
     elif form == "name":
         for obj in items:
-            print(f"{kind.crd}/{clean(obj['metadata']['name'])}")
+            print(qualified_name(kind, obj))
     else:
         table(*rows(form == "wide"))
+
+
+def qualified_name(kind: Kind, obj: Object) -> str:
+    """Return `modeldeployment.kubefoundry.ai/m`, as kubectl prints it for `-o name`."""
+    group = f".{kind.group}" if kind.group else ""
+    return f"{kind.kind.lower()}{group}/{clean(obj['metadata']['name'])}"
 
 
 def say(text: str) -> None:

@@ -196,7 +196,7 @@ async def _show_model(name: str, form: str, target: Target) -> bool:
         if form in ("json", "yaml"):
             output.data(obj, form)
         elif form == "name":
-            print(f"{MODEL_DEPLOYMENTS.crd}/{clean(obj['metadata']['name'])}")
+            print(output.qualified_name(MODEL_DEPLOYMENTS, obj))
         else:
             _describe(obj, health)
             await _pods(session, obj)
