@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from support.audit import AuditLog
 from support.command_line import CommandLine
 from support.deployments import GPU
 from support.edits import nothing_more_is_done, running
+from support.finalizers import HELD, let_go
 from support.kinds import UPSTREAM
 from support.proxy import Fault, before
 from support.waiting import serves, until, until_deployment
@@ -192,6 +194,43 @@ async def test_adopted_while_its_operator_writes(
         # nothing is half done
         assert (marks(there), (await api.list(MODEL_DEPLOYMENTS, namespace))[0]) == (set(), [])
         assert (await kubefoundry("import", f"{kind.kind}/m", "--yes")).code == 0
+
+
+async def test_failed_import_ends_when_nothing_of_it_is_left(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    """The deletion of its ModelDeployment takes as long as the garbage collector needs for `Orphan`."""
+    kind = UPSTREAM["kuberay"]
+    await running(api, namespace, GPU, "kuberay")
+    assert (await kubefoundry("eject", "m", "--yes")).code == 0
+    models = f"/namespaces/{namespace}/{MODEL_DEPLOYMENTS.plural}"
+    waits = asyncio.Event()
+
+    def rule(request: web.Request) -> Fault | None:
+        if request.query.get("watch") and request.path.endswith(models):
+            waits.set()
+        patch = request.method == "PATCH" and "json-patch" in request.headers["Content-Type"]
+        return Fault(403, "Forbidden") if patch and not proxy.answered["403"] else None
+
+    def hold_created(request: web.Request) -> None:
+        if request.method == "POST" and request.path.endswith(models):
+            finalizers = json.dumps({"metadata": {"finalizers": [HELD]}})
+            suite.plane.kubectl("patch", "md", "m", "-n", namespace, "--type=merge", "-p", finalizers)
+
+    async with before(suite.plane.kubeconfig, tmp_path / "proxy") as (proxy, kubeconfig):
+        proxy.rule, proxy.done = rule, hold_created
+        importing = asyncio.create_task(
+            CommandLine(kubeconfig, namespace)("import", f"{kind.kind}/m", "--yes")
+        )
+        waiting = asyncio.create_task(waits.wait())
+        await asyncio.wait((importing, waiting), return_when=asyncio.FIRST_COMPLETED)
+        assert not importing.done(), importing.result()
+        await let_go(api, MODEL_DEPLOYMENTS, namespace)
+        done = await importing
+
+    assert (done.code, "cannot adopt RayService 'm'" in done.err) == (5, True), done
+    assert (await api.list(MODEL_DEPLOYMENTS, namespace))[0] == []
+    assert (await kubefoundry("import", f"{kind.kind}/m", "--yes")).code == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kubefoundry_cli.cluster import MANAGER, Session
@@ -91,7 +92,7 @@ async def eject(session: Session, obj: Object) -> None:
                 f"{hint('resume ' + meta['name'])}",
                 Exit(failure.exit_code),
             ) from error
-    await _remove(session, meta)
+    await remove(session, meta)
 
 
 def _paused(obj: Object) -> Operations:
@@ -125,8 +126,12 @@ def released(live: Object, uid: str, manager: str) -> Operations:
     ]
 
 
-async def _remove(session: Session, meta: dict[str, Any]) -> None:
-    """Delete the ModelDeployment, and remove our finalizers, which protect nothing any more."""
+async def remove(session: Session, meta: Mapping[str, Any]) -> None:
+    """Delete a ModelDeployment that owns nothing any more, and wait until it is gone. Raises Failure.
+
+    Our finalizers are removed, because they protect nothing. The finalizer of `Orphan` stays until the garbage
+    collector has handled it.
+    """
     name, namespace = meta["name"], meta["namespace"]
     try:
         # Orphan: whoever still believes to own something lets it be (contract §4.3)

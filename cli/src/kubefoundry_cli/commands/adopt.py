@@ -261,15 +261,13 @@ async def _resume(session: Session, created: Object) -> None:
 async def _withdraw(
     session: Session, created: Object, touched: Sequence[tuple[Kind, Object]], manager: str
 ) -> None:
-    """Roll back: remove the marks from the objects, then delete the ModelDeployment with `Orphan`."""
+    """Roll back: remove the marks from the objects, then the ModelDeployment. The command can then be run again."""
     meta: Mapping[str, str] = created["metadata"]
     try:
         for kind, obj in touched:
             await ejection.release(session, kind, obj, meta["uid"], manager)
-        await session.client.delete(
-            MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], uid=meta["uid"], propagation="Orphan"
-        )
-    except (ApiError, Unreachable) as error:
+        await ejection.remove(session, meta)
+    except (Failure, ApiError, Unreachable) as error:
         say(
             f"ModelDeployment '{meta['name']}' could not be removed again: {error}; "
             f"{kubectl('delete modeldeployment ' + meta['name'] + ' --cascade=orphan', meta['namespace'])}"
