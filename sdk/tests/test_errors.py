@@ -64,7 +64,7 @@ def test_changed_object_names_no_conflicting_field() -> None:
     assert error.details == Details("configmaps", "a")
 
 
-def test_terminating_namespace_is_told_by_its_cause() -> None:
+def test_terminating_namespace_is_recognized_by_its_cause() -> None:
     error = ApiError.from_status(403, TERMINATING)
 
     assert error.in_deleted_namespace

@@ -83,7 +83,7 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
     assert not reported.may_pass
 
 
-def test_terminating_namespace_is_told_by_its_cause() -> None:
+def test_terminating_namespace_is_recognized_by_its_cause() -> None:
     details = Details("models", "m", (Cause("NamespaceTerminating", "namespace n is being terminated"),))
 
     reported = refused(MODELS, "m", ApiError(403, "Forbidden", f"{FORBIDDEN}no", details=details), ORIGIN)
