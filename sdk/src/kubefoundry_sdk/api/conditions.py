@@ -23,9 +23,10 @@ _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u20
 def condition(
     type_: str, status: ConditionStatus | bool, reason: str, message: str, *, generation: int
 ) -> Condition:
-    """A condition without its transition time; `stamp` adds that.
+    """Return a condition without its transition time, which `stamp` adds.
 
-    Raises ValueError for a reason that is not in the closed list of its type.
+    Raises:
+        ValueError: The reason is not in the closed list of its type.
     """
     if type_ in REASONS and reason not in REASONS[type_]:
         raise ValueError(
@@ -61,7 +62,7 @@ def first_of(items: Sequence[str], most: int = 5) -> str:
 
 
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Condition | None:
-    """The condition of that type, or None."""
+    """Return the condition of that type, or None."""
     for item in conditions or ():
         if item.get("type") == type_:
             return dict(item)
@@ -97,5 +98,5 @@ def stamp(
 
 
 def rfc3339(moment: datetime) -> str:
-    """Whole seconds and `Z`, as metav1.Time is written."""
+    """Return the time as metav1.Time writes it: whole seconds and `Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

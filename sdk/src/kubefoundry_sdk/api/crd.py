@@ -27,9 +27,10 @@ _READY: Final = '.status.conditions[?(@.type=="Ready")]'
 
 
 def model_deployments() -> Object:
-    """The CRD of ModelDeployment.
+    """Return the CRD of ModelDeployment.
 
-    In the scale subresource `status.replicas` is what serves, so that `kubectl scale --timeout` waits for it.
+    `status.replicas` of the scale subresource counts the replicas that serve, so that `kubectl scale --timeout` waits
+    for them.
     """
     spec = structural(ModelDeploymentSpec)
     for rule in RULES:
@@ -74,7 +75,7 @@ def model_deployments() -> Object:
 
 
 def provider_configs() -> Object:
-    """The CRD of InferenceProviderConfig."""
+    """Return the CRD of InferenceProviderConfig."""
     return _definition(
         PROVIDER_CONFIGS,
         "ipc",
@@ -99,7 +100,7 @@ def provider_configs() -> Object:
 
 
 def _column(name: str, path: str, description: str, *, type_: str = "string", wide: bool = False) -> Object:
-    """A printer column; a wide one is shown by `-o wide`."""
+    """Return a printer column; `-o wide` shows a wide one."""
     priority = {"priority": 1} if wide else {}
     return {"name": name, "type": type_, "jsonPath": path, "description": description, **priority}
 
@@ -108,7 +109,7 @@ _AGE: Final = _column("Age", ".metadata.creationTimestamp", "Time since creation
 
 
 def _place(schema: Schema, path: str) -> Schema:
-    """The schema at a rule's place, for example `spec.env[].valueFrom`."""
+    """Return the schema at a rule's place, for example `spec.env[].valueFrom`."""
     for step in path.split(".")[1:]:
         schema = schema["properties"][step.removesuffix("[]")]
         if step.endswith("[]"):
@@ -163,7 +164,7 @@ def _definition(
 
 
 def write(directory: Path) -> list[Path]:
-    """Writes both CRDs into `directory` and returns the files. Raises OSError where that cannot be."""
+    """Write both CRDs into `directory`, and return the files. Raise OSError if a file cannot be written."""
     import yaml
 
     class Plain(yaml.SafeDumper):
@@ -182,7 +183,7 @@ def write(directory: Path) -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """The command. Exit code 2 for wrong arguments, 1 where the files cannot be written."""
+    """Run the command, and return its exit code: 2 for wrong arguments, 1 if the files cannot be written."""
     if len(arguments) != 1:
         print("usage: python -m kubefoundry_sdk.api.crd DIR", file=sys.stderr)
         return 2

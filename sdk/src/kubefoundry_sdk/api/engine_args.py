@@ -101,9 +101,9 @@ class Parallel(NamedTuple):
 
 
 def effective(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
-    """The args by canonical name: with dashes, long, a switch that is turned off as X: "false".
+    """Return the args by canonical name: with dashes, long, a switch that is turned off as X: "false".
 
-    TensorRT-LLM's are unchanged: without a dash they are keys of its configuration.
+    TensorRT-LLM's args are unchanged: without a dash they are keys of its configuration.
     """
     return dict(_effective(engine, name, value) for name, value in args.items())
 
@@ -122,9 +122,10 @@ def for_command_line(engine: str | None, args: Mapping[str, str]) -> dict[str, s
 
 
 def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel:
-    """The parallel sizes of a replica: as stated, with tensor parallelism over the GPUs that the others leave.
+    """Return the parallel sizes of a replica.
 
-    Sizes that are not a number of at least 1 count as not stated; `problems` names them.
+    Sizes that the args do not set are 1, but tensor parallelism uses the GPUs that the others leave. A size that is
+    not a number of at least 1 counts as not set; `problems` names it.
     """
     stated = _sizes(engine, args)
     pipeline = stated.get(PIPELINE, 1)
@@ -152,7 +153,7 @@ def json_value(text: str) -> Any:
 
 
 def typed(text: str) -> Any:
-    """An arg's JSON value, else its text; `""` is true, as for a flag."""
+    """Return an arg's JSON value, else its text; `""` is true, as for a flag."""
     if text == "":
         return True
     try:
@@ -180,7 +181,7 @@ def states_tensor_parallelism(args: Mapping[str, str]) -> bool:
 
 
 def problems(spec: dict[str, Any]) -> Iterator[Problem]:
-    """Args that contradict a field or another arg or need more GPUs than there are, and names that are not flags.
+    """Yield args that contradict a field or another arg, need too many GPUs, or are no flag.
 
     The spec has its defaults.
     """
@@ -211,7 +212,7 @@ def _contradictions(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[P
 
 
 def _repeated(engine: str, args: Mapping[str, str]) -> Iterator[Problem]:
-    """Two spellings of one flag: it is anyone's guess which of them counts."""
+    """Yield two spellings of one flag, because the engine may use either of them."""
     first: dict[str, str] = {}
     for name, value in args.items():
         flag = _effective(engine, name, value)[0]
@@ -250,7 +251,7 @@ def _too_many_gpus(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[Pr
 
 
 def _gpus(spec: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """The GPUs of a replica, by the field that sets them."""
+    """Yield the GPUs of a replica, with the field that sets them."""
     if spec["serving"]["mode"] == "aggregated":
         yield "resources.gpu.count", (spec["resources"].get("gpu") or {}).get("count", 0)
         return
@@ -269,10 +270,10 @@ def _sizes(engine: str | None, args: Mapping[str, str]) -> dict[str, int]:
 
 
 def _splits_by_data(args: Mapping[str, str]) -> bool:
-    """Whether data parallelism needs its own GPUs in each replica.
+    """Check whether data parallelism needs its own GPUs in each replica.
 
-    Not if SGLang spreads attention over the GPUs of one engine, and not if further data-parallel flags place vLLM's
-    ranks.
+    It does not if SGLang spreads attention over the GPUs of one engine, or if further data-parallel flags place
+    vLLM's ranks.
     """
     names = {dashed(name) for name in args}
     return "enable-dp-attention" not in names and not any(
@@ -295,7 +296,7 @@ def _effective(engine: str | None, name: str, value: str) -> tuple[str, str]:
 
 
 def _stated(spec: dict[str, Any]) -> dict[str, str | None]:
-    """What each field sets, as the text of a flag; None if the field leaves it to the engine."""
+    """Return the value that each field sets, as the text of a flag; None if the field leaves it to the engine."""
     model, engine = spec["model"], spec["engine"]
     on_hub = model["source"] == "huggingface"
     length = engine.get("contextLength")

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether both are the same JSON value; 1 and 1.0 are the same number."""
+    """Check whether both are the same JSON value; 1 and 1.0 are the same number."""
     if left is right:
         return True
     if isinstance(left, dict):

@@ -20,7 +20,7 @@ pkg/apis/core/validation)."""
 
 
 def too_deep(spec: Any) -> tuple[str, str] | None:
-    """The path at which a spec is nested deeper than DEPTH, with the message."""
+    """Return the path at which a spec is nested deeper than DEPTH, and a message, or None."""
     if not nested(spec, DEPTH):
         return None
     fields = spec.items() if isinstance(spec, dict) else ()
@@ -29,7 +29,7 @@ def too_deep(spec: Any) -> tuple[str, str] | None:
 
 
 def too_large(spec: Any) -> tuple[str, str] | None:
-    """The message for a spec, not nested too deep, that is larger than SIZE."""
+    """Return `spec` and a message if the spec is larger than SIZE, or None. It is not nested too deep."""
     size = len(json.dumps(spec, separators=(",", ":"), ensure_ascii=False).encode(errors="replace"))
     if size <= SIZE:
         return None

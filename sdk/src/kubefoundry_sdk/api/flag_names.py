@@ -84,18 +84,21 @@ SHORT: Final = 2
 
 
 def dashed(flag: str) -> str:
-    """The flag with dashes. After the first dot, vLLM reads a path of keys, in which underscores count."""
+    """Return the flag with dashes. After the first dot, vLLM reads a path of keys, whose underscores are kept."""
     name, dot, keys = flag.partition(".")
     return name.replace("_", "-") + dot + keys
 
 
 def is_dotted(flag: str) -> bool:
-    """Whether the flag sets one key of a flag that takes JSON, as vLLM's do."""
+    """Check whether the flag sets one key of a flag that takes JSON, as vLLM's do."""
     return "." in flag
 
 
 def flag_problem(engine: str, flag: str) -> str:
-    """Why the engine has no such flag: a dot, or a short name whose long one is not known. Empty if there is none."""
+    """Return why the engine has no such flag, or an empty text.
+
+    Reasons are a dot, and a short name whose long name is unknown here.
+    """
     name, dot, keys = flag.partition(".")
     if dot and engine != "vllm":
         return f"has a dot, and only vllm has such flags: set {name} to a JSON value"

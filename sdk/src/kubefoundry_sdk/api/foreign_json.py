@@ -32,13 +32,18 @@ class Unreadable(ValueError):
 
 
 def decode(raw: bytes | bytearray, *, served: bool = False) -> Any:
-    """The document, with everything nested deeper than LEVELS replaced by empty maps and lists.
+    """Return the document, with everything nested deeper than LEVELS replaced by empty maps and lists.
 
     Half a surrogate pair becomes U+FFFD, and a number that JSON cannot express (NaN, infinite, beyond a double)
-    becomes None: neither could be sent to the API server. Raises Unreadable.
+    becomes None: neither could be sent to the API server.
 
-    served: whether the API server sent it. It holds no such numbers, and looking for them would take a fifth of the
-        time.
+    Args:
+        raw: The document as received.
+        served: Whether the API server sent it. Its documents hold no such numbers, and a search for them would
+            take a fifth of the time.
+
+    Raises:
+        Unreadable: It is not JSON.
     """
     numbers: dict[str, Any] = {} if served else _NUMBERS
     try:
@@ -49,10 +54,10 @@ def decode(raw: bytes | bytearray, *, served: bool = False) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """JSON that is also valid YAML, which is how the API server reads an apply.
+    """Return JSON that is also valid YAML, because the API server reads an apply as YAML.
 
     Characters above U+FFFF are sent unescaped, because YAML has no surrogate pairs. All others outside ASCII are
-    escaped, because YAML treats some of them as line breaks and refuses others. Raises ValueError for NaN and
+    escaped, because YAML treats some of them as line breaks and refuses others. Raise ValueError for NaN and
     infinity.
     """
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
@@ -60,7 +65,7 @@ def encode(value: Any) -> bytes:
 
 
 def nested(value: Any, levels: int) -> bool:
-    """Whether maps and lists are nested more than `levels` deep. Does not recurse."""
+    """Check whether maps and lists are nested more than `levels` deep. Does not recurse."""
     layer = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
         if not layer:
@@ -75,7 +80,7 @@ def nested(value: Any, levels: int) -> bool:
 
 
 def deep(raw: bytes | bytearray) -> bool:
-    """Whether there are more than LEVELS levels."""
+    """Check whether there are more than LEVELS levels."""
     if raw.count(b"{") + raw.count(b"[") <= LEVELS:
         return False
     steps = _NO_BRACKET.sub(b"", _ESCAPED.sub(b"", raw)).translate(_STEPS)
@@ -83,7 +88,7 @@ def deep(raw: bytes | bytearray) -> bool:
 
 
 def _cut(raw: bytes | bytearray) -> bytes:
-    """The text without the content of brackets at level LEVELS + 1."""
+    """Return the text without the content of brackets at level LEVELS + 1."""
     kept, start, level = bytearray(), 0, 0
     for token in _TOKEN.finditer(raw):
         mark = token[0]

@@ -19,6 +19,6 @@ def shown(text: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names for a message, and how many more there are."""
     more = [f"{len(names) - MOST} more"] if len(names) > MOST else []
     return ", ".join([*map(shown, names[:MOST]), *more])

@@ -26,17 +26,19 @@ class Unreadable(ValueError):
 
 
 def quick_loader() -> Any:
-    """PyYAML's safe loader: libyaml's where it was built with it, which is several times as fast."""
+    """Return PyYAML's safe loader; libyaml's, which is several times as fast, if PyYAML was built with it."""
     import yaml  # most providers have no documents
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def decode(text: str, *, depth: int = DEPTH, limit: int = LIMIT) -> Any:
-    """The content.
+    """Return the content of YAML text.
 
-    Raises Unreadable if it is not YAML, has more than `limit` characters, is nested more than `depth` levels deep,
-    has a number of more than DIGITS characters, or contains aliases, with which a short text can expand to any size.
+    Raises:
+        Unreadable: The text is not YAML, has more than `limit` characters, is nested more than `depth` levels
+            deep, has a number of more than DIGITS characters, or contains aliases, with which a short text can
+            expand to any size.
     """
     import yaml
 
@@ -61,6 +63,6 @@ def decode(text: str, *, depth: int = DEPTH, limit: int = LIMIT) -> Any:
 
 
 def _endless(scalar: Any) -> bool:
-    """Whether a scalar that is not quoted, or has a tag, may be read as a number and is too long for one."""
+    """Check whether a scalar may be read as a number and is too long for one: it is not quoted, or has a tag."""
     typed = scalar.tag is not None or scalar.implicit[0]
     return typed and len(scalar.value) > DIGITS and _NUMBER.fullmatch(scalar.value) is not None

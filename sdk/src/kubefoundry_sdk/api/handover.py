@@ -20,12 +20,12 @@ provider, whose equal values stay its own until it releases them."""
 
 
 def holders(deployment: Object) -> list[str]:
-    """Providers that hold the ModelDeployment by their finalizer: each may have an object that serves."""
+    """Return the providers that hold the ModelDeployment by their finalizer: each may have an object that serves."""
     return [name for name in finalizing(deployment) if not planted(deployment, name)]
 
 
 def finalizing(deployment: Object) -> list[str]:
-    """Providers that a finalizer names, whoever added it."""
+    """Return the providers that a finalizer names, whoever added it."""
     matches = (_FINALIZER.fullmatch(name) for name in LiveModelDeployment(deployment).finalizers)
     return [match["provider"] for match in matches if match]
 

@@ -78,7 +78,7 @@ def finalizers(fields: Fields) -> Fields:
 
 
 def applied_at(obj: Object, manager: str) -> str | None:
-    """When the manager last changed a field by an apply, in RFC 3339; None if it applied none.
+    """Return when the manager last changed a field by an apply, in RFC 3339; None if it applied none.
 
     The API server writes all times in one form, in UTC and with a resolution of one second, so they compare as text.
     """
@@ -92,7 +92,7 @@ def applied_at(obj: Object, manager: str) -> str | None:
 
 
 def status_written_at(obj: Object) -> str | None:
-    """When any manager last changed the status, in the form of `applied_at`; None if it is unknown."""
+    """Return when any manager last changed the status, in the form of `applied_at`; None if it is unknown."""
     return _latest(
         entry for entry in obj["metadata"].get("managedFields") or () if entry.get("subresource") == "status"
     )
@@ -103,7 +103,7 @@ def _latest(entries: Iterator[dict[str, Any]]) -> str | None:
 
 
 def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
-    """The fields that `manager` applied, or None if it applied none."""
+    """Return the fields that `manager` applied, or None if it applied none."""
     for entry in obj["metadata"].get("managedFields") or ():
         if (
             entry.get("manager") == manager
@@ -116,14 +116,14 @@ def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
 
 
 def conditions(status: Fields) -> dict[str, Fields]:
-    """The fields of each condition in the owned fields of a status, by the condition's type."""
+    """Return the fields of each condition in the owned fields of a status, by the condition's type."""
     return {
         _type(key): fields for key, fields in status.get("f:conditions", {}).items() if key.startswith("k:")
     }
 
 
 def condition_owners(obj: Object, type_: str) -> set[str]:
-    """Names of all managers that own a part of the condition, by an apply or an update."""
+    """Return all managers that own a part of the condition, by an apply or an update."""
     return {
         entry.get("manager", "")
         for entry in obj["metadata"].get("managedFields") or ()
@@ -132,12 +132,12 @@ def condition_owners(obj: Object, type_: str) -> set[str]:
 
 
 def _type(key: str) -> str:
-    """The type of the condition that a key such as `k:{"type":"Ready"}` names."""
+    """Return the type of the condition that a key such as `k:{"type":"Ready"}` names."""
     return str(json.loads(key[2:]).get("type"))
 
 
 def managers(obj: Object, subresource: str = "") -> set[str]:
-    """Names of all managers that applied something to the subresource."""
+    """Return all managers that applied a field of the subresource."""
     return {
         entry.get("manager", "")
         for entry in obj["metadata"].get("managedFields") or ()
@@ -146,7 +146,7 @@ def managers(obj: Object, subresource: str = "") -> set[str]:
 
 
 def project(value: Any, fields: Fields) -> Any:
-    """The part of `value` that `fields` names: what the manager last applied, with today's values.
+    """Return the part of `value` that `fields` names: the fields that the manager last applied, with today's values.
 
     Items of a list-map come in the order of the live list; an atomic list or map is one leaf.
     """
@@ -195,7 +195,7 @@ def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
 
 
 def pattern(path: str) -> str:
-    """The path with every index or name in brackets replaced by `[*]`."""
+    """Return the path with every index or name in brackets replaced by `[*]`."""
     return _IN_BRACKETS.sub("[*]", path)
 
 
@@ -211,7 +211,7 @@ def _leaves(fields: Fields, prefix: str = "") -> Iterator[str]:
 
 
 def _parents(path: str) -> Iterator[str]:
-    """The path, and every place that contains it."""
+    """Yield the path, and every place that contains it."""
     yield path
     for at, mark in enumerate(path):
         if mark in ".[":

@@ -223,9 +223,10 @@ class ModelDeploymentSpec(ApiModel):
     """Node taints that the engine's pods tolerate."""
 
     def overrides_as(self, form: type[Form]) -> Form:
-        """`provider.overrides` in the provider's typed form, its defaults where the spec states none.
+        """Return `provider.overrides` in the provider's typed form, with its defaults.
 
-        Raises pydantic's ValidationError for wrong types, which the runtime reports before it calls a provider.
+        Raises:
+            pydantic.ValidationError: A value has a wrong type. The runtime reports that before it calls a provider.
         """
         return form.model_validate((self.provider and self.provider.overrides) or {})
 

@@ -43,10 +43,10 @@ APPLIED_GENERATION_ANNOTATION: Final = f"{GROUP}/applied-generation"
 
 
 def provider_manager(provider: str) -> str:
-    """The field manager of provider `provider` (contract §1)."""
+    """Return the field manager of a provider (contract §1)."""
     return f"{provider}-provider"
 
 
 def provider_finalizer(provider: str) -> str:
-    """The finalizer that provider `provider` puts on a ModelDeployment (contract §4.17)."""
+    """Return the finalizer that a provider puts on a ModelDeployment (contract §4.17)."""
     return f"{GROUP}/{provider}-provider"

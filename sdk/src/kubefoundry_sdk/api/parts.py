@@ -7,17 +7,17 @@ from typing import Any
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """The value if it is a mapping, else an empty one."""
+    """Return the value if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def mappings(value: object) -> list[Mapping[str, Any]]:
-    """The mappings in the value if it is a list, else none."""
+    """Return the mappings in the value if it is a list, else none."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
 def part(value: object, *path: str) -> Mapping[str, Any]:
-    """The mapping at that path; empty if there is none."""
+    """Return the mapping at that path; empty if there is none."""
     for step in path:
         value = mapping(value).get(step)
     return mapping(value)

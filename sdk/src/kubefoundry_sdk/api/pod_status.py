@@ -113,12 +113,12 @@ def creating(status: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def one_line(text: str) -> str:
-    """All lines as one, for words of Kubernetes, which begin with the cause; at most LINE characters."""
+    """Return all lines as one, at most LINE characters: Kubernetes' messages begin with the cause."""
     return _shortened(" ".join(text.split()))
 
 
 def last_line(text: str) -> str:
-    """The last non-empty line, where a failing program says why; at most LINE characters of it."""
+    """Return the last non-empty line, at most LINE characters of it: a failing program names the cause there."""
     return _shortened(next(iter(_lines_from_the_end(text)), ""))
 
 
@@ -162,7 +162,7 @@ def root_cause(text: str) -> str:
 
 
 def _closeness(line: str) -> int:
-    """How close to the cause of a failure the line is; the higher, the closer."""
+    """Return how close to the cause of a failure the line is; a higher number is closer."""
     words = _PREFIX.sub("", line, count=1).strip()
     if _SOURCE.match(words):
         return 0

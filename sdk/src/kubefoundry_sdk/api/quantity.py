@@ -27,9 +27,10 @@ _UNITS: Final[dict[str, Fraction]] = {
 
 
 def parse(quantity: int | str) -> Fraction:
-    """The exact value: bytes for memory, cores for CPU.
+    """Return the exact amount: bytes for memory, cores for CPU.
 
-    Raises ValueError for anything but a non-negative integer or a text in the grammar.
+    Raises:
+        ValueError: It is neither a non-negative integer nor a text in Kubernetes' grammar.
     """
     if isinstance(quantity, int) and not isinstance(quantity, bool) and quantity >= 0:
         return Fraction(quantity)

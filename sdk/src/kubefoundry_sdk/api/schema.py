@@ -27,10 +27,11 @@ class Inexpressible(ValueError):
 
 
 def structural(model: type[BaseModel]) -> Schema:
-    """The structural schema of `model`, ready for `openAPIV3Schema`.
+    """Return the structural schema of `model`, ready for `openAPIV3Schema`.
 
-    Raises Inexpressible, naming the field, for anything that Kubernetes does not accept in a CRD and for a field
-    without documentation.
+    Raises:
+        Inexpressible: A field has no documentation, or Kubernetes does not accept its type in a CRD. The text
+            names it.
     """
     document = model.model_json_schema(by_alias=True)
     return _convert(document, document.get("$defs", {}), model.__name__, ())
@@ -89,7 +90,10 @@ def _property(node: Schema, models: dict[str, Schema], path: str, inside: tuple[
 
 
 def _one_of(node: Schema, path: str) -> Schema:
-    """An optional value becomes the value; an integer or string becomes Kubernetes' int-or-string."""
+    """Return the schema of a union.
+
+    An optional value becomes the value; an integer or string becomes Kubernetes' int-or-string.
+    """
     rest = {key: value for key, value in node.items() if key != "anyOf"}
     choices = [choice for choice in node["anyOf"] if choice != {"type": "null"}]
     if len(choices) == 1:

@@ -31,7 +31,7 @@ _UNQUOTED: Final = {"integer": re.compile(r"[0-9]+"), "boolean": re.compile("tru
 
 
 def defaulted(value: Any, schema: Schema) -> Any:
-    """A copy of `value` without nulls and with the schema's defaults, as the API server stores it."""
+    """Return a copy of `value` without nulls and with the schema's defaults, as the API server stores it."""
     if isinstance(value, dict):
         fields = schema.get("properties", {})
         others = schema.get("additionalProperties")
@@ -48,7 +48,7 @@ def defaulted(value: Any, schema: Schema) -> Any:
 
 
 def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
-    """What the schema refuses in `value`; nothing below a value of the wrong type."""
+    """Yield the parts of `value` that the schema refuses; nothing below a value of the wrong type."""
     wrong = _wrong_type(value, schema)
     if wrong:
         yield Problem(path, f"must be {wrong}, not {_shown(value)}{_quoting(value, schema)}")
@@ -66,7 +66,7 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
 
 
 def _wrong_type(value: Any, schema: Schema) -> str | None:
-    """The type that the schema wants, if `value` has another one."""
+    """Return the type that the schema requires, if `value` has another one."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     whole = whole or (isinstance(value, float) and value.is_integer())
     if schema.get("x-kubernetes-int-or-string"):
@@ -86,7 +86,7 @@ def _wrong_type(value: Any, schema: Schema) -> str | None:
 
 
 def _quoting(value: Any, schema: Schema) -> str:
-    """What to do about a value whose type depends on quotes in YAML; empty if quotes do not matter."""
+    """Return advice about quotes for a value whose type depends on them in YAML; empty if quotes do not matter."""
     if isinstance(value, bool | int | float):
         is_quantity = schema.get("x-kubernetes-int-or-string") and not isinstance(value, bool)
         return ": put it in quotes" if schema.get("type") == "string" or is_quantity else ""

@@ -35,18 +35,18 @@ _KEY: Final = re.compile(QUALIFIED_NAME)
 
 @cache
 def schema() -> Schema:
-    """The structural schema of a ModelDeployment's spec, without its rules."""
+    """Return the structural schema of a ModelDeployment's spec, without its rules."""
     return structural(ModelDeploymentSpec)
 
 
 def default(spec: Spec) -> Spec:
-    """A copy with the CRD's defaults, and without nulls, as the API server would store it."""
+    """Return a copy with the CRD's defaults, and without nulls, as the API server would store it."""
     completed: Spec = structure.defaulted(spec, schema())
     return completed
 
 
 def validate(spec: Spec) -> list[Problem]:
-    """What is wrong with a spec, with or without its defaults, up to NAMED problems; empty if it is valid.
+    """Return up to NAMED problems of a spec, with or without its defaults; empty if the spec is valid.
 
     If it is too deep or too large, only that is reported. If types, enums or ranges are wrong, only those are,
     because the rules would judge invalid values.
@@ -92,7 +92,7 @@ def warnings(spec: Spec) -> list[str]:
 
 
 def _without_unit(spec: Spec) -> Iterator[str]:
-    """Memory in which no server starts: usually a number whose unit is missing."""
+    """Yield a warning for memory in which no server starts: usually a number whose unit is missing."""
     scaling = spec["scaling"]
     places = {
         "resources": spec.get("resources"),
@@ -111,7 +111,7 @@ def _broken(rule: Rule, spec: Spec) -> Iterator[Problem]:
 
 
 def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every value at a path such as `env[].valueFrom`, with its location."""
+    """Yield every value at a path such as `env[].valueFrom`, with its location."""
     if not steps:
         yield path, value
         return
@@ -126,7 +126,7 @@ def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]
 
 
 def _keys(spec: Spec) -> Iterator[Problem]:
-    """Keys of labels have a format, too, but a structural schema describes only values."""
+    """Yield invalid keys of labels: they have a format, too, but a structural schema describes only values."""
     metadata = spec.get("podTemplate", {}).get("metadata", {})
     for path, keys in (
         ("spec.podTemplate.metadata.labels", metadata.get("labels", {})),
