@@ -19,10 +19,7 @@ log = logging.getLogger(__name__)
 
 
 async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: Report) -> float | None:
-    """Writes the plan and reports it; returns the seconds until the next attempt, or None.
-
-    Raises as `apply.write`.
-    """
+    """Write the plan and report it. Return the seconds until the next attempt, or None. Raise as `apply.write`."""
     memory = context.memory(key_of(live))
     report.created = release.created_words(context.provider, live["metadata"]["name"])
     retry = None

@@ -31,7 +31,7 @@ class Compatibility:
 
 
 def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> Compatibility:
-    """Every reason why the provider cannot serve this deployment; the schema is None while no CRD is installed."""
+    """Check whether the provider can serve this deployment; the schema is None while no CRD is installed."""
     given = (deployment.spec.provider.overrides if deployment.spec.provider else None) or {}
     wrong = overrides.wrong_types(provider.overrides, given)
     warning = _unknown(provider, overrides.unknown_keys(provider.overrides, given))

@@ -77,13 +77,13 @@ class Context:
         )
 
     def forget(self, key: Key) -> None:
-        """The ModelDeployment is gone."""
+        """Forget a ModelDeployment that is gone."""
         self.memories.pop(key, None)
         self.verification.forget(key)
 
 
 def read(live: Object) -> Deployment:
-    """The typed view of a stored ModelDeployment. Raises pydantic's ValidationError."""
+    """Return the typed view of a stored ModelDeployment. Raise pydantic's ValidationError."""
     meta = live["metadata"]
     return Deployment(
         name=meta["name"],

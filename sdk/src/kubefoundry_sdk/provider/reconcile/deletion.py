@@ -23,10 +23,18 @@ log = logging.getLogger(__name__)
 
 
 async def terminate(context: Context, live: Object, reports: bool) -> float | None:
-    """Step 3: delete the upstream objects, wait for them, then remove the finalizer; after the time-out in any case.
+    """Delete the upstream objects, wait for them, then remove the finalizer; after the time-out in any case (step 3).
 
-    reports: whether this provider owns the status.
-    Raises ApiError or Unreachable, before the time-out, if deleting upstream fails.
+    Args:
+        context: The provider's context.
+        live: The ModelDeployment.
+        reports: Whether this provider owns the status.
+
+    Returns:
+        Seconds until the next reconcile is due, or None.
+
+    Raises:
+        ApiError, Unreachable: Deleting upstream failed, before the time-out.
     """
     remaining = _time_left(context, live)
     unmarked.remember(context, live)
@@ -63,7 +71,7 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
 
 
 async def held_by_others(context: Context, live: Object) -> None:
-    """Step 3 once nothing of ours is left: report the finalizers that still keep the ModelDeployment."""
+    """Report the finalizers that still keep the ModelDeployment, once none of our objects exists (step 3)."""
     message = f"Waiting for finalizers: {', '.join(live['metadata'].get('finalizers') or ())}"
     try:
         await _tell_terminating(context, live, message)
@@ -74,7 +82,7 @@ async def held_by_others(context: Context, live: Object) -> None:
 
 
 async def give_up(context: Context, live: Object) -> float | None:
-    """Step 2 of a deletion: the upstream objects are unknown because the API server does not list them."""
+    """Remove the finalizer after the time-out while the API server does not list the upstream objects (step 2)."""
     remaining = _time_left(context, live)
     if remaining > 0:
         return remaining + 0.1
@@ -86,14 +94,17 @@ async def give_up(context: Context, live: Object) -> float | None:
 
 
 def _time_left(context: Context, live: Object) -> float:
-    """Seconds until the finalizer is removed in any case, counted from when this process first saw the deletion."""
+    """Return the seconds until the finalizer is removed in any case.
+
+    They count from the time at which this process first saw the deletion.
+    """
     now = context.clock()
     wait = context.memory(key_of(live)).deletion
     return wait.left([live["metadata"]["uid"]], context.finalizer_timeout, now)
 
 
 async def _release(context: Context, live: Object, left: list[str]) -> None:
-    """Removes our finalizer and reports what is left behind."""
+    """Remove our finalizer, and report the remaining objects."""
     meta = live["metadata"]
     if left:
         note = "Finalizer removed after timeout, provider resource may be orphaned"
@@ -123,10 +134,13 @@ async def _tell_terminating(context: Context, live: Object, message: str) -> Non
 
 
 async def let_go(context: Context, live: Object) -> float | None:
-    """Step 6: it belongs to another provider, or to none. Seconds until the next reconcile is due, or None.
+    """Let go of a ModelDeployment of another provider, or of none (step 6).
 
     The model keeps serving and being observed until the chosen provider reports that it takes over. Then everything
     we created is deleted, by ownership, even if somebody removed our finalizer or the object was created late.
+
+    Returns:
+        Seconds until the next reconcile is due, or None.
     """
     key, meta = key_of(live), live["metadata"]
     upstream = context.upstream.objects.get(key) if context.upstream.kind else None

@@ -23,10 +23,13 @@ Repairs = list[tuple[Object, tuple[str, ...]]]
 async def put_back(
     context: Context, kind: Kind, todo: Plan, deployment: Object, report: Report
 ) -> float | None:
-    """Applies the objects of the plan again, with an Event that names the fields and the manager that changed them.
+    """Apply the objects of the plan again, with an Event that names the fields and the manager that changed them.
 
     Values that admission changes are left as they are. After `repairs.LIMIT` times it reports that, once, and changes
-    nothing. Then returns the seconds until the next attempt, else None. Raises as `apply.write`.
+    nothing. Raises as `apply.write`.
+
+    Returns:
+        Seconds until the next attempt after the limit is reached, else None.
     """
     memory = context.memory(key_of(deployment))
     done = memory.repairs
@@ -81,7 +84,7 @@ def report_drift(
 
 
 async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deployment: Object) -> Repairs:
-    """The repairs of the plan without the values that admission would change again.
+    """Return the repairs of the plan without the values that admission would change again.
 
     This process may not have applied the object itself. Then a dry run shows what the API server would store.
     """

@@ -46,10 +46,10 @@ def asked(deployment: Object) -> bool:
 async def run(
     client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
 ) -> tuple[Stop, str]:
-    """As `trial`: the condition to report, and the result as JSON text.
+    """Return the result of `trial`: the condition to report, and JSON text.
 
-    The result has `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them; `omitted`
-    says that they are too large.
+    The text has `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them. `omitted`
+    means that they are too large.
     """
     answer = await trial(client, kind, todo, exists, helpers, manager=manager)
     result = {
@@ -121,7 +121,7 @@ async def trial(
 
 
 def text_of(result: Object) -> str:
-    """The result for the annotation, without the objects if these are too large for one."""
+    """Return the result for the annotation, without the objects if these are too large for an annotation."""
     text = json.dumps(result, sort_keys=True)
     if len(text.encode()) <= LARGEST:
         return text
@@ -131,7 +131,7 @@ def text_of(result: Object) -> str:
 
 
 def _asked_for(missing: list[Object], words: str) -> str | None:
-    """The missing helpers that a refusal names, as text; None if it names none.
+    """Return the missing helpers that a refusal names, as text, or None if it names none.
 
     By the text, because an admission webhook names in no other form what it looked for.
     """

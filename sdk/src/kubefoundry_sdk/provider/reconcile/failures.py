@@ -42,9 +42,9 @@ class Failures:
         self._last: _Failed | None = None
 
     def standing(self, mark: str, version: str, now: float) -> tuple[Report | None, float] | None:
-        """The report of a failure whose retry is not due, and the seconds until it is; None to try now.
+        """Return the report of a failure whose retry is not due, and the seconds until it is; None to try now.
 
-        version: the state of the upstream object that is known, empty if there is none.
+        `version` is the known state of the upstream object, empty if there is none.
         """
         last = self._last
         if last is None or last.mark != mark or now >= last.due or (last.quicker and last.version != version):
@@ -54,7 +54,7 @@ class Failures:
     def note(
         self, mark: str, version: str, error: Exception, report: Report, stop: Stop, now: float
     ) -> float:
-        """Adds `stop` to the report if the failure is to be reported; returns the seconds until the retry."""
+        """Add `stop` to the report if the failure is to be reported. Return the seconds until the retry."""
         last = self._last
         count = last.count + 1 if last is not None and last.mark == mark else 1
         # A 403 passes, too: an API server that has just started has not loaded its roles yet.
@@ -76,7 +76,7 @@ class Failures:
         return delay
 
     def over(self) -> None:
-        """A reconcile completed."""
+        """Forget the failure, because a reconcile has completed."""
         self._last = None
 
 
@@ -128,6 +128,6 @@ def stop(provider: Provider, error: Exception) -> Stop:
 
 
 def restored(report: Report, earlier: Report) -> None:
-    """Makes the report repeat what it said about the failure."""
+    """Make the report repeat the earlier report of the failure."""
     for name in ("compatible", "created", "override_warning", "stop", "notes"):
         setattr(report, name, getattr(earlier, name))

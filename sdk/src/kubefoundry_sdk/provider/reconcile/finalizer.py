@@ -88,9 +88,9 @@ def _holds(deployment: Object, provider: str, hold: bool, dry_run_result: str | 
 
 
 async def _apply(context: Context, deployment: Object, body: Object, digest: str) -> None:
-    """Applies our fields, unless that was refused a moment ago or somebody keeps removing them.
+    """Apply our fields, unless that was refused a moment ago or somebody keeps removing them.
 
-    digest: of the fields. Raises as `own`.
+    `digest` is the digest of the fields. Raises as `own`.
     """
     memory = context.memory(key_of(deployment))
     refusal, now = memory.finalizer, asyncio.get_running_loop().time()
@@ -148,9 +148,12 @@ def check(context: Context, deployment: Object) -> None:
 
 
 async def restore(context: Context, deployment: Object) -> float | None:
-    """Restores a finalizer that somebody removed while our object exists. Sends no request if it is there.
+    """Restore a finalizer that somebody removed while our object exists. Send no request if it is there.
 
-    Whatever happens to the write, the reconcile goes on: returns the seconds until it is worth another try, or None.
+    The reconcile goes on whether the write succeeds or not.
+
+    Returns:
+        Seconds until another try is worthwhile, or None.
     """
     if has(deployment, context.provider.name):
         return None
@@ -234,15 +237,24 @@ async def clean_up(
     *,
     spared: Callable[[Object], bool] = lambda helper: False,
 ) -> list[str]:
-    """Requests deletion of what this ModelDeployment owns upstream; returns the names of what still exists.
+    """Request deletion of the upstream objects of this ModelDeployment.
 
-    While it is being deleted only the ownerReference counts, and nothing is requested while the garbage collector
-    may still remove that: what `--cascade=orphan` leaves behind keeps running. Without the kind (its CRD is not
-    installed) there is nothing upstream.
+    While the ModelDeployment is being deleted only the ownerReference counts, and nothing is requested while the
+    garbage collector may still remove that: objects that `--cascade=orphan` leaves behind keep running. Without the
+    kind (its CRD is not installed) there is nothing upstream.
 
-    manager: set for a provider that gives up a ModelDeployment that stays. Everything it created for it is deleted,
-        objects without ownerReference included.
-    spared: whether a helper is another ModelDeployment's in truth.
+    Args:
+        client: The client.
+        deployment: The ModelDeployment.
+        kind: The kind of the main object.
+        objects: The store of main objects.
+        helpers: The stores of helpers.
+        manager: Set for a provider that gives up a ModelDeployment that stays. All objects that the manager
+            created for it are deleted, objects without ownerReference included.
+        spared: Checks whether a helper is really another ModelDeployment's.
+
+    Returns:
+        The names of the objects that still exist.
     """
     meta = deployment["metadata"]
     # On a ModelDeployment that stays, anybody may have put it there.

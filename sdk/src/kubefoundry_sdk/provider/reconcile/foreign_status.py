@@ -71,9 +71,10 @@ async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) 
 async def remove(
     context: Context, live: Object, fields: Collection[str], conditions: Collection[str]
 ) -> Object:
-    """Removes these fields and the conditions of these types, whoever wrote them; returns the object as stored.
+    """Remove these fields and the conditions of these types, whoever wrote them, and return the object as stored.
 
-    Raises ApiError, a conflict if the object has changed meanwhile.
+    Raises:
+        ApiError: A conflict if the object has changed meanwhile, or another error.
     """
     meta, current = live["metadata"], live.get("status") or {}
     operations: list[dict[str, Any]] = [

@@ -31,7 +31,7 @@ AGAIN: Final = 300.0
 
 
 def observe(context: Context, live: Object, report: Report) -> float | None:
-    """Fills the report; returns the seconds until another look is due without an event, or None."""
+    """Fill the report. Return the seconds until another look is due without an event, or None."""
     try:
         return _observe(context, live, report)
     except Exception as error:
@@ -128,15 +128,15 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
 
 
 def reported_stale(live: Object, manager: str) -> bool:
-    """Whether that manager has reported `StaleStatus`. What somebody else says of it is no evidence."""
+    """Check whether that manager has reported `StaleStatus`. A report of another manager is no evidence."""
     reported = LiveModelDeployment(live).is_true(reasons.STALE_STATUS)
     return reported and release.says(live, manager, reasons.STALE_STATUS)
 
 
 def as_applied(live: Object, upstream: Object) -> Deployment | None:
-    """The deployment as it was applied: a newer spec that was refused says nothing about what runs.
+    """Return the deployment as it was applied, because a newer spec may have been refused.
 
-    The current one if no readable record exists; None if neither can be read.
+    Return the current deployment if no readable record exists, and None if neither can be read.
     """
     record = manifest.applied(upstream)
     for obj in ({**live, "spec": record.spec}, live) if record else (live,):
@@ -172,7 +172,7 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
 
 
 def _explain(context: Context, key: Key, upstream: Object, report: Report) -> float | None:
-    """Adds the cause that the pods show; returns the seconds until it may be over, or another may be due."""
+    """Add the cause that the pods show. Return the seconds until it may be over, or another may be due."""
     now = context.now()
     pods = context.pods.of(upstream) if context.pods else []
     overdue, due = context.memory(key).pod_creations.overdue(pods, context.clock())
@@ -188,7 +188,7 @@ def _explain(context: Context, key: Key, upstream: Object, report: Report) -> fl
 
 
 def _verify(context: Context, live: Object, deployment: Deployment, report: Report) -> None:
-    """Takes Running back if the endpoint has to be verified and is not."""
+    """Take Running back if the endpoint has to be verified and is not."""
     seen, upstream = report.observation, report.live
     if (
         seen is None

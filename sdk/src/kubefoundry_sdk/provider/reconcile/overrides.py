@@ -60,7 +60,7 @@ def wrong_types(form: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
 
 
 def _path(location: Sequence[int | str], given: Any) -> str:
-    """The path without the names of a union's types, which pydantic adds."""
+    """Return the path without the names of a union's types, which pydantic adds."""
     path, value = "overrides", given
     for index, part in enumerate(location):
         if isinstance(value, Mapping):
@@ -77,7 +77,7 @@ def _path(location: Sequence[int | str], given: Any) -> str:
 
 
 def _words(problems: Sequence[ErrorDetails]) -> str:
-    """All problems of one value. A union has one for each of its types."""
+    """Return all problems of one value. A union has a problem for each of its types."""
     types = list(dict.fromkeys(_TYPES[problem["type"]] for problem in problems if problem["type"] in _TYPES))
     others = [_bound(problem) for problem in problems if problem["type"] not in _TYPES]
     if others or not types:
@@ -132,7 +132,7 @@ def known_keys(form: type[BaseModel], prefix: str = "") -> list[str]:
 
 
 def _model(annotation: Any) -> type[BaseModel] | None:
-    """The model in an annotation such as `Frontend` or `Frontend | None`."""
+    """Return the model in an annotation such as `Frontend` or `Frontend | None`."""
     for candidate in (annotation, *getattr(annotation, "__args__", ())):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate

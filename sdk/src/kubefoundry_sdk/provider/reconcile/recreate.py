@@ -65,7 +65,7 @@ def _fits_without(refusal: str) -> bool:
 
 
 def _amounts(text: str) -> dict[str, int]:
-    """Raises ValueError for anything but whole numbers."""
+    """Return the amounts by name. Raise ValueError for anything but whole numbers."""
     return {
         name: int(amount) for name, _, amount in (part.partition("=") for part in text.strip().split(","))
     }

@@ -91,17 +91,17 @@ def shared(deployment: Object, manager: str, types: Collection[str]) -> set[str]
 
 
 def has_reported(deployment: Object, manager: str) -> bool:
-    """Whether we own the phase."""
+    """Check whether we own the phase."""
     return "f:phase" in _ours(deployment, manager)
 
 
 def says(deployment: Object, manager: str, type_: str) -> bool:
-    """Whether we own the condition of that type, alone or with others."""
+    """Check whether we own the condition of that type, alone or with others."""
     return type_ in conditions_of(deployment, manager)
 
 
 def conditions_of(deployment: Object, manager: str) -> set[str]:
-    """Types of the conditions that we own, in full or in part."""
+    """Return the types of the conditions that we own, in full or in part."""
     return set(managed_fields.conditions(_ours(deployment, manager)))
 
 

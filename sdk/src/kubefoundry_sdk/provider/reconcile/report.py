@@ -69,7 +69,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def status(self, provider: Provider) -> dict[str, Any]:
-        """The status fields of contract §3 that belong to the provider that `status.provider.name` names."""
+        """Return the status fields that belong to the provider in `status.provider.name` (contract §3)."""
         phase, reason, message = self._outcome()
         if self.additions:
             message = f"{message}; {self.additions}"
@@ -103,7 +103,7 @@ class Report:
         return status
 
     def _outcome(self) -> tuple[str, str, str]:
-        """Phase, reason of `Ready`, and the one-line message for the user.
+        """Return phase, reason of `Ready`, and the one-line message for the user.
 
         A model that serves stays Running whatever is wrong with its newest spec; the message reports both.
         """

@@ -117,7 +117,7 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
 
 
 def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] | None:
-    """The reason why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
+    """Return why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
     upstream, provider, seen = look.upstream, look.provider, look.seen
     # Asked at each look, because it remembers the status before the next edit.
     processed = generations.acknowledgement.is_processed(upstream, look.manager)
@@ -154,13 +154,13 @@ def reported(status: Mapping[str, Any]) -> int:
 
 
 def _version(upstream: Object) -> tuple[str, int]:
-    """The uid and generation of an upstream object."""
+    """Return the uid and generation of an upstream object."""
     meta = upstream["metadata"]
     return str(meta.get("uid")), int(meta.get("generation") or 1)
 
 
 def _earlier(generations: Generations, oldest: int, newest: int) -> int:
-    """The generation that serves instead of the newest one, as far as it is known."""
+    """Return the generation that serves instead of the newest one, as far as it is known."""
     return next(
         (generation for generation in (oldest, generations.served) if generation < newest), NO_GENERATION
     )

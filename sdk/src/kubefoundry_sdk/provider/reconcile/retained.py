@@ -18,7 +18,7 @@ _FOUND_OUT: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOU
 
 
 def unvalidated(live: Object, report: Report, manager: str) -> None:
-    """The generation is not validated: what we reported of an earlier generation stays while its object exists.
+    """Repeat the report of an earlier generation while its object exists, because this generation is not validated.
 
     Until core has validated the generation, an earlier obstacle stays as well: we report nothing about the new one.
     """
@@ -56,9 +56,9 @@ def as_before(live: Object, report: Report, manager: str) -> None:
 
 
 def _own_condition(live: Object, manager: str, type_: str) -> conditions.Condition:
-    """Our condition of that type, {} if there is none.
+    """Return our condition of that type, {} if there is none.
 
-    Never repeat the previous provider's: that would accept a deployment that we have not checked.
+    The previous provider's condition is never repeated: that would accept a deployment that we have not checked.
     """
     if not release.says(live, manager, type_):
         return {}
@@ -66,9 +66,9 @@ def _own_condition(live: Object, manager: str, type_: str) -> conditions.Conditi
 
 
 def refused(context: Context, live: Object, report: Report, standing: Standing) -> float:
-    """Reports a refusal of the plan; returns the seconds until its retry.
+    """Report a refusal of the plan. Return the seconds until its retry.
 
-    One that may pass is no verdict on the spec: it is reported the second time, as a write that is tried again.
+    A refusal that may pass is no verdict on the spec: it is reported the second time, as a write that is tried again.
     """
     if not standing.passing:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing.text, failed=True)

@@ -29,7 +29,10 @@ def end_of(turn: Turn, error: Exception) -> End:
 
 
 def _refused(turn: Turn, refused: Refused) -> End:
-    """The API server, its admission or a quota refused an object, or our fields on the ModelDeployment."""
+    """Report that an object, or our fields on the ModelDeployment, were refused.
+
+    The API server, its admission or a quota refuses.
+    """
     if not turn.digest:
         # The result of a dry run could not be stored: that says nothing about the objects.
         turn.report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
@@ -42,7 +45,7 @@ def _refused(turn: Turn, refused: Refused) -> End:
 
 
 def _failed(turn: Turn, error: Exception) -> End:
-    """An answer of the API server that may pass, or an internal error."""
+    """Report an error of the API server that may pass, or an internal error."""
     context, report, now = turn.context, turn.report, turn.now
     stop = failures.stop(context.provider, error)
     retry = turn.memory.failures.note(turn.mark, turn.version, error, report, stop, now)
