@@ -257,7 +257,7 @@ def _replaces(path: str) -> bool:
 
 
 def _key(path: str) -> str:
-    """The last key of a path, without the item of a list."""
+    """Return the last key of a path, without the item of a list."""
     return path.rpartition(".")[2].partition("[")[0]
 
 

@@ -86,7 +86,7 @@ class Admission:
 
 
 def recorded(applied: Object) -> Object:
-    """The manifest that an object's record states. What is sent may have values that others own instead."""
+    """Return the manifest in an object's record. The object as sent may have values that others own instead."""
     record = manifest.applied(applied)
     return record.manifest if record else manifest.content(applied)
 

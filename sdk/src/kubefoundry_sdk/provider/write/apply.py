@@ -34,7 +34,7 @@ def changed(obj: Object) -> Origin:
 
 
 def digest(objects: list[Object]) -> str:
-    """A digest of a set of dressed manifests."""
+    """Return a digest of a set of dressed manifests."""
     marks = [obj["metadata"]["annotations"][names.APPLIED_ANNOTATION] for obj in objects]
     return hashlib.sha256("\n".join(marks).encode()).hexdigest()
 
@@ -49,14 +49,26 @@ async def write(
     manager: str,
     admission: Admission,
 ) -> bool:
-    """Applies what a plan has changed; returns whether the main object was created now.
+    """Apply the changes of a plan, and return whether the main object was created now.
 
     Helpers come first, because admission of the main object may require them. If the main object exists, fresh
     helpers are created, the main object is tried by a dry run, and only then are the helpers that it uses changed: a
     refusal leaves nothing changed. A refusal that may pass keeps the fresh helpers: admission may not have seen them
-    yet, and would not see new ones sooner. Raises Refused, NameTaken, or ApiError for transient errors.
+    yet, and would not see new ones sooner.
 
-    admission: receives what was stored.
+    Args:
+        client: The client.
+        kind: The kind of the main object.
+        store: The store of main objects.
+        stores: The stores of helpers.
+        todo: The plan.
+        manager: The field manager.
+        admission: Receives the objects as stored.
+
+    Raises:
+        Refused: The API server, its admission or a quota refused an object.
+        NameTaken: An object of another owner has the name.
+        ApiError: A transient error.
     """
     exists = store.get(key_of(todo.main)) is not None
     main_too = todo.main in todo.changed
@@ -85,7 +97,7 @@ async def write(
 async def try_replacement(
     client: Client, kind: Kind, stores: Helpers, todo: Plan, *, manager: str, admission: Admission
 ) -> None:
-    """Tries by a dry run whether the main object would be accepted as a new one, next to the existing one.
+    """Try by a dry run whether the main object would be accepted as a new one, next to the existing one.
 
     Missing helpers are created first, because admission of the main object may require them; after a refusal the
     fresh ones are deleted again. Raises as `write`.
@@ -144,7 +156,7 @@ async def look(
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
-    """Which other manager changed something at the paths; one read, for the message only."""
+    """Return the other manager that changed a field at the paths last; one read, for the message only."""
     meta = live["metadata"]
     try:
         # The store keeps no times of others' entries, and of helpers only our own fields.
@@ -155,16 +167,16 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
 
 
 async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:
-    """An apply that stores nothing. Raises Refused, NameTaken, or ApiError for transient errors."""
+    """Send an apply that stores nothing. Raise Refused, NameTaken, or ApiError for transient errors."""
     write_it = server_side_apply.update if exists else server_side_apply.create
     await write_it(client, kind, obj, manager=manager, origin=ORIGIN, dry_run=True)
 
 
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:
-    """Tries by a dry run whether the API server would accept the object as a new one.
+    """Try by a dry run whether the API server would accept the object as a new one.
 
-    Under a generated name, because the old object still has its own. Raises Refused; its text has the real name, and
-    so stays the same at each try.
+    The try has a generated name, because the old object still has its own. Raises Refused; its text has the real
+    name, and so stays the same at each try.
     """
     name = main["metadata"]["name"]
     meta = {key: value for key, value in main["metadata"].items() if key != "name"}
@@ -218,13 +230,14 @@ async def _store(
     admission: Admission,
     origin: Origin = ORIGIN,
 ) -> bool:
-    """Applies the object: creates it if the store has none, else applies it to the very object in the store.
-
-    Returns whether it was created.
+    """Create the object if the store has none, else apply it to the very object in the store.
 
     Ownership is checked here and not only before the reconcile's first request, because another's object may have
     appeared since. The write names the resourceVersion that we know, so a stale reader gets a conflict and decides
     again.
+
+    Returns:
+        Whether the object was created.
     """
     namespace, name = key_of(obj)
     live = store.get((namespace, name))
@@ -250,9 +263,9 @@ async def _store(
 async def _take(
     client: Client, kind: Kind, store: Store, obj: Object, stored: Object, admission: Admission, *, new: bool
 ) -> None:
-    """Stores the answer to an apply. Raises Refused if it lacks a mark of ours.
+    """Store the response to an apply. Raise Refused if it lacks a mark of ours.
 
-    new: whether the apply created the object. One that we could not see is deleted again.
+    `new` tells whether the apply created the object. An object that we could not see is deleted again.
     """
     admission.note(obj, stored)
     missing = manifest.lost(obj, stored, watched_by_labels=kind.built_in)

@@ -21,10 +21,14 @@ def merged(
     record: manifest.Record | None,
     before: Mapping[Mark, tuple[Object, Object]],
 ) -> Rendered:
-    """The applied manifests with the user's change rebased onto them, or the new render.
+    """Return the applied manifests with the user's change rebased onto them, or the new render.
 
-    base: today's render of the spec that was applied; None to replace everything.
-    before: for each existing helper, what was applied and today's render of that.
+    Args:
+        provider: The provider.
+        rendered: The new render.
+        base: Today's render of the spec that was applied; None to replace everything.
+        record: The record of the last apply.
+        before: For each existing helper its applied manifest, and today's render of that.
     """
     if base is None or record is None:
         return rendered

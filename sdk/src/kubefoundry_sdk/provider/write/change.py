@@ -21,7 +21,7 @@ _MISSING: Final = object()
 
 
 def identity_changed(old: ModelDeploymentSpec, new: ModelDeploymentSpec) -> list[str]:
-    """The identity fields that differ."""
+    """Return the identity fields that differ."""
     pairs = {
         "model.id": (old.model.id, new.model.id),
         "model.source": (old.model.source, new.model.source),
@@ -32,7 +32,7 @@ def identity_changed(old: ModelDeploymentSpec, new: ModelDeploymentSpec) -> list
 
 
 def rebase(applied: Any, old: Any, new: Any) -> Any:
-    """`applied` with the differences between `old` and `new`, two renders by the same provider.
+    """Return `applied` with the differences between `old` and `new`, two renders by the same provider.
 
     Maps are walked. Lists of named objects (containers, components, env) are matched by name, other lists of objects
     by index if all three have the same length. Any other list or value that differs is taken from `new`.
@@ -62,7 +62,7 @@ def _map(applied: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, A
 
 
 def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> list[Object]:
-    """In the order of `new`, followed by items that only the applied manifest has.
+    """Return the items in the order of `new`, followed by items that only the applied manifest has.
 
     Items that both renders have and the applied manifest lacks come from a newer provider, and are left out.
     """
@@ -80,7 +80,7 @@ def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> lis
 
 
 def _named(value: Any) -> bool:
-    """A list of objects with unique names."""
+    """Check whether it is a list of objects with unique names."""
     if not _objects(value):
         return False
     names = [item.get("name") for item in value]

@@ -82,7 +82,7 @@ def by_content(live: Object) -> bool:
 
 
 def _has_content_of(live: Object, helper: Object) -> bool:
-    """Whether that content was applied to a live helper; without a record, whether the helper has it."""
+    """Check whether that content was applied to a live helper; without a record, whether the helper has it."""
     record = manifest.applied(live)
     return same(manifest.body(record.manifest if record else live), manifest.body(helper))
 

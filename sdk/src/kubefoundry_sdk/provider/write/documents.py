@@ -18,7 +18,7 @@ from kubefoundry_sdk.provider.write import change
 
 
 def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Object) -> Object:
-    """As `change.rebase`, comparing and changing texts that are documents of that kind by their content."""
+    """Return the result of `change.rebase`, where texts that are documents are compared by content."""
     merged: Object = change.rebase(applied, old, new)
     for document in documents:
         if document.kind != new.get("kind"):
@@ -37,13 +37,13 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
 
 
 def at(obj: Any, path: Sequence[str]) -> Any:
-    """The value at the path, or None."""
+    """Return the value at the path, or None."""
     for key in path:
         obj = obj.get(key) if isinstance(obj, Mapping) else None
     return obj
 
 
 def replaced(obj: Object, path: Sequence[str], value: Any) -> Object:
-    """The object with another value at the path; all maps on the way exist. Raises KeyError."""
+    """Return the object with another value at the path. Raise KeyError if a map on the way is missing."""
     first, *rest = path
     return {**obj, first: replaced(obj[first], rest, value) if rest else value}

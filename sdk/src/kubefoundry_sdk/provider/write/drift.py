@@ -25,9 +25,12 @@ _METADATA: Final = ("labels", "annotations", "ownerReferences")
 
 
 def differences(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> list[str]:
-    """Paths (`spec.services.Frontend.replicas`) at which the live object differs from what was applied.
+    """Return the paths (`spec.services.Frontend.replicas`) at which the live object differs from the manifest.
 
-    ignored_differences: paths that the provider leaves to others once the object exists; `[*]` means every item.
+    Args:
+        manifest: The manifest as applied.
+        live: The live object.
+        ignored_differences: Paths that the provider leaves to others once the object exists; `[*]` means every item.
     """
     return list(values(manifest, live, ignored_differences))
 

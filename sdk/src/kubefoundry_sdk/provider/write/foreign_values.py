@@ -9,16 +9,21 @@ from kubefoundry_sdk.provider.write import documents
 
 
 def paths(provider: Provider) -> tuple[str, ...]:
-    """Paths at which a change by others is not drift."""
+    """Return the paths at which a change by others is not drift."""
     return (*provider.ignored_differences, *provider.scaled)
 
 
 def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, rendered: Rendered) -> None:
-    """Gives `main` the live values at the paths that others own once the object exists.
+    """Give `main` the live values at the paths that others own once the object exists.
 
     `scaled` paths keep theirs until the user changes them.
-    base: today's render of the spec that was applied, None if that is unknown.
-    rendered: the render of the current deployment.
+
+    Args:
+        provider: The provider.
+        main: The main object to apply, which is changed.
+        live: The live main object.
+        base: Today's render of the spec that was applied, None if that is unknown.
+        rendered: The render of the current deployment.
     """
     untouched = [
         path

@@ -38,7 +38,7 @@ class Helpers:
     stores: Mapping[str, Store] = field(default_factory=dict)
 
     def of(self, namespace: str, uid: str) -> list[Object]:
-        """The helpers created for the ModelDeployment of that uid in the namespace."""
+        """Return the helpers created for the ModelDeployment of that uid in the namespace."""
         return [whole(kind, obj) for kind, store in self for obj in store.indexed(uid, namespace=namespace)]
 
     def store(self, helper: Object) -> Store:

@@ -47,10 +47,10 @@ Ownership = Literal["ours", "leaving", "foreign"]
 
 
 def dress(rendered: Object, deployment: Deployment, provider: str, image: str | None = None) -> Object:
-    """The object to apply: with namespace, owner, labels, annotations, and the record of all that.
+    """Return the object to apply: with namespace, owner, labels, annotations, and the record of all that.
 
-    image: the one that serves, for the record.
-    Labels (contract §7): those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it.
+    Labels are those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it (contract §7).
+    `image` is the image that serves, for the record.
     """
     obj = copy.deepcopy(rendered)
     meta = obj["metadata"]
@@ -102,7 +102,7 @@ class Record:
 
 
 def content(obj: Object) -> Object:
-    """A dressed object without its record."""
+    """Return a dressed object without its record."""
     annotations = {
         key: value for key, value in obj["metadata"].get("annotations", {}).items() if key not in RECORD
     }
@@ -110,17 +110,17 @@ def content(obj: Object) -> Object:
 
 
 def in_version(record: Record, api_version: str) -> Record:
-    """The record as if that version had been applied, if versions differ in nothing but their names."""
+    """Return the record as if that version had been applied, if versions differ in nothing but their names."""
     return replace(record, manifest={**record.manifest, "apiVersion": api_version})
 
 
 def body(recorded: Object) -> Object:
-    """A manifest without its metadata."""
+    """Return a manifest without its metadata."""
     return {key: value for key, value in recorded.items() if key != "metadata"}
 
 
 def pack(record: Record) -> str:
-    """The record, encoded for an annotation."""
+    """Return the record, encoded for an annotation."""
     parts = [record.manifest, record.spec, record.refresh, record.image]
     text = json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()
     packed = zlib.compress(text, 9) if len(text) <= WINDOW else lzma.compress(text, preset=XZ_PRESET)
@@ -128,7 +128,7 @@ def pack(record: Record) -> str:
 
 
 def applied(live: Object) -> Record | None:
-    """What was applied last, read from the live object; None if the record is absent or unreadable."""
+    """Return the record of the last apply, read from the live object; None if it is absent or unreadable."""
     packed = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
     if not packed:
         return None
@@ -287,13 +287,16 @@ def owner_name(live: Object) -> str | None:
 
 
 def _owner(live: Object) -> Mapping[str, Any] | None:
-    """The owner that the annotation names, else the first one: anybody may put another one in front."""
+    """Return the owner that the annotation names, else the first one: anybody may put another one in front."""
     owners, marked = _owners(live), _marked(live)
     return next((owner for owner in owners if owner.get("uid") == marked), owners[0] if owners else None)
 
 
 def _owners(live: Object) -> list[Mapping[str, Any]]:
-    """The garbage collector cannot resolve an owner of a version that is not served, and never deletes the object."""
+    """Return the owners that are ModelDeployments of the served version.
+
+    The garbage collector cannot resolve an owner of a version that is not served, and never deletes the object.
+    """
     return [
         reference
         for reference in live["metadata"].get("ownerReferences") or ()
@@ -302,7 +305,7 @@ def _owners(live: Object) -> list[Mapping[str, Any]]:
 
 
 def _marked(live: Object) -> str | None:
-    """The uid in the annotation."""
+    """Return the uid in the annotation."""
     return (live["metadata"].get("annotations") or {}).get(names.OWNER_UID_ANNOTATION)
 
 

@@ -19,10 +19,16 @@ _MISSING: Final = object()
 
 
 def trusted(record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()) -> Record:
-    """The record with values that the live object does not have taken from `instead`, or left out if that has none.
+    """Return the record with only values that the live object has, or that `instead` has.
 
-    Metadata stays as recorded: whoever can write the record can write labels and annotations, too.
-    ignored_differences: paths that others own and may have changed.
+    A value that the live object does not have is taken from `instead`, or left out if that has none. Metadata stays
+    as recorded: whoever can write the record can write labels and annotations, too.
+
+    Args:
+        record: The record.
+        live: The live object.
+        instead: The object that replaces values.
+        ignored_differences: Paths that others own and may have changed.
     """
     if not drift.differences({**record.manifest, "metadata": {}}, live, ignored_differences):
         return record
@@ -36,7 +42,7 @@ def trusted(record: Record, live: Object, instead: Object, ignored_differences: 
 
 
 def of_what_runs(record: Record, live: Object) -> Record:
-    """The record without an image that the live object does not run."""
+    """Return the record without an image that the live object does not run."""
     if record.image is None or _holds(live, record.image):
         return record
     return replace(record, image=None)

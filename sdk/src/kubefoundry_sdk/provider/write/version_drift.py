@@ -38,7 +38,7 @@ async def drifted(
     last: LastLook,
     ignored_differences: Sequence[str],
 ) -> tuple[str, ...]:
-    """Paths, as the applied version names them, at which someone has changed the object.
+    """Return the paths, as the applied version names them, at which someone has changed the object.
 
     At most one request for each generation. Labels, annotations and owners are alike in every version; if that
     version is no longer served, only they can be compared. Raises ApiError.
