@@ -42,7 +42,7 @@ class Fault(Exception):
 
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
-    """The provider's problems with a deployment. Raises Fault, and whatever the function raises."""
+    """Return the provider's problems with a deployment. Raise Fault, and any exception of the function."""
     result: Any = _asked("supports", lambda: provider.supports(deployment, schema))
     if isinstance(result, str | bytes | Mapping) or not hasattr(result, "__iter__"):
         raise Fault(f"supports returned {_shown(result)}, not a list of sentences")
@@ -53,7 +53,7 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
 
 
 def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
-    """The upstream objects of a deployment. Raises Fault, and whatever the function raises."""
+    """Return the upstream objects of a deployment. Raise Fault, and any exception of the function."""
     rendered: Any = _asked("render", lambda: provider.render(deployment, schema))
     if not isinstance(rendered, Rendered):
         raise Fault(f"render returned {_shown(rendered)}, not a Rendered")
@@ -63,7 +63,7 @@ def render(provider: Provider, deployment: Deployment, schema: Schema) -> Render
 
 
 def observe(provider: Provider, deployment: Deployment, upstream: Object) -> Observation:
-    """The state of the upstream object. Raises Fault, and whatever the function raises."""
+    """Return the state of the upstream object. Raise Fault, and any exception of the function."""
     seen: Any = _asked("observe", lambda: provider.observe(deployment, upstream))
     if not isinstance(seen, Observation):
         raise Fault(f"observe returned {_shown(seen)}, not an Observation")
@@ -108,7 +108,7 @@ def _of_render(
 
 
 def _of_object(obj: Any, what: str, deployment: Deployment) -> Iterator[str]:
-    """Problems of an object, one at a time: each check relies on those before it."""
+    """Yield problems of an object, one at a time: each check relies on those before it."""
     try:
         json.dumps(obj, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
@@ -167,6 +167,6 @@ def _of_endpoint(endpoint: Any) -> Iterator[str]:
 
 
 def _shown(value: object) -> str:
-    """A value, shortened for a message."""
+    """Return a value, shortened for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -18,9 +18,10 @@ def from_flags(
     add_arguments: Callable[[argparse.ArgumentParser], None] | None,
     flags: Mapping[str, str],
 ) -> Provider:
-    """The provider as its process makes it from what `started_with` gave.
+    """Return the provider as its process builds it from the result of `started_with`.
 
-    Raises ValueError for flags that it does not have, and for values that it does not take.
+    Raises:
+        ValueError: The provider has no such flag, or does not take the value.
     """
     # the runtime, which a command without a cluster does not need
     from kubefoundry_sdk.provider.run import parser

@@ -52,7 +52,7 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
 
 
 def literal(entry: str) -> str:
-    """An entry for a container's `command` or `args` that arrives unchanged.
+    """Return an entry for a container's `command` or `args` that arrives unchanged.
 
     The kubelet expands `$(NAME)` and turns `$$` into `$` (Kubernetes, third_party/forked/golang/expansion), so a
     dollar before a dollar or an opening parenthesis is doubled. Use it only for `command` and `args`.

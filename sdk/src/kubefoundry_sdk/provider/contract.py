@@ -172,12 +172,12 @@ class NoOverrides(BaseModel):
 
 
 def in_place(old: Rendered, new: Rendered) -> str | None:
-    """The default `recreate`: the upstream takes every change in place."""
+    """Return None: the default `recreate`, for an upstream that takes every change in place."""
     return None
 
 
 def never(live: Object) -> bool:
-    """The default `must_recreate`: the upstream acts on every change."""
+    """Return False: the default `must_recreate`, for an upstream that acts on every change."""
     return False
 
 

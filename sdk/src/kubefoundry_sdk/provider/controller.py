@@ -158,7 +158,7 @@ class Controller:
 
 
 def _watched_helpers(process: Process, provider: Provider) -> Helpers:
-    """The helpers of the provider: found by its labels, because everybody uses these kinds."""
+    """Watch the provider's helpers by their labels, because everybody uses these kinds."""
     return Helpers(
         {
             kind: process.watch(

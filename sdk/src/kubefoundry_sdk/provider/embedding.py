@@ -44,9 +44,10 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> Self:
-        """Settings from the `KUBEFOUNDRY_…` variables of contract §6, ports included, as in a provider process.
+        """Return the settings of the `KUBEFOUNDRY_…` variables of contract §6, ports included.
 
-        Exits with a one-line message, as an invalid flag would, if a value is invalid.
+        They are the same as in a provider process. If a value is invalid, exit with a one-line message, as for an
+        invalid flag.
         """
         stated = parser("provider").parse_args([])
         stated.namespace = own_namespace(stated)

@@ -18,9 +18,12 @@ _NON_ROOT: Final = 65532
 
 
 def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPACE) -> list[Object]:
-    """The objects of the process `kubefoundry-provider-NAME`, in the order in which to apply them.
+    """Return the objects of the process `kubefoundry-provider-NAME`, in the order in which to apply them.
 
-    image: has the console script of that name on its PATH.
+    Args:
+        provider: The provider.
+        image: An image with the console script of that name on its PATH.
+        namespace: The namespace of the process.
     """
     name = f"kubefoundry-provider-{provider.name}"
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "kubefoundry"}
@@ -103,7 +106,7 @@ def _roles_of_users(provider: Provider, labels: dict[str, str]) -> list[Object]:
 
 
 def cluster_rules(provider: Provider) -> list[dict[str, Any]]:
-    """The rules of its ClusterRole. RBAC cannot restrict a create by name, or a namespace by label."""
+    """Return the rules of its ClusterRole. RBAC cannot restrict a create by name, or a namespace by label."""
     upstream, ours = provider.upstream, "kubefoundry.ai"
     rules = [
         _rule(ours, ["modeldeployments"], [*_READ, "patch"]),

@@ -9,7 +9,7 @@ GENERATED: Final = 2
 
 
 def maker_names(kind: str, name: str) -> list[str]:
-    """The controller's name; for a ReplicaSet also without its generated parts."""
+    """Return the controller's name; for a ReplicaSet also without its generated parts."""
     parts = name.split("-")
     fewest = max(1, len(parts) - GENERATED) if kind == "ReplicaSet" else len(parts)
     return ["-".join(parts[:count]) for count in range(len(parts), fewest - 1, -1)]

@@ -22,19 +22,21 @@ OF_WORKLOADS: Final = (
 
 
 def with_own(labels: Mapping[str, str], deployment: str) -> dict[str, str]:
-    """The user's labels and the one that every provider sets on pods: the name of the ModelDeployment.
+    """Return the user's labels with the one that every provider sets on pods: the name of the ModelDeployment.
 
-    Left out where the name is too long for a label. An upgrade adds it to no pod that runs: it is part of the render,
-    of which only the user's changes reach an object that exists (`change.rebase`).
+    That label is left out if the name is too long for one. An upgrade adds it to no pod that runs: it is part of the
+    render, of which only the user's changes reach an object that exists (`change.rebase`).
     """
     return {**labels, **({MODEL_LABEL: deployment} if len(deployment) <= MAX_VALUE else {})}
 
 
 def problems(labels: Mapping[str, str], title: str, own: Iterable[str] = ()) -> list[str]:
-    """A sentence for each label that the user cannot set.
+    """Return a sentence for each label that the user cannot set.
 
-    title: what messages call the upstream.
-    own: keys, or prefixes as in `OF_WORKLOADS`, that the upstream sets itself.
+    Args:
+        labels: The user's labels.
+        title: The name of the upstream in messages.
+        own: Keys, or prefixes as in `OF_WORKLOADS`, that the upstream sets itself.
     """
     written = (*own, *OF_WORKLOADS)
     return [

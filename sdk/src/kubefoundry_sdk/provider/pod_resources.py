@@ -16,7 +16,10 @@ def is_nvidia(gpu_type: str) -> bool:
 def container_resources(
     gpu: GpuSpec | None = None, memory: Quantity | None = None, cpu: Quantity | None = None
 ) -> Resources:
-    """`resources` of a container: memory as request and limit, cpu as a request, GPUs as a limit. None is omitted."""
+    """Return `resources` of a container: memory as request and limit, cpu as a request, GPUs as a limit.
+
+    An amount that is None is omitted.
+    """
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     if memory is not None:
@@ -29,13 +32,13 @@ def container_resources(
 
 
 def aggregated_resources(spec: ModelDeploymentSpec) -> Resources:
-    """`resources` for an aggregated model; empty if the spec states none."""
+    """Return `resources` for an aggregated model; empty if the spec states none."""
     stated = spec.resources
     return container_resources(stated.gpu, _text(stated.memory), _text(stated.cpu))
 
 
 def secret_env_from(spec: ModelDeploymentSpec) -> list[dict[str, dict[str, str]]]:
-    """`envFrom` of a container: the Secret in `secrets.huggingFaceToken`; empty if the spec names none."""
+    """Return `envFrom` of a container: the Secret in `secrets.huggingFaceToken`; empty if the spec names none."""
     name = spec.secrets.hugging_face_token
     return [{"secretRef": {"name": name}}] if name else []
 

@@ -62,7 +62,7 @@ def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
 
 
 def text(value: Any) -> str:
-    """The `engine.args` value of a typed value."""
+    """Return the `engine.args` text of a typed value."""
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -11,13 +11,19 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 
 def refused_fields(spec: ModelDeploymentSpec, table: Mapping[str, str]) -> list[str]:
-    """A sentence for each field that the spec sets to something other than its default, in the table's order.
+    """Return a sentence for each field that the spec sets to a value other than its default, in the table's order.
 
-    table: the sentence by path, as users write it (`podTemplate.metadata.labels`); `{field}` in it becomes the path:
+    For example:
 
         refused_fields(spec, dict.fromkeys(("env", "tolerations"), "Widgets has no place for {field}: remove it"))
 
-    Raises LookupError for a path that a ModelDeployment does not have.
+    Args:
+        spec: The spec.
+        table: The sentence by path, as users write the path (`podTemplate.metadata.labels`); `{field}` in it
+            becomes the path.
+
+    Raises:
+        LookupError: A ModelDeployment has no such path.
     """
     return [words.replace("{field}", field) for field, words in table.items() if _stated(spec, field)]
 

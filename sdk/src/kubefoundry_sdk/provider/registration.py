@@ -152,7 +152,7 @@ class Registration:
 
 
 def registration(provider: Provider) -> Object:
-    """The InferenceProviderConfig that the provider wants."""
+    """Return the InferenceProviderConfig that the provider applies."""
     head = _head(provider)
     if provider.edits_recreate:
         head["metadata"]["annotations"] = {names.EDITS_RECREATE_ANNOTATION: "true"}
@@ -179,9 +179,12 @@ def registration(provider: Provider) -> Object:
 
 
 def upstream_condition(provider: Provider, schema: Any, unlisted: str | None = None) -> Condition:
-    """`UpstreamReady`: whether the upstream CRD is installed in a form that the provider can write.
+    """Return `UpstreamReady`: whether the upstream CRD is installed in a form that the provider can write.
 
-    unlisted: why its objects cannot be listed.
+    Args:
+        provider: The provider.
+        schema: The result of `probe`; None if the CRD is not installed.
+        unlisted: Why the upstream objects cannot be listed.
     """
     if unlisted:
         return _upstream("False", "ListFailed", unlisted)
@@ -209,7 +212,7 @@ def upstream_condition(provider: Provider, schema: Any, unlisted: str | None = N
 
 
 def operator_condition(provider: Provider, down: str | None) -> Condition:
-    """`UpstreamOperatorUp`, if it can be seen. down: the evidence that the operator is down."""
+    """Return `UpstreamOperatorUp`. `down` is the evidence that the operator is down."""
     if down:
         return _condition(
             UPSTREAM_OPERATOR_UP, "False", "OperatorDown", f"{down}; check why its pods do not run"

@@ -102,7 +102,10 @@ class _Merge(argparse.Action):
 
 
 def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
-    """The provider with the upstream operator where an administrator says it is; empty: where it is documented."""
+    """Return the provider with the upstream operator in the place that an administrator names.
+
+    An empty text means the documented place.
+    """
     operator = provider.operator
     if operator is None:
         return provider

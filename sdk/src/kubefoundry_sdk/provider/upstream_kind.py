@@ -27,7 +27,7 @@ class UpstreamKind:
         return f"{self.plural}.{self.group}"
 
     def served(self, api_version: str) -> Kind:
-        """The kind as served at `group/version`."""
+        """Return the kind as served at `group/version`."""
         version = api_version.rpartition("/")[2]
         return Kind(self.group, version, self.plural, self.kind, built_in=self.version is not None)
 
@@ -80,5 +80,5 @@ class Operator:
 
 
 def always_there(crd: Object) -> Schema | UnsupportedSchema:
-    """The default `probe`, for a kind that is part of Kubernetes; never called."""
+    """Raise an error: the `probe` of a kind that is part of Kubernetes is never called."""
     raise LookupError("a kind that is part of Kubernetes has no CRD to probe")

@@ -35,26 +35,29 @@ class Pods:
 
 
 def selector(source: Pods, values: Sequence[str] = ()) -> str:
-    """The label selector of the pods whose label has one of the values, of all upstream objects if there are none."""
+    """Return the label selector of the pods whose label has one of the values.
+
+    Without values it selects the pods of all upstream objects.
+    """
     label = f"{source.label} in ({','.join(values)})" if values else source.label
     return ",".join([label, *(f"{key}={value}" for key, value in source.also.items())])
 
 
 def belongs(source: Pods, pod: Object, upstream: Object) -> bool:
-    """Whether a pod with the labels is the upstream object's: not of an earlier one of that name, nor of others."""
+    """Check whether a pod with the labels is the upstream object's, and not an earlier one's or another's."""
     if pod["metadata"]["creationTimestamp"] < upstream["metadata"]["creationTimestamp"]:
         return False
     return not source.owned or _made_by(pod, source.makers(upstream))
 
 
 def roles(source: Pods, pod: Object) -> frozenset[str]:
-    """A pod's roles, empty if it has none."""
+    """Return a pod's roles, empty if it has none."""
     labels: Mapping[str, Any] = pod["metadata"].get("labels") or {}
     return frozenset(labels[key] for key in source.roles if labels.get(key))
 
 
 def _made_by(pod: Object, makers: Sequence[str]) -> bool:
-    """Whether the pod's controller is one of them, or a ReplicaSet of one."""
+    """Check whether the pod's controller is one of the makers, or a ReplicaSet of one."""
     return any(
         name in makers
         for reference in pod["metadata"].get("ownerReferences") or ()

@@ -45,7 +45,10 @@ Send = Callable[[str, Mapping[str, Any] | None], Awaitable[int]]
 
 
 def through_server(client: Client) -> Try:
-    """Through the API server, for a process outside the cluster. Needs `get` and `create` on `services/proxy`."""
+    """Return a function that requests a token through the API server, for a process outside the cluster.
+
+    Needs `get` and `create` on `services/proxy`.
+    """
 
     async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
         root = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy"
@@ -71,7 +74,10 @@ def through_server(client: Client) -> Try:
 
 
 def directly(client: Client) -> Try:
-    """At the Service's own address, as `models_endpoint.directly`. Needs `get` on `services`."""
+    """Return a function that requests a token at the Service's own address, as `models_endpoint.directly`.
+
+    Needs `get` on `services`.
+    """
 
     async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
         await at(await root(client, namespace, endpoint), model)
@@ -80,7 +86,7 @@ def directly(client: Client) -> Try:
 
 
 async def at(url: str, model: str) -> None:
-    """Asks the server at `url`. Raises NoModels."""
+    """Request a token from the server at `url`. Raise NoModels."""
 
     async def send(path: str, body: Mapping[str, Any] | None) -> int:
         method = "GET" if body is None else "POST"

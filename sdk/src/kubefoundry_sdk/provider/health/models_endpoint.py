@@ -56,10 +56,10 @@ def through_server(client: Client) -> Ask:
 
 
 def directly(client: Client) -> Ask:
-    """At the Service's own address. Needs `get` on `services`.
+    """Return a function that asks an endpoint at the Service's own address. Needs `get` on `services`.
 
-    Not by name: a tenant's Service of that name may be of type ExternalName, or have addresses that somebody wrote by
-    hand, and so lead to anything that this process can reach and the tenant cannot.
+    The function does not use the Service's name: a tenant's Service of that name may be of type ExternalName, or have
+    addresses that somebody wrote by hand, and so lead to anything that this process can reach and the tenant cannot.
     """
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
@@ -69,7 +69,7 @@ def directly(client: Client) -> Ask:
 
 
 async def root(client: Client, namespace: str, endpoint: Endpoint) -> str:
-    """The base URL at the Service's own address. Raises NoModels."""
+    """Return the base URL at the Service's own address. Raise NoModels."""
     try:
         service = await client.get(SERVICES, endpoint.service, namespace)
     except (ApiError, Unreachable) as error:
@@ -102,14 +102,14 @@ async def models(root: str) -> frozenset[str]:
 
 
 def _named(status: int) -> str:
-    """`401 Unauthorized`."""
+    """Return a status with its name: `401 Unauthorized`."""
     return f"{status} {responses.get(status, '')}".rstrip()
 
 
 async def exchange(
     method: str, url: str, body: Any = None, *, seconds: float = TIMEOUT
 ) -> tuple[int, bytearray]:
-    """Status and body of the response of a tenant's server. Raises NoModels."""
+    """Send a request to a tenant's server, and return status and body of the response. Raise NoModels."""
     try:
         reply = await tenant_http.exchange(method, url, body, seconds=seconds)
     except tenant_http.NoAnswer as error:
@@ -118,7 +118,7 @@ async def exchange(
 
 
 def parsed(body: bytearray, asked: str) -> Any:
-    """The response as JSON. Raises NoModels."""
+    """Return the response as JSON. Raise NoModels."""
     try:
         return decode(body)
     except Unreadable as error:
@@ -126,7 +126,7 @@ def parsed(body: bytearray, asked: str) -> Any:
 
 
 def listed(answer: Any, asked: str) -> frozenset[str]:
-    """The ids in the response. Raises NoModels if it is not a list of models."""
+    """Return the ids in the response. Raise NoModels if it is not a list of models."""
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list):
         raise NoModels(f"GET {asked} does not answer with a list of models")

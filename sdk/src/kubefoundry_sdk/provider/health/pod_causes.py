@@ -61,7 +61,7 @@ class Creations:
 
 
 def _creation(pod: Object) -> tuple[str, ...]:
-    """The pod and its container that is being created; empty if there is none."""
+    """Return the pod and its container that is being created; empty if there is none."""
     meta, container = pod["metadata"], pod_status.creating(mapping(pod.get("status")))
     if container is None or is_finished(pod):
         return ()
@@ -150,7 +150,7 @@ def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
 
 
 def _finished(pods: Iterable[Object]) -> Cause | None:
-    """The cause for pods that were evicted, refused by the kubelet or stopped with their node.
+    """Return the cause for pods that were evicted, refused by the kubelet or stopped with their node.
 
     Names the first pod that failed for the newest reason, and rounded numbers of those that failed for it and for
     others: a kubelet may refuse thousands of pods, and each changed message is a write.
@@ -174,7 +174,7 @@ def _finished(pods: Iterable[Object]) -> Cause | None:
 
 
 def _end(status: Mapping[str, Any]) -> tuple[str, str, str]:
-    """By which failed pods count as alike: the pod's reason, or else the container that ended and its exit code."""
+    """Return the key by which failed pods are grouped: the pod's reason, or else container and exit code."""
     if status.get("reason"):
         return str(status["reason"]), "", ""
     for container in pod_status.containers(status):
@@ -184,7 +184,7 @@ def _end(status: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _last_words(status: Mapping[str, Any]) -> str:
-    """The pod's reason and message, or else how its container ended."""
+    """Return the pod's reason and message, or else how its container ended."""
     if status.get("reason"):
         return ": ".join(str(part) for part in (status["reason"], status.get("message")) if part)
     for container in pod_status.containers(status):
@@ -196,7 +196,7 @@ def _last_words(status: Mapping[str, Any]) -> str:
 
 
 def _rounded(count: int) -> str:
-    """`1 other pod`, `7 other pods`, and `more than 10`, `100`, `1000` from there on."""
+    """Return `1 other pod`, `7 other pods`, and above 10 only `more than 10`, `100`, `1000`."""
     if count > 10:
         return f"more than {10 ** (len(str(count - 1)) - 1)} other pods"
     return "1 other pod" if count == 1 else f"{count} other pods"
@@ -263,7 +263,7 @@ def _crash(
 
 
 def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime | None:
-    """When a running container will have outlived its previous run."""
+    """Return the time at which a running container will have outlived its previous run."""
     started, born, died = (
         _time(value) for value in (running.get("startedAt"), end.get("startedAt"), end.get("finishedAt"))
     )

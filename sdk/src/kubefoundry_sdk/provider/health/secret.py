@@ -37,7 +37,7 @@ class SecretCheck:
         self._forbidden_until = 0.0
 
     async def check(self, deployment: Object, asked: AskedFor) -> None:
-        """Emits the Event if the Secret is missing. If that cannot be determined, does nothing; raises nothing."""
+        """Emit the Event if the Secret is missing. Do nothing if that cannot be determined; raise nothing."""
         meta = deployment["metadata"]
         name = ((deployment.get("spec") or {}).get("secrets") or {}).get("huggingFaceToken")
         mark = (meta["uid"], meta["generation"])

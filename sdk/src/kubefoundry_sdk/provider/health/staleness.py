@@ -19,14 +19,17 @@ THRESHOLD: Final = 300.0
 
 
 def acknowledged(live: Object, *, serving: bool = False) -> bool:
-    """Whether the upstream's status describes the object as it is now, as far as it shows.
+    """Check whether the upstream's status describes the object as it is now.
 
-    Read from `status.observedGeneration` and the conditions' generations, any of them (the 1.5 line of Dynamo moves
-    only the condition's if it fails), else from whether there is a status at all. A generation that the object does
-    not have, or that is no number, is none.
+    The evidence is any generation in `status.observedGeneration` or the conditions (the 1.5 line of Dynamo moves only
+    the condition's if it fails), else whether there is a status at all. A generation that the object does not have,
+    or that is no number, does not count.
 
-    serving: if it serves, the generations of conditions prove nothing, because an operator may leave a condition
-        alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch, `pkg/utils/workspace`).
+    Args:
+        live: The upstream object.
+        serving: Whether it serves. Then the generations of conditions prove nothing, because an operator may
+            leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
+            `pkg/utils/workspace`).
     """
     status: dict[str, Any] = live.get("status") or {}
     if not status:

@@ -201,13 +201,13 @@ class Verification:
 
 
 def shown(listed: Collection[str]) -> str:
-    """The names as a user reads them, bounded: an endpoint may list a megabyte of them."""
+    """Return the names for a message, bounded: an endpoint may list a megabyte of them."""
     first = [shortened(name) for name in sorted(listed)[:LISTED]]
     more = [f"{len(listed) - LISTED} more"] if len(listed) > LISTED else []
     return ", ".join(first + more) or "no model"
 
 
 def shortened(text: str) -> str:
-    """At most LONGEST characters, never cutting a surrogate pair in half, which JSON cannot carry."""
+    """Return at most LONGEST characters, never half of a surrogate pair, which JSON cannot carry."""
     clean = text.encode(errors="replace").decode()
     return clean if len(clean) <= LONGEST else f"{clean[: LONGEST - 1]}…"

@@ -48,16 +48,18 @@ class CreationWatch:
         self._makers: dict[Key, list[str]] = {}
 
     async def run(self, process: Process) -> None:
-        """Watches the Events until cancelled; waits for the permission if it is missing."""
+        """Watch the Events until cancelled. Wait for the permission if it is missing."""
         selector = {"fieldSelector": self._source.creation_events or ""}
         await process.follow(
             CORE_EVENTS, self._events, store=self._events, selector=selector, refused=lambda: None
         )
 
     def cause(self, upstream: Object, pods: Iterable[Object]) -> Cause | None:
-        """Why pods of the upstream object are not created; None once every refused pod exists.
+        """Return why pods of the upstream object are not created, or None once every refused pod exists.
 
-        pods: those of the upstream object. A pod of the controller answers its Event.
+        Args:
+            upstream: The upstream object.
+            pods: Its pods. A pod of the controller answers the controller's Event.
         """
         names = [pod["metadata"]["name"] for pod in pods]
         created = upstream["metadata"]["creationTimestamp"]
@@ -152,7 +154,7 @@ def _names(event: Object) -> list[str]:
 
 
 def _answered(event: Object, pods: list[str]) -> bool:
-    """Whether the controller has a pod of the kind that it could not create."""
+    """Check whether the controller has a pod of the kind that it could not create."""
     maker, reason = event["involvedObject"]["name"], event["reason"]
     part = next((part for part in ("Worker", "Head") if part in reason), "")
     return any(name.startswith(f"{maker}-") and f"-{part.lower()}" in name for name in pods)

@@ -48,7 +48,7 @@ class PodWatch:
         self._blind = True
 
     async def run(self, process: Process) -> None:
-        """Watches the pods until cancelled; waits for the permission if it is missing."""
+        """Watch the pods until cancelled. Wait for the permission if it is missing."""
         await process.follow(
             PODS,
             self,
@@ -58,7 +58,7 @@ class PodWatch:
         )
 
     async def first_look(self) -> None:
-        """Returns once the pods are listed, cannot be listed, or the list takes too long."""
+        """Return once the pods are listed, cannot be listed, or the list takes too long."""
         if self._looked.is_set():
             return
         try:
@@ -68,7 +68,7 @@ class PodWatch:
             self._looked.set()
 
     def of(self, upstream: Object) -> list[Object]:
-        """The pods of the upstream object, without those of an earlier one of that name."""
+        """Return the pods of the upstream object, without those of an earlier one of that name."""
         if self._blind:
             return []
         meta = upstream["metadata"]
@@ -124,7 +124,7 @@ class PodWatch:
 
 
 def trim(pod: Object, label: str) -> Object:
-    """Only what `pod_causes.cause` reads; for a pod without trouble only its owner."""
+    """Return the parts that `pod_causes.cause` reads; of a pod without trouble only its owner."""
     meta = pod["metadata"]
     kept = ("name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     status = pod.get("status") or {}
@@ -163,7 +163,7 @@ def _trim_live(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trim_finished(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Without containers if the pod has a reason of its own: they describe a pod that never runs again."""
+    """Return the status without containers if the pod has a reason of its own: that pod never runs again."""
     reported = {name: status.get(name) for name in ("phase", "reason")}
     if reported["reason"]:
         return {**reported, "message": one_line(str(status.get("message") or ""))}
@@ -171,7 +171,7 @@ def _trim_finished(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _controller(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod's controller without its uid: an upstream object only knows names."""
+    """Return the pod's controller without its uid: an upstream object only knows names."""
     for reference in meta.get("ownerReferences") or ():
         if reference.get("controller"):
             return {"ownerReferences": [{key: reference.get(key) for key in ("kind", "name", "controller")}]}
@@ -191,7 +191,7 @@ def _trim_container(container: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trim_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A termination message may have 4 KiB; only the line that names the cause is reported."""
+    """Return the state with only the line of its message that names the cause; a message may have 4 KiB."""
     return {
         name: {**part, "message": root_cause(part["message"])}
         if name == "terminated" and "message" in part

@@ -33,7 +33,7 @@ class TrustedNamespaces:
         return namespace in self._named or namespace in self._labelled
 
     def __str__(self) -> str:
-        """Where the operator was looked for, to follow "in"."""
+        """Return the places that were searched for the operator, to follow "in"."""
         named = (
             f"{', '.join(sorted(self._named | self._labelled))} or " if self._named or self._labelled else ""
         )

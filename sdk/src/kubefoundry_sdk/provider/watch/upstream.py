@@ -83,7 +83,7 @@ class Upstream(CrdWatch):
         return discovered and self.listed and (self.kind is None or self.objects.synced.is_set())
 
     def listing(self, error: Exception | None) -> None:
-        """The watch of the objects failed, or showed a sign of life (None).
+        """Record that the watch of the objects failed, or works (None).
 
         A failure that lasts is reported. While every watch fails, the API server is away, and this clock stops.
         """
@@ -106,11 +106,11 @@ class Upstream(CrdWatch):
             self._changed()
 
     def worth_another_try(self, otherwise: float) -> float:
-        """Seconds until what was just refused is tried again; `otherwise` if the CRD has not changed."""
+        """Return the seconds until a refused write is tried again; `otherwise` if the CRD has not changed."""
         return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
 
     async def run(self) -> None:
-        """Watches the CRD until cancelled. A kind that is part of Kubernetes has none and always exists."""
+        """Watch the CRD until cancelled. A kind that is part of Kubernetes has none and always exists."""
         upstream = self._provider.upstream
         if upstream.schema is not None:
             self.listed = True
@@ -160,7 +160,7 @@ class Upstream(CrdWatch):
             self._changed()
 
     def _follow(self) -> None:
-        """Starts or stops the watch of the objects, or moves it to the version that is used now."""
+        """Start or stop the watch of the objects, or move it to the version that is used now."""
         kind = self.kind
         selector = manifest.selector(self._provider.name) if kind and kind.built_in else None
         self._failing_since = self.unlisted = None
@@ -168,9 +168,12 @@ class Upstream(CrdWatch):
 
 
 def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | None) -> str | None:
-    """The version to write; if none can be written, a served one to read and delete through.
+    """Return the version to write; if none can be written, a served one to read and delete through.
 
-    before: the version used until now, which is kept as long as it is served; else the stored one, else any.
+    Args:
+        crd: The CRD.
+        probed: The result of `probe`.
+        before: The version used until now. It is kept as long as it is served; else the stored one is used, else any.
     """
     if isinstance(probed, Schema):
         return probed.api_version.rpartition("/")[2]

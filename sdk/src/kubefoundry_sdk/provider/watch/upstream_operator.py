@@ -37,14 +37,14 @@ Judge = Callable[[Object, float], str | None]
 
 
 def unavailable(deployment: Object, age: float) -> str | None:
-    """The `Judge` of a Deployment; its age does not matter."""
+    """Return why a Deployment shows no operator that is up, or None. Its age does not matter."""
     if (deployment.get("status") or {}).get("availableReplicas"):
         return None
     return f"Deployment {_where(deployment)} has no available replica"
 
 
 def unheld(lease: Object, age: float) -> str | None:
-    """The `Judge` of a Lease."""
+    """Return why a Lease shows no operator that is up, or None."""
     if not expired(lease, age):
         return None
     return f"Lease {_where(lease)} has no holder (delete it if the operator runs without leader election)"
@@ -139,7 +139,7 @@ class OperatorWatch:
         """What shows that it is down, None where nothing does."""
 
     async def run(self) -> None:
-        """Watches until cancelled."""
+        """Watch until cancelled."""
         async with asyncio.TaskGroup() as group:
             for (kind, name), evidence in self._evidence.items():
                 group.create_task(self._follow_evidence(kind, name, evidence))
@@ -173,7 +173,7 @@ class OperatorWatch:
         alive: Callable[[], None],
         refused: Callable[[], None],
     ) -> None:
-        """name: of the objects; empty for any."""
+        """Follow the objects once that is permitted. `name` is their name; empty for any."""
         denied = 0
         for delay in chain(ASKING, repeat(ASKING[-1])):
             permitted = await self._permitted(kind, name)
@@ -187,7 +187,7 @@ class OperatorWatch:
         await reflect(self._client, kind, sink, selector=selector, alive=alive, refused=refused)
 
     async def _permitted(self, kind: Kind, name: str) -> bool | None:
-        """None if there was no answer."""
+        """Check whether a watch is permitted; None if there was no answer."""
         try:
             return await may(self._client, "watch", kind, name)
         except (ApiError, Unreachable) as error:
