@@ -11,7 +11,7 @@ from kubefoundry_sdk.cluster.errors import Unreachable
 
 
 def object_of(raw: bytes | bytearray, request: str) -> Object:
-    """Raises Unreachable if it is not an object. request: how the error names it."""
+    """Return the response as a JSON object. Raise Unreachable if it is none. The error names it by `request`."""
     answer = _decoded(raw, request)
     if not isinstance(answer, dict):
         raise Unreachable(f"{request}: the response is not an object")
@@ -19,7 +19,7 @@ def object_of(raw: bytes | bytearray, request: str) -> Object:
 
 
 def resource_of(raw: bytes | bytearray, request: str) -> Object:
-    """An object of a kind, which has a name. Raises Unreachable: a proxy's page may be JSON, too."""
+    """Return an object of a kind, which has a name. Raise Unreachable: a proxy's page may be JSON, too."""
     answer = object_of(raw, request)
     meta = answer.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
@@ -28,7 +28,7 @@ def resource_of(raw: bytes | bytearray, request: str) -> Object:
 
 
 def items_of(page: Object) -> list[Object]:
-    """The objects of a page. Raises Unreachable if it is not one."""
+    """Return the objects of a page. Raise Unreachable if it is no page."""
     items, meta = page.get("items"), page.get("metadata")
     version = meta.get("resourceVersion") if isinstance(meta, dict) else None
     if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
@@ -37,7 +37,7 @@ def items_of(page: Object) -> list[Object]:
 
 
 def event_of(raw: bytes | bytearray, request: str) -> Object:
-    """A watch event. Raises Unreachable if it is not one."""
+    """Return a watch event. Raise Unreachable if it is none."""
     event = _decoded(raw, request)
     if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
         raise Unreachable(f"{request}: the response is not a watch event")
@@ -45,10 +45,13 @@ def event_of(raw: bytes | bytearray, request: str) -> Object:
 
 
 async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> AsyncIterator[bytearray]:
-    """The lines, each with its end; what follows the last end is yielded without one.
+    """Yield the lines, each with its end; a last line without an end is yielded, too.
 
-    Not aiohttp's readline(), which limits a line to 128 KiB: a CRD alone may have a megabyte.
-    longest: bytes after which a line is yielded in pieces; None for no limit.
+    aiohttp's readline() is not used, because it limits a line to 128 KiB: a CRD alone may have a megabyte.
+
+    Args:
+        chunks: The pieces of the response.
+        longest: Bytes after which a line is yielded in pieces; None for no limit.
     """
     rest = bytearray()
     async for chunk in chunks:

@@ -71,10 +71,12 @@ class Client:
         congestion: Congestion | None = None,
         repetition: Repetition | None = None,
     ) -> Client:
-        """This client with a check before each write. fence: raises Fenced if writing is not allowed.
+        """Return this client with a check before each write.
 
-        congestion: receives the duration of each write.
-        repetition: raises Repeated if the same write is sent again and again.
+        Args:
+            fence: Raises Fenced if writing is not allowed.
+            congestion: Receives the duration of each write.
+            repetition: Raises Repeated if the same write is sent again and again.
         """
         fenced = copy(self)
         fenced._fence, fenced._congestion, fenced._repetition = fence, congestion, repetition
@@ -109,10 +111,13 @@ class Client:
         selector: Mapping[str, str] | None = None,
         limit: int = PAGE,
     ) -> AsyncIterator[tuple[list[Object], str]]:
-        """All objects page by page, each page with the resource version of the whole list.
+        """Yield all objects page by page, each page with the resource version of the whole list.
 
-        `selector`: `labelSelector` and `fieldSelector` parameters.
-        limit: the most objects in a page; of large objects a page has fewer, with at most PAGE_BYTES.
+        Args:
+            kind: The kind.
+            namespace: The namespace; None for all.
+            selector: `labelSelector` and `fieldSelector` parameters.
+            limit: The most objects in a page; of large objects a page has fewer, with at most PAGE_BYTES.
         """
         parameters: dict[str, str] = {**(selector or {})}
         most = limit
@@ -143,9 +148,10 @@ class Client:
         return await self._call("POST", url, None, body, most=most, form=object_of)
 
     async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
-        """Lines of a response as they arrive, for as long as it takes: of a log, or of a model that streams.
+        """Yield the lines of a response as they arrive, for as long as it takes.
 
-        With a body it is a POST. Lines keep their end; a line longer than PAGE_BYTES comes in pieces.
+        The response is a log, or that of a model that streams. With a body it is a POST. Lines keep their end; a line
+        longer than PAGE_BYTES comes in pieces.
         """
         method = "GET" if body is None else "POST"
         request, headers = f"{method} {url}", {"Accept": "*/*"}
@@ -159,7 +165,7 @@ class Client:
     async def list(
         self, kind: Kind, namespace: str | None = None, *, selector: Mapping[str, str] | None = None
     ) -> tuple[list[Object], str]:
-        """All objects, and the resource version to watch from; see `pages`."""
+        """Return all objects, and the resource version to watch from; see `pages`."""
         items: list[Object] = []
         version = ""
         async for page, version in self.pages(kind, namespace, selector=selector):  # noqa: B007 (the last one)

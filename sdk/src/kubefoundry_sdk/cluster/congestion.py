@@ -58,12 +58,17 @@ class Window:
 
 
 def answered(window: Window, *, sent: float, now: float, floor: float, full: bool) -> Window:
-    """The window after a write's response: larger by one for each round trip, or half, once for each round trip.
+    """Return the window after a write's response.
 
-    Below one it doubles with each response instead, and only one that is far slower makes it smaller.
+    It grows by one for each round trip, or is halved, once for each round trip. Below one it doubles with each
+    response instead, and only a response that is far slower makes it smaller.
 
-    floor: the shortest duration of such a write, in seconds.
-    full: whether others had to wait; otherwise another window than one is no use.
+    Args:
+        window: The window before.
+        sent: When the write was sent, in seconds.
+        now: When the response arrived.
+        floor: The shortest duration of such a write, in seconds.
+        full: Whether others had to wait; otherwise a larger window than one is no use.
     """
     if now - sent > (SLOW if window.size > 1 else CROWDED) * floor:
         return _cut(window, LEAST if full and window.size <= 1 else 1.0, sent=sent, now=now)
@@ -73,17 +78,17 @@ def answered(window: Window, *, sent: float, now: float, floor: float, full: boo
 
 
 def refused(window: Window, *, sent: float, now: float) -> Window:
-    """The window after a response that says the server is overloaded, or after none."""
+    """Return the window after a response that reports an overloaded server, or after none."""
     return _cut(window, LEAST, sent=sent, now=now)
 
 
 def pause(window: Window, taken: float) -> float:
-    """Seconds until the next of many may write, after one that took so long alone: at most LONGEST."""
+    """Return the seconds until the next of many may write, after one that took so long alone: at most LONGEST."""
     return min(max(0.0, taken / window.size - taken), LONGEST)
 
 
 def _cut(window: Window, least: float, *, sent: float, now: float) -> Window:
-    """A response to a request from before the last cut reflects the window before it, and cuts no further."""
+    """Return a smaller window, unless the request was sent before the last cut: it reflects the window before."""
     return Window(max(least, window.size * CUT), now) if sent >= window.cut else window
 
 
@@ -96,7 +101,7 @@ class Floor:
     _since: float = float("-inf")
 
     def see(self, seconds: float, now: float) -> float:
-        """The floor including this duration."""
+        """Return the floor including this duration."""
         if now - self._since > PERIOD:
             self._before = self._shortest if now - self._since <= 2 * PERIOD else float("inf")
             self._shortest, self._since = float("inf"), now
@@ -105,7 +110,7 @@ class Floor:
 
 
 def route(method: str, url: str) -> str:
-    """Requests that take equally long, whatever the object's name: method, kind and subresource."""
+    """Return method, kind and subresource: requests that take equally long, whatever the object's name."""
     parts = url.split("/")
     rest = parts[3 if parts[1] == "api" else 4 :]
     if rest[0] == "namespaces" and len(rest) > 2:
@@ -135,9 +140,9 @@ class Congestion:
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
-        """Waits until one more may write, and counts as one for at most LONGEST seconds. A `pause` comes on top.
+        """Wait until one more may write, and count as one for at most LONGEST seconds. A `pause` comes on top.
 
-        The decision what to write is made inside, so it does not age in a queue.
+        The decision about the write is made inside, so it does not age in a queue.
         """
         await self._enter()
         loop = asyncio.get_running_loop()
@@ -154,14 +159,14 @@ class Congestion:
                     self._leave()
 
     async def give_way(self) -> None:
-        """Waits until nobody waits for room, at most LONGEST seconds: for writes that nobody waits for."""
+        """Wait until nobody waits for room, at most LONGEST seconds: for writes that nobody waits for."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST):
                 await self._idle.wait()
 
     @contextmanager
     def write(self, method: str, url: str) -> Iterator[None]:
-        """A request that changes something; its response, or the lack of one, moves the window."""
+        """Measure a request that changes something: its response, or the lack of one, moves the window."""
         sent = time.monotonic()
         try:
             yield

@@ -56,20 +56,23 @@ class Credentials:
 
 
 def load(kubeconfig: str | None) -> Credentials:
-    """The ServiceAccount in a cluster unless a kubeconfig is named; otherwise kubectl's rules for a kubeconfig.
+    """Return the ServiceAccount's credentials in a cluster, unless a kubeconfig is named; else a kubeconfig's.
 
-    Raises NoCredentials with one line that says what to do.
+    The kubeconfig is found as kubectl finds it.
+
+    Raises:
+        NoCredentials: There are none; its text is one line that says what to do.
     """
     return in_cluster() if inside(kubeconfig) else from_kubeconfig(kubeconfig)
 
 
 def inside(kubeconfig: str | None) -> bool:
-    """Whether we run in a pod of the cluster that we talk to, as far as we can see."""
+    """Check whether we run in a pod of the cluster that we talk to, as far as we can see."""
     return kubeconfig is None and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def in_cluster() -> Credentials:
-    """Credentials of the pod's ServiceAccount.
+    """Return the credentials of the pod's ServiceAccount.
 
     `KUBEFOUNDRY_SERVICE_ACCOUNT_DIR` names another mount point of the projected volume.
     """
@@ -84,7 +87,7 @@ def in_cluster() -> Credentials:
 
 
 def service_account_dir() -> Path:
-    """The directory of the pod's ServiceAccount files."""
+    """Return the directory of the pod's ServiceAccount files."""
     return Path(os.environ.get("KUBEFOUNDRY_SERVICE_ACCOUNT_DIR", SERVICE_ACCOUNT_DIR))
 
 
@@ -99,14 +102,14 @@ def own_namespace(kubeconfig: str | None) -> str | None:
 
 
 def server_of_pods() -> str:
-    """The API server's URL as pods get it."""
+    """Return the API server's URL as pods get it."""
     host = os.environ["KUBERNETES_SERVICE_HOST"]
     port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     return f"https://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def token_file(path: Path) -> Callable[[], str]:
-    """The file's token, read again after the kubelet has replaced it."""
+    """Return a function that returns the file's token, and reads it again after the kubelet has replaced it."""
     seen: tuple[int, int] | None = None
     value = ""
 
@@ -122,11 +125,13 @@ def token_file(path: Path) -> Callable[[], str]:
 
 
 def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials:
-    """Credentials of a kubeconfig's context. The result acts as kubectl would, or this raises NoCredentials.
+    """Return the credentials of a kubeconfig's context, which act as kubectl would. Raise NoCredentials otherwise.
 
     The `kubernetes` package runs exec plugins and refreshes tokens. Other credentials are read without it.
 
-    context: None uses the kubeconfig's current one.
+    Args:
+        path: The kubeconfig; None means the files that kubectl reads.
+        context: The context; None uses the kubeconfig's current one.
     """
     chosen = _chosen(path, context)
     load = None if fixed_credentials.are_fixed(chosen) else _package()
@@ -162,7 +167,7 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
 
 
 def _package() -> Callable[[str | None, Kubeconfig, str], Any]:
-    """Returns the function that reads credentials with the `kubernetes` package. Raises NoCredentials without it."""
+    """Return the function that reads credentials with the `kubernetes` package. Raise NoCredentials without it."""
     try:
         # Imported here: 35 MiB that an in-cluster image does not have and does not need.
         from kubernetes import config
@@ -187,7 +192,7 @@ def _package() -> Callable[[str | None, Kubeconfig, str], Any]:
 
 
 def context_namespace(path: str | None, context: str | None = None) -> str:
-    """The context's namespace, `default` if it has none. Raises NoCredentials."""
+    """Return the context's namespace, `default` if it has none. Raise NoCredentials."""
     return _chosen(path, context).namespace
 
 
@@ -199,7 +204,7 @@ def _chosen(path: str | None, context: str | None) -> Kubeconfig:
 
 
 def _token(chosen: Kubeconfig, settings: Any) -> Callable[[], str | None]:
-    """Returns the context's current token. Raises OSError for a token file that cannot be read."""
+    """Return the context's current token. Raise OSError for a token file that cannot be read."""
     if not _is_tls(chosen):
         # kubectl sends no credentials without TLS either
         return lambda: None
@@ -218,7 +223,7 @@ def _token(chosen: Kubeconfig, settings: Any) -> Callable[[], str | None]:
 
 
 def _proxy(chosen: Kubeconfig) -> str | None:
-    """The context's proxy, otherwise the environment's. Raises NoCredentials for one that we cannot use."""
+    """Return the context's proxy, otherwise the environment's. Raise NoCredentials for one that we cannot use."""
     proxy: str | None = chosen.cluster.get("proxy-url")
     source = f"proxy-url of context '{chosen.name}'" if proxy else "the environment's proxy"
     try:
@@ -249,7 +254,7 @@ def _logged() -> Iterator[list[str]]:
 
 
 def _missing(chosen: Kubeconfig, settings: Any, logged: list[str]) -> str:
-    """Which credentials the user names and the package has not found; empty if none are missing."""
+    """Return the credentials that the user names and the package has not found; empty if none are missing."""
     ways = [way for way in ("exec", "auth-provider") if way in chosen.user]
     if not ways or chosen.user.keys() & {"token", "tokenFile"} or not _is_tls(chosen):
         return ""
@@ -267,7 +272,7 @@ def _is_tls(chosen: Kubeconfig) -> bool:
 
 
 def _tls(chosen: Kubeconfig, settings: Any) -> ssl.SSLContext | None:
-    """None for a server without TLS. Raises Unusable for files that are not certificates or keys."""
+    """Return the TLS settings, None for a server without TLS. Raise Unusable for invalid certificates or keys."""
     if not _is_tls(chosen):
         return None
     try:

@@ -54,7 +54,7 @@ def read(chosen: Kubeconfig, folder: str) -> Fixed:
 
 
 def _file(entry: Mapping[str, Any], field: str, base: Path, folder: str) -> str | None:
-    """The file that the entry names or whose content it has; None if it has neither."""
+    """Return the file that the entry names or whose content it has; None if it has neither."""
     if content := entry.get(f"{field}-data"):
         path = Path(folder) / field
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -85,9 +85,14 @@ class Kubeconfig:
 
 
 def read(path: str | None, context: str | None = None) -> Kubeconfig:
-    """The context of that name, or the current one. Raises Unusable.
+    """Return the context of that name, or the current one.
 
-    path: files, separated as in KUBECONFIG; None means KUBECONFIG, then ~/.kube/config.
+    Args:
+        path: Files, separated as in KUBECONFIG; None means KUBECONFIG, then ~/.kube/config.
+        context: The context's name; None means the current one.
+
+    Raises:
+        Unusable: kubectl would not use the context, or not in this way.
     """
     files = [Path(name).expanduser() for name in named(path).split(os.pathsep) if name]
     if not any(file.exists() for file in files):
@@ -107,14 +112,14 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
 
 
 def named(path: str | None) -> str:
-    """The files that are meant, as the user or kubectl names them."""
+    """Return the files that are meant, as the user or kubectl names them."""
     return path or os.environ.get("KUBECONFIG") or "~/.kube/config"
 
 
 def _parts(
     contents: Mapping[Path, Mapping[str, Any]], context: Mapping[str, Any], name: str
 ) -> tuple[dict[str, Any], dict[str, Any], tuple[Path, Path]]:
-    """The context's cluster and user, and the folders of the user's and the cluster's file. Raises Unusable."""
+    """Return the context's cluster and user, and the folders of their files. Raise Unusable."""
     cluster_name, user_name = context.get("cluster", ""), context.get("user", "")
     cluster, cluster_file = _entry(contents, "clusters", cluster_name)
     if cluster is None:
@@ -147,7 +152,7 @@ def _url(cluster: Mapping[str, Any]) -> str:
 def _entry(
     contents: Mapping[Path, Mapping[str, Any]], field: str, name: Any
 ) -> tuple[dict[str, Any] | None, Path]:
-    """The entry of that name in the first file that has one."""
+    """Return the entry of that name in the first file that has one."""
     inner = dict(_LISTS)[field]
     for file, content in contents.items():
         for item in content.get(field) or ():
@@ -157,7 +162,7 @@ def _entry(
 
 
 def _fields(entry: Mapping[str, Any], types: Mapping[str, type], where: str) -> dict[str, Any]:
-    """The entry's fields that kubectl knows and that have a value. Raises Unusable for a value of another type."""
+    """Return the entry's fields that kubectl knows and that have a value. Raise Unusable for a wrong type."""
     for field, value in entry.items():
         kind = types.get(field)
         if kind and value is not None and not isinstance(value, kind):
@@ -182,7 +187,7 @@ def _cluster_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _user_problems(user: Mapping[str, Any]) -> Iterator[str]:
-    """Reasons why requests would not be those of the user whom kubectl would act as."""
+    """Yield reasons why requests would not be those of the user whom kubectl would act as."""
     for field in ("client-certificate", "client-key"):
         if field in user and f"{field}-data" in user:
             yield f"has {field} and {field}-data: keep one"
@@ -215,7 +220,7 @@ def _has(user: Mapping[str, Any], field: str) -> bool:
 
 
 def _plugin_problems(user: Mapping[str, Any]) -> Iterator[str]:
-    """Reasons why kubectl would not run the exec plugin."""
+    """Yield reasons why kubectl would not run the exec plugin."""
     plugin = user.get("exec", {})
     mode = plugin.get("interactiveMode")
     if plugin.get("apiVersion") == "client.authentication.k8s.io/v1" and not mode:
@@ -247,7 +252,7 @@ def _impersonation_problems(user: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _content(file: Path) -> dict[str, Any]:
-    """The file's YAML. Raises Unusable if it is not a kubeconfig."""
+    """Return the file's YAML. Raise Unusable if it is not a kubeconfig."""
     import yaml
 
     try:

@@ -55,7 +55,7 @@ def _reduced(page: list[Object], reduced: Callable[[Object], Any]) -> Iterator[A
 
 
 def _inflated(deflated: list[bytes], last: list[Object]) -> Iterator[Object]:
-    """The objects; each page is freed once it is read."""
+    """Yield the objects; each page is freed once it is read."""
     deflated.reverse()
     while deflated:
         yield from json.loads(zlib.decompress(deflated.pop()))

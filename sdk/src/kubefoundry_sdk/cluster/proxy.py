@@ -14,7 +14,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 def from_environment(server: str, environment: Mapping[str, str]) -> str | None:
-    """The URL of the proxy to `server`; None if requests go there directly."""
+    """Return the URL of the proxy to `server`, or None if requests go there directly."""
     url = urlsplit(server)
     proxy = _first(environment, f"{url.scheme.upper()}_PROXY")
     host = (url.hostname or "").lower()
@@ -31,7 +31,7 @@ def from_environment(server: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _first(environment: Mapping[str, str], name: str) -> str:
-    """The variable's value; the name in upper case takes precedence."""
+    """Return the variable's value; the name in upper case takes precedence."""
     return environment.get(name) or environment.get(name.lower()) or ""
 
 
@@ -56,7 +56,7 @@ def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, p
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """Host and port of an entry; the port is empty if there is none."""
+    """Return host and port of an entry; the port is empty if there is none."""
     name, colon, port = entry.rpartition(":")
     if name.startswith("[") and name.endswith("]"):
         return name[1:-1], port

@@ -16,7 +16,7 @@ class RateLimit:
         self._next = 0.0
 
     async def turn(self) -> None:
-        """Waits until the next request may be sent."""
+        """Wait until the next request may be sent."""
         if not self._qps:
             return
         now = asyncio.get_running_loop().time()

@@ -49,10 +49,10 @@ class Sink(Protocol):
     """The target of the objects."""
 
     def replace(self, objects: Iterator[Any], resource_version: str, *, rewound: bool) -> None:
-        """A complete list: of objects, or of what `Bounded` has reduced them to.
+        """Take a complete list: of objects, or of the reduced form that `Bounded` returns.
 
-        rewound: the API server's history went back (etcd was restored from a backup), so earlier resource versions
-            mean nothing any more.
+        `rewound` means that the API server's history went back (etcd was restored from a backup), so earlier resource
+        versions mean nothing any more.
         """
 
     def put(self, obj: Object) -> None:
@@ -66,7 +66,7 @@ class Bounded(Protocol):
     """What bounds the memory that the sink's objects take."""
 
     def arriving(self) -> Callable[[Object], Any]:
-        """For one listing: reduces each object as its page arrives; None to leave it out."""
+        """Return a function for one listing that reduces each object as its page arrives; None to leave it out."""
 
     @property
     def incomplete(self) -> bool:
@@ -93,19 +93,27 @@ async def reflect(
     tried: Callable[[Exception], None] = _ignored,
     refused: Callable[[], None] | None = None,
 ) -> None:
-    """Runs until cancelled. `alive` is called at every sign of life of the watch, `tried` with each error.
+    """Keep the sink equal to the kind until cancelled.
 
     A watch is resumed where it ended if its time is over, if nothing came for so long that the connection may be dead
     (`_went_back` is asked first), and if a busy server asks for a moment. After any other end everything is listed:
-    the server may have come back with etcd's data from a backup, and how far its new history goes says nothing about
-    what it has in common with the one that we saw. (A server that has restarted could resume hardly any watch.)
+    the server may have come back with etcd's data from a backup, and the length of its new history does not show what
+    it has in common with the one that we saw. (A server that has restarted could resume hardly any watch.)
 
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is retried like a server
     that does not answer.
 
-    bounded: what keeps the sink's objects, if their number and size are up to tenants.
-    refused: given for an optional kind; called once watching it is forbidden (403) and stays so. From then on the
-        sink is out of date until the next `replace`, which comes once watching is permitted.
+    Args:
+        client: The client.
+        kind: The kind.
+        sink: Receives the objects.
+        namespace: The namespace; None for all.
+        selector: `labelSelector` and `fieldSelector` parameters.
+        bounded: Bounds the memory of the sink's objects, if their number and size are up to tenants.
+        alive: Called at every sign of life of the watch.
+        tried: Called with each error.
+        refused: Given for an optional kind; called once watching it is forbidden (403) and stays so. From then on
+            the sink is out of date until the next `replace`, which comes once watching is permitted.
     """
     await _Reflection(client, kind, sink, namespace, selector, bounded, alive, tried, refused).run()
 
@@ -173,7 +181,7 @@ class _Reflection:
         self.forbidden = 0
 
     async def _follow(self) -> None:
-        """Deliver the events of one watch. Raises Unreachable if it is ended before its time."""
+        """Deliver the events of one watch. Raise Unreachable if it is ended before its time."""
         clock = asyncio.get_running_loop().time
         lasts = random.randint(*WATCH_SECONDS)
         started = self.heard = clock()
@@ -242,12 +250,15 @@ class _Reflection:
         )
 
     async def _watched_briefly(self, version: str) -> None:
-        """Raises ApiError if watching is still forbidden: that listing is permitted says nothing about it."""
+        """Raise ApiError if watching is still forbidden: a permitted listing says nothing about it."""
         async for _ in self._watch(version, 1):
             break
 
     async def _went_back(self) -> bool:
-        """Whether the server's newest version is older than ours; it would then send us no events for a long time."""
+        """Check whether the server's newest version is older than ours.
+
+        The server would then send us no events for a long time.
+        """
         pages = self.client.pages(self.kind, self.namespace, selector=self.selector, limit=1)
         async for _, newest in pages:
             return _older(newest, self.version)
@@ -282,6 +293,6 @@ def _deliver(event: Object, sink: Sink) -> str:
 
 
 def _complain(kind: Kind, error: Exception, failures: int) -> None:
-    """Logs once for a series of failures, and again if it lasts."""
+    """Log once for a series of failures, and again if it lasts."""
     if failures in (1, 10) or failures % 100 == 99:
         log.warning("watching %s failed, retrying: %s", kind.plural, error)

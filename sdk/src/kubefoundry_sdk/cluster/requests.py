@@ -17,7 +17,10 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 
 
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
-    """URL path of a collection or an object. Raises ApiError for an empty name, which would be the collection's."""
+    """Return the URL path of a collection or an object.
+
+    Raise ApiError for an empty name, because that path would be the collection's.
+    """
     if name == "":
         raise ApiError(400, "BadRequest", f"the name of the {kind.kind} is empty")
     # A kind may come from an annotation.
@@ -28,7 +31,7 @@ def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> s
 
 
 def sent(body: Any, request: str) -> bytes:
-    """The body as JSON. request: what is asked, for the error. Raises ApiError for what JSON cannot hold."""
+    """Return the body as JSON. Raise ApiError, which names `request`, for a value that JSON cannot hold."""
     try:
         return encode(body)
     except ValueError as error:

@@ -95,9 +95,9 @@ class Transport:
         most: int,
         before: Callable[[], None] | None = None,
     ) -> bytearray:
-        """The response's body. Raises TooLong if it has more than `most` bytes.
+        """Return the response's body. Raise TooLong if it has more than `most` bytes.
 
-        before: called at the last moment before the request is sent. If it raises, nothing is sent.
+        `before` is called at the last moment before the request is sent. If it raises, nothing is sent.
         """
         request = f"{method} {url}"
         options = self._options(data, headers)
@@ -130,10 +130,10 @@ class Transport:
         request: str,
         silence: float | None = None,
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The response's body piece by piece, for as long as it takes.
+        """Yield the response's body piece by piece, for as long as it takes.
 
-        request: how errors name it.
-        silence: seconds without a byte after which the connection counts as dead, and Silent is raised.
+        `request` names the request in errors. After `silence` seconds without a byte the connection counts as dead,
+        and Silent is raised.
         """
         options = {
             **self._options(data, headers),
@@ -161,7 +161,7 @@ class Transport:
         }
 
     def _authorization(self) -> dict[str, str]:
-        """Raises Unreachable if there is no token for the moment: files and plugins come and go."""
+        """Return the header. Raise Unreachable if there is no token for the moment: files and plugins come and go."""
         try:
             token = self._credentials.token()
         except Exception as error:
@@ -183,7 +183,7 @@ class Transport:
 
 
 def _impersonation(who: Credentials) -> Iterator[tuple[str, str]]:
-    """The headers for the user on whose behalf requests are sent (client-go, transport/round_trippers.go)."""
+    """Yield the headers for the user on whose behalf requests are sent (client-go, transport/round_trippers.go)."""
     if who.user:
         yield "Impersonate-User", who.user
     if who.uid:
@@ -217,7 +217,7 @@ async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytearray | None:
-    """The body; None if it is longer than `most` bytes."""
+    """Return the body, or None if it is longer than `most` bytes."""
     raw = bytearray()
     async for chunk in response.content.iter_any():
         raw += chunk
