@@ -59,7 +59,10 @@ class CrdWatch:
         refused: Callable[[], None] | None = None,
         failing: Callable[[Exception | None], None] | None = None,
     ) -> None:
-        """Starts or moves the watch of the objects, or stops it (None). refused, failing: see `Process.follow`."""
+        """Start or move the watch of the objects, or stop it (None).
+
+        For `refused` and `failing` see `Process.follow`.
+        """
         # The watch must be the very task that is cancelled: nested in another, it could store an event after the
         # store was cleared.
         for task in self._tasks:

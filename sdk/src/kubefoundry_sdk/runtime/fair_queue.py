@@ -27,12 +27,12 @@ class FairQueue(Generic[Item]):
         return self._number
 
     def append(self, namespace: str, item: Item) -> None:
-        """Behind the items of its own namespace."""
+        """Add an item behind the items of its own namespace."""
         self._items.setdefault(namespace, deque()).append(item)
         self._number += 1
 
     def popleft(self) -> Item:
-        """The first item of the namespace whose turn it is. Raises IndexError if there is none."""
+        """Remove and return the first item of the namespace whose turn it is. Raise IndexError if there is none."""
         namespace = next(iter(self._items), None)
         if namespace is None:
             raise IndexError("nothing is waiting")
@@ -43,7 +43,7 @@ class FairQueue(Generic[Item]):
         return items.popleft()
 
     def drop(self) -> Item:
-        """Takes out the last item of the namespace that has most. Raises IndexError if there is none."""
+        """Remove and return the last item of the namespace that has most. Raise IndexError if there is none."""
         namespace = max(self._items, key=lambda name: len(self._items[name]), default=None)
         if namespace is None:
             raise IndexError("nothing is waiting")
@@ -63,7 +63,7 @@ class FairLimit:
 
     @asynccontextmanager
     async def turn(self, namespace: str) -> AsyncIterator[None]:
-        """Waits for the namespace's turn, and holds it."""
+        """Wait for the namespace's turn, and hold it."""
         if self._free:
             self._free -= 1
         else:

@@ -14,7 +14,7 @@ Check = Callable[[], str | None]
 
 
 async def serve(*, health_port: int, metrics_port: int, healthy: Check, ready: Check) -> list[web.AppRunner]:
-    """Serves on all addresses; port 0 disables a listener. Raises OSError if a port is taken."""
+    """Serve on all addresses; port 0 disables a listener. Raise OSError if a port is taken."""
     routes: dict[int, list[web.RouteDef]] = {}
     if health_port:
         routes.setdefault(health_port, []).extend(

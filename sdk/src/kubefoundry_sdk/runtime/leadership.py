@@ -30,7 +30,7 @@ class Leadership:
         return self._holder.refused if self._holder else None
 
     def fence(self) -> None:
-        """Called before each write: raises Fenced if this replica may not write.
+        """Raise Fenced if this replica may not write. Called before each write.
 
         Looks at the Lease's age and not at a stored verdict: a process that was frozen cannot trust what it knew.
         """
@@ -38,7 +38,7 @@ class Leadership:
             raise Fenced(f"lease {self.lease} is not held, so nothing is written")
 
     def only_leading(self, work: Work) -> Work:
-        """Starts the work whenever this replica leads, and cancels it when it no longer does."""
+        """Start the work whenever this replica leads, and cancel it when it no longer does."""
 
         async def led() -> None:
             while True:
@@ -57,7 +57,7 @@ class Leadership:
         return led
 
     async def run(self, client: Client, *, namespace: str, identity: str) -> None:
-        """Competes for the Lease until cancelled. client: one without a fence."""
+        """Compete for the Lease until cancelled. The client has no fence."""
         if not self._elected:
             self.leading.set()
         if self.lease is None:
@@ -74,7 +74,7 @@ class Leadership:
                 await self._stand_down()
 
     async def _stand_down(self) -> None:
-        """Stops the work of the former leader: its view may be out of date."""
+        """Stop the work of the former leader: its view may be out of date."""
         self.leading.clear()
         led = list(self._led)
         for task in led:

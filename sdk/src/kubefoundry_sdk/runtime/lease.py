@@ -31,7 +31,7 @@ class LeaseLost(Exception):
 
 
 def now() -> float:
-    """Seconds by a clock of this machine that nobody can set and that counts time asleep."""
+    """Return the seconds of a clock of this machine that nobody can set and that counts time asleep."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -50,7 +50,7 @@ class Expiry:
         self._since = 0.0
 
     def see(self, content: Any) -> float:
-        """Seconds since `content` last changed; 0 at first sight."""
+        """Return the seconds since `content` last changed; 0 at first sight."""
         now = self._clock()
         if content != self._seen:
             self._seen, self._since = content, now
@@ -89,7 +89,7 @@ class Holder:
         return self._renewed is not None and now() - self._renewed <= DURATION - RENEW
 
     async def take(self) -> None:
-        """Waits until the Lease is ours."""
+        """Wait until the Lease is ours."""
         failures = 0
         while True:
             try:
@@ -110,7 +110,7 @@ class Holder:
             await asyncio.sleep(RETRY)
 
     async def keep(self) -> None:
-        """Renews until cancelled, then releases the Lease. Raises LeaseLost.
+        """Renew until cancelled, then release the Lease. Raise LeaseLost.
 
         A Lease that was not renewed in time is lost even if nobody has taken it: earlier decisions may be out of
         date.
@@ -135,7 +135,7 @@ class Holder:
             self._renewed = None
 
     async def _renew(self) -> bool:
-        """`_try` within RENEW seconds."""
+        """Run `_try` within RENEW seconds."""
         sent = now()
         async with asyncio.timeout(RENEW):
             held = await self._try()
@@ -146,7 +146,7 @@ class Holder:
         return True
 
     async def _try(self) -> bool:
-        """One attempt to write the Lease as ours; False if another replica holds it."""
+        """Try once to write the Lease as ours. Return False if another replica holds it."""
         if self._held is None and not await self._free():
             return False
         try:
@@ -165,7 +165,7 @@ class Holder:
         return True
 
     async def _free(self) -> bool:
-        """Reads the Lease into `_held` if it may be taken: absent, ours, released or expired."""
+        """Read the Lease into `_held` if it may be taken: absent, ours, released or expired."""
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except ApiError as error:
@@ -201,7 +201,7 @@ class Holder:
         }
 
     async def _release(self) -> None:
-        """Clears the holder, so that another replica need not wait."""
+        """Clear the holder, so that another replica need not wait."""
         if self._held is None:
             return
         body = self._body(self._held)

@@ -18,13 +18,13 @@ SHOWN: Final = 300
 
 
 def described(error: Exception) -> str:
-    """The exception as one bounded line."""
+    """Return the exception as one bounded line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:SHOWN]}{'…' if len(text) > SHOWN else ''}"
 
 
 def bounded(text: str, most: int) -> str:
-    """The text with its middle left out if it is longer than `most`."""
+    """Return the text with its middle left out if it is longer than `most`."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -53,7 +53,7 @@ class _Text(logging.Formatter):
 
 
 def set_up(log_format: Literal["text", "json"]) -> None:
-    """Configures the process's logging."""
+    """Configure the process's logging."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

@@ -9,7 +9,7 @@ from kubefoundry_sdk.runtime.recorder import Recorder
 
 
 def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> None:
-    """An object for which its namespace has no room left (`room`)."""
+    """Emit the Event about an object for which its namespace has no room left (`room`)."""
     about = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
     note = (
         f"{component} does not read this {kind.kind}, and maybe more of its namespace: together they would take too "
@@ -19,7 +19,10 @@ def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> Non
 
 
 def failed(recorder: Recorder, component: str, live: Object, error: Exception) -> None:
-    """A refused status cannot report its own refusal, nor one that nobody wrote the error that prevented it."""
+    """Emit the Event about a failed reconcile: a refused status cannot report its own refusal.
+
+    Nor can a status that nobody wrote report the error that prevented it.
+    """
     if isinstance(error, Repeated):
         note = f"{component} stops a write that repeats itself: {error}"
         recorder.event(live, "Warning", "WriteRejected", note)

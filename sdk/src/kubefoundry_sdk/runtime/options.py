@@ -30,7 +30,7 @@ def without_variables() -> Iterator[None]:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line and exit code 1, as for every other failed start."""
+        """Exit with one line and exit code 1, as for every other failed start."""
         sys.stderr.write(f"{self.prog}: {message}; see {self.prog} --help\n")
         raise SystemExit(1)
 
@@ -102,7 +102,7 @@ HEARTBEAT_TIMEOUT: Final = 180.0
 
 
 def heartbeat_timeout(to: argparse.ArgumentParser) -> None:
-    """Adds the flag of components that send or check heartbeats; it has to be the same for all of them."""
+    """Add the flag of components that send or check heartbeats; it has to be the same for all of them."""
     flag(
         to,
         "--heartbeat-timeout",
@@ -150,7 +150,7 @@ def _positive(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A non-negative number of seconds."""
+    """Return a non-negative number of seconds. Raise ArgumentTypeError for any other text."""
     try:
         number = float(text)
     except ValueError:

@@ -28,11 +28,11 @@ class PacedQueue:
             self._some.set()
 
     def __contains__(self, key: Key) -> bool:
-        """Whether the key is still waiting."""
+        """Check whether the key is still waiting."""
         return key in self._waiting
 
     async def run(self) -> None:
-        """Releases waiting keys in order until cancelled."""
+        """Release waiting keys in order until cancelled."""
         while True:
             await self._some.wait()
             key = next(iter(self._waiting))

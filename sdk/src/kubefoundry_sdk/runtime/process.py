@@ -101,7 +101,7 @@ class Process:
         trim: Callable[[Object], Object] | None = None,
         index: Callable[[Object], str | None] | None = None,
     ) -> Store:
-        """A store that follows the kind; `selector`: see Client.list, the rest: see Store."""
+        """Return a store that follows the kind. For `selector` see Client.list, for the rest Store."""
         store = Store(managers=managers, trim=trim, index=index)
         self._stores[f"{kind.plural}{selector or ''}"] = store
         self.background(
@@ -121,11 +121,16 @@ class Process:
         refused: Callable[[], None] | None = None,
         failing: Callable[[Exception | None], None] | None = None,
     ) -> None:
-        """Fills the sink until cancelled: what `watch` runs, for kinds that come and go.
+        """Fill the sink until cancelled: the work of `watch`, for kinds that come and go.
 
-        store: what the sink keeps the objects in; required where tenants create them.
-        refused: see `reflect`, for optional kinds.
-        failing: called with each error, and with None at each sign of life.
+        Args:
+            kind: The kind.
+            sink: Receives the objects.
+            store: The store in which the sink keeps the objects; required if tenants create them.
+            namespace: The namespace; None for all.
+            selector: `labelSelector` and `fieldSelector` parameters.
+            refused: See `reflect`, for optional kinds.
+            failing: Called with each error, and with None at each sign of life.
         """
         if store is not None:
             store.left_out = lambda obj: self._left_out(kind, obj)
@@ -166,9 +171,9 @@ class Process:
             notices.left_out(self.recorder, self.component, kind, obj)
 
     def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
-        """A work queue whose workers run while this replica leads, once all watches of `set_up` are listed.
+        """Return a work queue whose workers run while this replica leads, once all watches of `set_up` are listed.
 
-        of: the store whose objects are all reconciled from time to time, even without events (`resync`).
+        `of` is the store whose objects are all reconciled from time to time, even without events (`resync`).
         """
 
         def failed(key: Key, error: Exception) -> None:
@@ -188,9 +193,14 @@ class Process:
         return queue
 
     def background(self, name: str, work: Work) -> asyncio.Task[None] | None:
-        """Runs the work in the background, and restarts it from the beginning if it fails.
+        """Run the work in the background, and restart it from the beginning if it fails.
 
-        name: for logs and metrics. Returns the task, which can be cancelled; None before the process runs.
+        Args:
+            name: The name for logs and metrics.
+            work: The work.
+
+        Returns:
+            The task, which can be cancelled; None before the process runs.
         """
         if self._group is None:
             self._waiting.append((name, work))
@@ -201,19 +211,19 @@ class Process:
         return task
 
     def while_leading(self, name: str, work: Work) -> None:
-        """The same while this replica leads: cancelled when it no longer does, and restarted later."""
+        """Run the work while this replica leads: cancelled when it no longer does, and restarted later."""
         self.background(name, self._leadership.only_leading(work))
 
     def ready_when(self, check: health.Check) -> None:
-        """One more condition of `/readyz`."""
+        """Add a condition of `/readyz`."""
         self._conditions.append(check)
 
     def always_hold(self, lease: str) -> None:
-        """Holds the Lease of that name even without election: it shows others that this component is alive."""
+        """Hold the Lease of that name even without election: it shows others that this component is alive."""
         self._leadership.lease = lease
 
     async def run(self, stop: asyncio.Event, *, needs: str = names.API_VERSION) -> None:
-        """Runs until `stop` is set. needs: the API version without which the component cannot work.
+        """Run until `stop` is set. `needs` is the API version without which the component cannot work.
 
         Waits for an API server that is not reachable, at the start and later. Raises CannotStart.
         """
@@ -277,10 +287,10 @@ SetUp = Callable[[Process], Awaitable[None] | None]
 
 
 def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: str = names.API_VERSION) -> int:
-    """Runs the component until SIGTERM or SIGINT; returns the exit code.
+    """Run the component until SIGTERM or SIGINT, and return the exit code.
 
-    needs: the API version without which the component cannot work.
-    Returns 1 with one line on stderr if the API group is missing, the credentials are refused or a port is taken.
+    `needs` is the API version without which the component cannot work. The exit code is 1, with one line on stderr,
+    if that API is missing, the credentials are refused or a port is taken.
     """
     logs.set_up(options.log_format)
     sslproto.SSLProtocol.max_size = TLS_READ

@@ -127,7 +127,7 @@ class Recorder:
             raise
 
     def _next(self) -> Object:
-        """The next Event, out of the queue."""
+        """Remove and return the next Event of the queue."""
         event = self._waiting.popleft()
         if not self._waiting:
             self._some.clear()
@@ -142,6 +142,6 @@ class Recorder:
 
 
 def _cut(note: str) -> str:
-    """The note, at most NOTE bytes of it, with an ellipsis at the end if it was cut."""
+    """Return at most NOTE bytes of the note, with an ellipsis at the end if it was cut."""
     raw = note.encode(errors="replace")
     return note if len(raw) <= NOTE else raw[: NOTE - 3].decode(errors="ignore") + "…"

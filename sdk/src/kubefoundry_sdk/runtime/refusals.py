@@ -107,11 +107,11 @@ class Refusal:
         self._last: _Last | None = None
 
     def standing(self, digest: str, now: float) -> Standing | None:
-        """The refusal of this very manifest."""
+        """Return the refusal of this very manifest, or None."""
         return self.latest(now) if self._last is not None and self._last.digest == digest else None
 
     def latest(self, now: float) -> Standing | None:
-        """The refusal of any manifest."""
+        """Return the refusal of any manifest, or None."""
         last = self._last
         if last is None or now >= last.due:
             return None
@@ -134,7 +134,7 @@ class Refusal:
         return self._last is not None and self._last.count > 0
 
     def over(self) -> None:
-        """Nothing is refused any more."""
+        """Forget the refusal."""
         self._last = None
 
 

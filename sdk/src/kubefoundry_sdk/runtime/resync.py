@@ -14,7 +14,7 @@ PERIOD: Final = 6 * 3600.0
 
 
 async def resync(keys: Callable[[], Iterable[Key]], add: Callable[[Key], None]) -> None:
-    """Adds one key after the other, evenly over PERIOD with some jitter, until cancelled."""
+    """Add one key after the other, evenly over PERIOD with some jitter, until cancelled."""
     while True:
         round_ = list(keys())
         pause = PERIOD / max(1, len(round_))

@@ -34,10 +34,12 @@ class NameTaken(Exception):
 async def create(
     client: Client, kind: Kind, obj: Object, *, manager: str, origin: Origin, dry_run: bool = False
 ) -> Object:
-    """Applies the object as a new one; returns it as stored.
+    """Apply the object as a new one, and return it as stored.
 
-    Raises Refused, NameTaken for a built-in kind (the object may be ours, and have lost the labels that we watch), or
-    ApiError for transient errors.
+    Raises:
+        Refused: The server rejects the object.
+        NameTaken: An object of a built-in kind has the name. It may be ours, and have lost the labels that we watch.
+        ApiError: A transient error.
     """
     body = {**obj, "metadata": {**obj["metadata"], "resourceVersion": ABSENT}}
     try:
@@ -86,10 +88,10 @@ async def delete(
     *,
     ours: Callable[[Object], bool] | None = None,
 ) -> None:
-    """Deletes that very object; one that is gone already, or whose kind is, counts as deleted.
+    """Delete that very object; one that is gone already, or whose kind is, counts as deleted.
 
-    ours: whether it is still ours. It is deleted only in a state for which this holds: it may have been orphaned,
-        with the event still on its way. If the object has changed, it is read and checked again.
+    `ours` checks whether it is still ours. It is deleted only in a state for which this holds: it may have been
+    orphaned, with the event still on its way. If the object has changed, it is read and checked again.
     """
     namespace, name = key_of(obj)
     uid = obj["metadata"]["uid"]
@@ -116,7 +118,7 @@ async def delete(
 
 
 async def _stands(client: Client, kind: Kind, obj: Object) -> bool:
-    """Whether an object of that name exists. A conflict may also be a ResourceQuota's, which is transient."""
+    """Check whether an object of that name exists. A conflict may also be a ResourceQuota's, which is transient."""
     namespace, name = key_of(obj)
     try:
         await client.get_metadata(kind, name, namespace)

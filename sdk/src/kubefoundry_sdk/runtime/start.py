@@ -34,10 +34,12 @@ class _NotThere:
 
 
 async def api_server(client: Client, needs: str, waiting_for: Callable[[str], None]) -> None:
-    """Waits until the API server can be used. Raises CannotStart if it says that waiting is no use.
+    """Wait until the API server can be used. Raise CannotStart if waiting is no use.
 
-    needs: the API version without which the component cannot work.
-    waiting_for: called with each reason to wait.
+    Args:
+        client: The client.
+        needs: The API version without which the component cannot work.
+        waiting_for: Called with each reason to wait.
     """
     loop = asyncio.get_running_loop()
     waited = 0

@@ -23,14 +23,27 @@ async def write(
     manager: str,
     shared: Collection[str] = (),
 ) -> bool:
-    """Makes `status` the fields that `manager` owns in the status of `live`; returns whether a request was needed.
+    """Make `status` the fields that `manager` owns in the status of `live`.
 
     Fields that it owned and that are not in `status` are released; an empty `status` releases all. Conditions come
-    without transition times. The apply takes fields over (force) and carries the resource version of `live`. Raises
-    ApiError (conflict) if the object has changed; the next watch event then decides again.
+    without transition times. The apply takes fields over (force) and carries the resource version of `live`.
 
-    shared: status fields and types of conditions that another manager has taken over. If their values did not differ,
-        both managers own them now. Releasing such a share alone is not worth a write; the next one does it.
+    Args:
+        client: The client.
+        store: Receives the object as stored.
+        kind: The kind of the object.
+        live: The object.
+        status: The desired status fields.
+        manager: The field manager.
+        shared: Status fields and types of conditions that another manager has taken over. If their values did not
+            differ, both managers own them now. Releasing such a share alone is not worth a write; the next one
+            does it.
+
+    Returns:
+        Whether a request was needed.
+
+    Raises:
+        ApiError: A conflict if the object has changed (the next watch event then decides again), or another error.
     """
     desired = dict(status)
     if isinstance(desired.get("message"), str):
@@ -66,7 +79,7 @@ def same(live: Object, desired: Mapping[str, Any], manager: str, shared: Collect
 
 
 def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """`status` as `_canonical` returns it. names: of fields and types of conditions."""
+    """Return a `_canonical` status without the fields and types of conditions in `names`."""
     kept = {name: value for name, value in status.items() if name not in names}
     if "conditions" in kept:
         kept["conditions"] = {type_: item for type_, item in kept["conditions"].items() if type_ not in names}
@@ -74,7 +87,7 @@ def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any
 
 
 def _canonical(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Conditions by type, because their order does not matter."""
+    """Return the status with its conditions by type, because their order does not matter."""
     plain = dict(status)
     if isinstance(plain.get("conditions"), list):
         plain["conditions"] = {item.get("type"): item for item in plain["conditions"]}

@@ -235,7 +235,7 @@ class Store:
         return False
 
     def remove(self, obj: Object) -> None:
-        """Forgets an object that was deleted at its resource version."""
+        """Forget an object that was deleted at its resource version."""
         key, version = key_of(obj), version_of(obj)
         if self._objects.get(key, (-1,))[0] <= version:
             self._forget(key, version)
@@ -243,11 +243,11 @@ class Store:
     def replace(
         self, objects: Iterable[Object | Arrived], resource_version: str, *, rewound: bool = False
     ) -> None:
-        """A complete list: stores what is new, and reports as deleted what is no longer in it.
+        """Store a complete list, and report as deleted the objects that are no longer in it.
 
         The list wins over anything known at a version up to its own, even over a newer version of the same object, or
-        another content at the same one: then the API server has lost what we have seen. Only answers to our own
-        writes since the listing began are newer than a list. rewound: not even they are.
+        another content at the same one: then the API server has lost what we have seen. Only responses to our own
+        writes since the listing began are newer than a list; with `rewound` not even they are.
         """
         until = int(resource_version)
         rewound = rewound or until < self._before
@@ -277,7 +277,7 @@ class Store:
         self.synced.set()
 
     def clear(self) -> None:
-        """The kind is no longer served, or not in this version: forget everything."""
+        """Forget everything: the kind is no longer served, or not in this version."""
         for key, (version, _) in list(self._objects.items()):
             self._forget(key, version)
         # Another version of the kind serves the same objects, at the same resource versions.
@@ -312,7 +312,7 @@ class Store:
 
 
 def size_of(obj: Object) -> int:
-    """Bytes that an object takes in a store that keeps all of it."""
+    """Return the bytes that an object takes in a store that keeps all of it."""
     return _size(_deflated(obj))
 
 

@@ -29,7 +29,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 async def kept_up(name: str, work: Work) -> None:
-    """Runs the work until it is done, from the beginning after each failure."""
+    """Run the work until it is done, from the beginning after each failure."""
     failures = 0
     clock = asyncio.get_running_loop().time
     while True:

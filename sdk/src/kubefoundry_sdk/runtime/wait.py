@@ -15,10 +15,12 @@ class Wait:
         self._since: tuple[tuple[str, ...], float] | None = None
 
     def left(self, what: Sequence[str], timeout: float, now: float) -> float:
-        """The seconds left to wait; the clock restarts when `what` changes.
+        """Return the seconds left to wait; the clock restarts when `what` changes.
 
-        what: the uid of the object, then whom it waits for.
-        timeout: seconds from when this process first saw it.
+        Args:
+            what: The uid of the object, then whom it waits for.
+            timeout: Seconds from when this process first saw it.
+            now: Monotonic seconds.
         """
         if self._since is None or self._since[0] != tuple(what):
             self._since = (tuple(what), now)
@@ -26,7 +28,7 @@ class Wait:
         return timeout - (now - self._since[1])
 
     def over(self) -> None:
-        """There is nothing to wait for any more."""
+        """Forget the wait: there is nothing to wait for any more."""
         self._since = None
 
 

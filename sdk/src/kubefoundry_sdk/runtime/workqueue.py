@@ -90,7 +90,7 @@ class WorkQueue:
         self._timers[key] = asyncio.get_running_loop().call_at(due, self._ring, key)
 
     async def run(self, workers: int) -> None:
-        """Works until cancelled; may be run again, and resumes what was left."""
+        """Work until cancelled; it may be run again, and resumes the remaining work."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work())
@@ -100,7 +100,7 @@ class WorkQueue:
         self.add(key)
 
     def _left(self, key: Key) -> float:
-        """Seconds of the key's Retry-After that are left."""
+        """Return the remaining seconds of the key's Retry-After."""
         left = self._held.get(key, 0.0) - asyncio.get_running_loop().time()
         if left <= 0:
             self._held.pop(key, None)
