@@ -33,10 +33,13 @@ def serve(
     registry: kopf.OperatorRegistry | None = None,
     settings: Settings | None = None,
 ) -> None:
-    """Adds handlers to a registry (kopf's default one): the provider starts and stops with the operator.
+    """Add handlers to a registry (kopf's default one): the provider starts and stops with the operator.
 
-    provider: the provider, or a function that creates it when the operator starts. A failure is logged and retried
-        with back-off; it does not stop the operator.
+    Args:
+        provider: The provider, or a function that creates it when the operator starts. A failure is logged and
+            retried with back-off; it does not stop the operator.
+        registry: The registry; None means kopf's default one.
+        settings: The provider's settings; None means those of the environment.
     """
     stop: asyncio.Event | None = None
     task: asyncio.Task[None] | None = None
@@ -65,7 +68,7 @@ def serve(
 
 
 def login(**context: Any) -> kopf.ConnectionInfo | None:
-    """For `kopf.on.login()`: kopf logs in as the provider does, with a pod's ServiceAccount or else the kubeconfig.
+    """Log kopf in as the provider does, with a pod's ServiceAccount or else the kubeconfig, for `kopf.on.login()`.
 
     Only needed if the ServiceAccount's files are elsewhere (KUBEFOUNDRY_SERVICE_ACCOUNT_DIR, contract §6), as they
     are while the conformance kit runs it.

@@ -92,7 +92,7 @@ NODE_SELECTORS: Final[Values] = LABELS
 
 
 def engine_args(engine: str) -> Values:
-    """`engine.args`: a map of strings (contract §2)."""
+    """Draw `engine.args`: a map of strings (contract §2)."""
     return st.dictionaries(st.sampled_from(ARG_NAMES[engine]), ODD_TEXTS, max_size=3)
 
 

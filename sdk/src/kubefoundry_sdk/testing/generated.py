@@ -41,7 +41,7 @@ NEEDS_GPU = frozenset({"vllm", "sglang", "trtllm"})
 def specs(
     draw: st.DrawFn, /, engines: Sequence[str] = ENGINES, modes: Sequence[str] = MODES, **fixed: Any
 ) -> Spec:
-    """A spec as JSON. `fixed` sets top-level fields to a value or to what a strategy draws; None omits one.
+    """Draw a spec as JSON. `fixed` sets top-level fields to a value or to a strategy's draw; None omits one.
 
     Examples: `specs(engines=["vllm"], provider={"name": "kaito"})`, `specs(image=None, env=st.just([]))`.
     """
@@ -83,7 +83,10 @@ def deployment(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Deployment:
-    """What a provider receives for that spec. Raises pydantic's ValidationError for wrong types."""
+    """Return the deployment that a provider receives for that spec.
+
+    Raise pydantic's ValidationError for wrong types.
+    """
     return Deployment(
         name=name,
         namespace=namespace,
@@ -97,7 +100,7 @@ def deployment(
 
 @cache
 def _models(*, custom: bool) -> SearchStrategy[Spec]:
-    """`source: custom` needs an image (contract §2), Hugging Face needs an id (contract §2)."""
+    """Draw a model: `source: custom` needs an image, Hugging Face needs an id (contract §2)."""
     from_hub = st.builds(
         lambda id_, rest: {"id": id_, **rest},
         MODEL_IDS,

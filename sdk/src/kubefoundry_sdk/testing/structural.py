@@ -40,7 +40,7 @@ INTEGER_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)
 
 
 def violations(schema: Schema, value: Any) -> list[str]:
-    """What is wrong with `value`, an object of the CRD version with this schema: `path: what`, in order.
+    """Return the problems of `value`, an object of the CRD version with this schema: `path: what`, in order.
 
     Empty if the API server would store the value without refusing or dropping anything (CEL rules aside).
     """
@@ -48,7 +48,10 @@ def violations(schema: Schema, value: Any) -> list[str]:
 
 
 def _check(schema: Schema, value: Any, path: str, *, strict: bool, resource: bool = False) -> Iterator[str]:
-    """`strict` reports unknown fields; schemas inside allOf, anyOf, oneOf and not only check values."""
+    """Yield the problems of a value. Only `strict` reports unknown fields.
+
+    Schemas inside allOf, anyOf, oneOf and not only check values.
+    """
     if value is None:
         if not schema.get("nullable") and "type" in schema:
             yield f"{_at(path)}: must not be null"
@@ -212,7 +215,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 @cache
 def _regex(pattern: str) -> re.Pattern[str]:
-    """Go's `$` matches only at the end of the text, Python's also before a final newline."""
+    """Return a pattern in which `$` matches only at the end of the text, as in Go, not before a final newline."""
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
 
 

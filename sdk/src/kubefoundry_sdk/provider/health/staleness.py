@@ -81,15 +81,17 @@ class Verdict:
 def judge(
     silence: Wait, live: Object, *, phase: str, stood: bool, down: str | None, threshold: float, now: float
 ) -> Verdict:
-    """Whether the status of an upstream object is stale.
+    """Judge whether the status of an upstream object is stale.
 
-    silence: the wait of this object.
-    phase: what was observed; an upstream that reports an error is not silent, whatever generation it is about.
-    stood: whether `StaleStatus` is already True. A provider that has just started does not take it back before it has
-        had time to see for itself.
-    down: the evidence that the operator is down, or None.
-    now: monotonic seconds.
-    threshold: seconds of silence after which the status is stale.
+    Args:
+        silence: The wait of this object.
+        live: The upstream object.
+        phase: The observed phase. An upstream that reports an error is not silent, whatever generation it is about.
+        stood: Whether `StaleStatus` is already True. A provider that has just started does not take it back
+            before it has had time to see for itself.
+        down: The evidence that the operator is down, or None.
+        threshold: Seconds of silence after which the status is stale.
+        now: Monotonic seconds.
     """
     answered = phase == "Failed" or acknowledged(live, serving=phase == "Running")
     if answered and not down:
