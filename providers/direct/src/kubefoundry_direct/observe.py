@@ -96,7 +96,7 @@ def _within(desired: int, *counts: int) -> list[int]:
 
 
 def read(live: Object, asked: int) -> Status:
-    """asked: the replicas of a Deployment that does not state them."""
+    """Return the status of a Deployment. `asked` is the number of replicas if the Deployment does not set it."""
     meta, spec, status = (mapping(live.get(name)) for name in ("metadata", "spec", "status"))
     conditions = upstream_conditions(status)
     failure = conditions.get("ReplicaFailure", UpstreamCondition())
@@ -129,7 +129,7 @@ def newest_replica_set(live: Object) -> str | None:
 
 
 def _of_before(failure: UpstreamCondition, live: Object) -> bool:
-    """Whether what is refused is a pod of an earlier spec: that ReplicaSet stays until a new pod is available.
+    """Check whether the refused pod is one of an earlier spec: that ReplicaSet stays until a new pod is available.
 
     Not reliable before the newest spec has a pod: after a change back to an earlier spec, whose ReplicaSet exists,
     the Deployment names the one before that until its counts change (getNewReplicaSet in sync.go).
@@ -160,7 +160,7 @@ def _serving(status: Status) -> str:
 
 
 def _rollout(status: Status) -> str:
-    """How far the rollout is, if the counts are known."""
+    """Return the progress of the rollout, if the counts are known."""
     if status.old:
         return f"; rolling out: {status.updated} updated, {status.old} of the previous spec"
     return ""

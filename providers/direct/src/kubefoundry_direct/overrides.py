@@ -49,5 +49,8 @@ class Overrides(BaseModel):
 
 
 def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
-    """Raises pydantic's ValidationError for wrong types, which the runtime reports first."""
+    """Return the overrides of a spec.
+
+    Raise pydantic's ValidationError for wrong types, which the runtime reports first.
+    """
     return spec.overrides_as(Overrides)

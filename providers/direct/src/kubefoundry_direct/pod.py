@@ -34,7 +34,7 @@ ENDING: Final = 30
 
 
 def template(deployment: Deployment, image: str) -> dict[str, Any]:
-    """`spec.template` of the Deployment."""
+    """Return `spec.template` of the Deployment."""
     spec = deployment.spec
     stated = spec.pod_template.metadata
     options = engine_of(spec).options(spec)
@@ -118,14 +118,14 @@ def _environment(spec: ModelDeploymentSpec) -> list[dict[str, Any]]:
 
 
 def _stated(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Without empty strings, which the API server drops."""
+    """Return the mapping without empty strings, which the API server drops."""
     return {name: value for name, value in part.items() if value != ""}
 
 
 def _volumes(
     spec: ModelDeploymentSpec, engine: Engine, overrides: Overrides
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Volumes and where they are mounted."""
+    """Return the volumes, and their mounts in the container."""
     claim = overrides.cache_claim
     kept: dict[str, Any] = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
     volumes: list[dict[str, Any]] = [{"name": "cache", **kept}]

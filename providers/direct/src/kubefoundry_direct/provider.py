@@ -47,7 +47,7 @@ def _name(live: dict[str, Any]) -> list[str]:
 
 
 def _makers(live: dict[str, Any]) -> list[str]:
-    """Only the newest ReplicaSet: what its author has corrected is not reported while the new pods load."""
+    """Return only the newest ReplicaSet: errors of an older one, which are corrected, are not reported meanwhile."""
     newest = newest_replica_set(live)
     return [newest] if newest else _name(live)
 
@@ -57,17 +57,17 @@ PODS: Final = Pods(SELECTED_BY, _name, makers=_makers, owned=True)
 
 
 def build(arguments: Namespace) -> Provider:
-    """The provider with its flags. Raises ValueError for a default image of an unknown engine."""
+    """Return the provider for parsed flags. Raise ValueError for a default image of an unknown engine."""
     return provider(from_arguments(arguments))
 
 
 def with_defaults() -> Provider:
-    """The provider without flags: what the command line renders and explains with."""
+    """Return the provider without flags: the command line renders and explains with it."""
     return provider(Settings())
 
 
 def provider(settings: Settings) -> Provider:
-    """The provider, ready for the SDK's runtime."""
+    """Return the provider for the administrator's settings."""
     return Provider(
         name=NAME,
         title=TITLE,

@@ -68,7 +68,7 @@ def _model(engine: str, container: Any, options: str | None) -> Object:
 
 
 def _with_own_variables(container: Any) -> Object:
-    """The container without the variables that we always set."""
+    """Return the container without the variables that we always set."""
     own = [
         variable
         for variable in container.get("env") or ()

@@ -17,7 +17,7 @@ SLACK = 600
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
-    """Called only if `supports` found no problem."""
+    """Return the Deployment and its Service. Call it only if `supports` found no problem."""
     spec = deployment.spec
     image = settings.image(spec) or ""
     overrides = overrides_of(spec)

@@ -26,7 +26,7 @@ def rollout(spec: ModelDeploymentSpec) -> Rollout:
 
 
 def strategy(spec: ModelDeploymentSpec) -> dict[str, Any]:
-    """`spec.strategy` of the Deployment; sets both counts, because percentages of few replicas round to 0."""
+    """Return `spec.strategy` of the Deployment, with both counts, because percentages of few replicas round to 0."""
     surge = rollout(spec) == "surge"
     return {
         "type": "RollingUpdate",
@@ -35,7 +35,7 @@ def strategy(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
-    """What an update needs if that may be missing, and what it costs."""
+    """Return notes about the needs of an update that may not be met, and about its cost."""
     claim = overrides_of(spec).cache_claim
     if claim and rollout(spec) == "surge":
         return (

@@ -30,7 +30,10 @@ _HARMLESS: Final = ("false", "0.0.0.0", "::")
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """A sentence each, empty if it can be rendered. The capabilities cover engine, mode and CPU or GPU."""
+    """Return a sentence for each problem; empty if the deployment can be rendered.
+
+    The provider's capabilities cover engine, serving mode and CPU or GPU.
+    """
     spec = deployment.spec
     return [
         *_name(deployment.name),

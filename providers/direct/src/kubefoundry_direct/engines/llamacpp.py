@@ -46,7 +46,7 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
 
 
 def split(model_id: str) -> tuple[str, str | None]:
-    """Repository and file of `org/repository/path.gguf`; without a path the server picks a file."""
+    """Return repository and file of `org/repository/path.gguf`; without a path the server picks a file."""
     parts = model_id.split("/", 2)
     if len(parts) == 3 and all(parts):
         return "/".join(parts[:2]), parts[2]

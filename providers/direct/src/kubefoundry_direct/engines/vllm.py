@@ -9,7 +9,10 @@ from kubefoundry_sdk.provider.command_line import Derived, argv
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
-    """Without a host it listens on all addresses."""
+    """Return the model's name, the port, the context length and the trust in remote code.
+
+    Without a host vLLM listens on all addresses.
+    """
     return [
         *served_name(spec, "served-model-name"),
         port(),
@@ -19,7 +22,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
-    """The model comes first: `vllm serve` only tolerates it as an option."""
+    """Return the command line, with the model first: `vllm serve` only tolerates the model as an option."""
     model = [spec.model.id or ""] if on_hub(spec) else []
     given = engine_args.for_command_line(spec.engine.type, spec.engine.args)
     stated = {name: value for name, value in given.items() if not (model and name == "model")}
