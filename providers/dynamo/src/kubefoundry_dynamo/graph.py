@@ -70,7 +70,7 @@ class Graph:
 
 
 def pools(spec: ModelDeploymentSpec) -> tuple[Pool, ...]:
-    """The workers that serve the model: one kind, or prefill and decode."""
+    """Return the workers that serve the model: one kind, or prefill and decode."""
     if spec.serving.mode == "aggregated":
         gpu = spec.resources.gpu or GpuSpec()
         return (_pool(spec, "worker", spec.scaling.replicas, gpu, spec.resources.memory, spec.resources.cpu),)
@@ -115,7 +115,10 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
 
 
 def _frontend(spec: ModelDeploymentSpec, overrides: Overrides, image: str, mode: str | None) -> Component:
-    """Without a command: the operator's default starts `dynamo.frontend` on port 8000 (sources §2.2)."""
+    """Return the frontend, without a command.
+
+    The operator's default command starts `dynamo.frontend` on port 8000 (sources §2.2).
+    """
     as_stated = mode is None or any(variable.get("name") == ROUTER_MODE_ENV for variable in spec.env)
     resources = overrides.frontend.resources
     return Component(

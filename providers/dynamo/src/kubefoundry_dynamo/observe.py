@@ -113,14 +113,14 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 
 def _selector(deployment: Deployment) -> str:
-    """The labels of the worker pods. Not in disaggregated mode, where scaling.replicas scales nothing."""
+    """Return the labels of the worker pods; empty in disaggregated mode, where scaling.replicas scales nothing."""
     if deployment.spec.serving.mode != "aggregated":
         return ""
     return f"{GRAPH_LABEL}={deployment.name},{COMPONENT_LABEL}=worker"
 
 
 def workloads(live: Object) -> list[str]:
-    """Names of the Deployments of its components (sources §2.4), without the suffix that the operator appends."""
+    """Return the names of its components' Deployments, without the operator's suffix (sources §2.4)."""
     name, spec = mapping(live.get("metadata")).get("name"), mapping(live.get("spec"))
     listed = spec.get("components")
     components = [item for item in listed if isinstance(item, Mapping)] if isinstance(listed, list) else []
@@ -152,12 +152,12 @@ def _phase(live: Object, status: Status, workers: Sequence[Pool]) -> tuple[Obser
 
 
 def _serves(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether every component has a ready pod; if the operator does not count pods, the state decides."""
+    """Check whether every component has a ready pod; if the operator does not count pods, the state decides."""
     return not _without_pods(status, workers) if status.counting else _successful(status)
 
 
 def _without_pods(status: Status, workers: Sequence[Pool]) -> list[str]:
-    """The components that need a pod, and of which no ready one is reported."""
+    """Return the components that need a pod, and of which no ready one is reported."""
     needed = [FRONTEND, *(pool.name for pool in workers if pool.replicas)]
     return [name for name in needed if name not in status.counts or not status.counts[name].ready]
 
@@ -195,7 +195,7 @@ def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
 
 
 def _gone(status: Status, workers: Sequence[Pool]) -> bool:
-    """Whether no worker has a pod any more; for one without counts the state decides."""
+    """Check whether no worker has a pod any more; for one without counts the state decides."""
     return all(
         pods.replicas == pods.ready == 0
         if (pods := status.counts.get(pool.name)) is not None
@@ -209,7 +209,7 @@ def _successful(status: Status) -> bool:
 
 
 def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Replicas:
-    """Sums over the workers. For a worker without counts, a serving graph has the requested number.
+    """Return the sums over the workers. For a worker without counts, a serving graph has the requested number.
 
     Requests reach a worker only if the whole graph serves: through the frontend, and both prefill and decode. Pods
     beyond the requested number are not replicas: the operator adds old and new ones during an update.
@@ -252,7 +252,7 @@ def _surplus(status: Status, workers: Sequence[Pool]) -> str:
 
 
 def _waiting_message(status: Status, workers: Sequence[Pool]) -> str:
-    """What is missing, where the operator says that all is well."""
+    """Return the missing pods if the operator reports success, else the operator's words."""
     if not status.fresh:
         return f"{UNSEEN}{_earlier_words(status)}"
     if status.state != "successful":
@@ -263,12 +263,12 @@ def _waiting_message(status: Status, workers: Sequence[Pool]) -> str:
 
 
 def _earlier_words(status: Status) -> str:
-    """What the operator said of the earlier generation, unless it is that all is well."""
+    """Return the operator's words about the earlier generation, unless it reported success."""
     return "" if status.state == "successful" else f"; before, it said: {status.words}"
 
 
 def _read(live: Object) -> Status:
-    """Never raises, whatever a newer operator writes."""
+    """Return the status of a graph. Never raises, whatever a newer operator writes."""
     status = mapping(live.get("status"))
     conditions = upstream_conditions(status)
     ready = conditions.get("Ready", UpstreamCondition())
@@ -313,7 +313,7 @@ def _is_stale(status: Mapping[str, Any], ready: UpstreamCondition, generation: A
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:
-    """`services` (v1alpha1, from 0.8) or `components` (v1beta1) by the rendered name."""
+    """Return `services` (v1alpha1, from 0.8) or `components` (v1beta1) by the rendered name."""
     stated = mapping(status.get("services")) or mapping(status.get("components"))
     return {name: _count(value) for name, value in stated.items() if isinstance(value, Mapping)}
 

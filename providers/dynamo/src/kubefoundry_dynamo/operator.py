@@ -24,7 +24,7 @@ FLAG: Final = "--operator-version="
 
 
 def read(deployment: Object) -> Mapping[str, str]:
-    """The release from the flag or else the image's tag; nothing if neither is MAJOR.MINOR.PATCH."""
+    """Return the release from the flag or else the image's tag; nothing if neither is MAJOR.MINOR.PATCH."""
     for text in _stated(deployment):
         try:
             return {OPERATOR_VERSION: str(versions.parse(text))}

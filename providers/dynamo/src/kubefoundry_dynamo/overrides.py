@@ -53,9 +53,9 @@ def overrides_of(spec: ModelDeploymentSpec) -> Overrides:
 
 
 def router_mode(spec: ModelDeploymentSpec) -> str | None:
-    """The frontend's mode: the override, else the user's own variable, else `round-robin`.
+    """Return the frontend's mode: the override, else the user's own variable, else `round-robin`.
 
-    None: nothing is passed to it.
+    Return None if no mode is passed to the frontend.
     """
     stated = overrides_of(spec).router_mode
     if stated is not None:

@@ -58,7 +58,7 @@ def build(arguments: argparse.Namespace) -> Provider:
 
 
 def with_defaults() -> Provider:
-    """The provider without flags: what the command line renders and explains with."""
+    """Return the provider without flags: the command line renders and explains with it."""
     return provider(Settings())
 
 

@@ -23,7 +23,7 @@ def recreate(old: Rendered, new: Rendered) -> str | None:
 
 
 def _components(graph: Object) -> set[str]:
-    """Names, in either version of the CRD. The record of what was applied may lack any part."""
+    """Return the names, in either version of the CRD. The record of the last apply may lack any part."""
     spec = mapping(graph.get("spec"))
     return {
         *mapping(spec.get("services")),

@@ -27,7 +27,7 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
 
 
 def image_and_runtime(deployment: Deployment, schema: Schema, settings: Settings) -> tuple[str, Runtime]:
-    """The image of all components, and the Dynamo version inside it."""
+    """Return the image of all components, and the Dynamo version inside it."""
     line = release_line(schema)
     image = deployment.spec.image or settings.default_image(deployment.spec.engine.type or "", line)
     stated = overrides_of(deployment.spec).runtime_version

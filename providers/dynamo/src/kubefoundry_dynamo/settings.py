@@ -30,9 +30,10 @@ class Settings:
     runtime_version: Version | None = None
 
     def default_image(self, engine: str, line: Version) -> str:
-        """The image of `engine` for a ModelDeployment that names none, with an operator of release line `line`.
+        """Return the image of `engine` for a ModelDeployment that names none.
 
-        Runtime and operator should have the same minor version (sources §2.8).
+        Runtime and operator should have the same minor version (sources §2.8), so the image is of the operator's
+        release line.
         """
         return self.default_images.get(engine) or f"{REPOSITORIES[engine]}:{line}"
 
@@ -48,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_arguments(arguments: argparse.Namespace) -> Settings:
-    """Raises ValueError when --default-image names an engine that Dynamo does not run."""
+    """Return the settings from parsed flags.
+
+    Raise ValueError if --default-image names an engine that Dynamo does not run.
+    """
     for engine in arguments.default_images:
         if engine not in REPOSITORIES:
             raise ValueError(

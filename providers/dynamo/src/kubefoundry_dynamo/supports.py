@@ -36,7 +36,7 @@ ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """A sentence for each problem; those of one release line only if the schema is known."""
+    """Return a sentence for each problem; those of one release line only if the schema is known."""
     spec = deployment.spec
     labels = pod_labels.problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
     line = release_line(schema) if schema is not None else None
@@ -71,7 +71,7 @@ def _name(deployment: Deployment, line: Version | None) -> Iterator[str]:
 
 
 def _longest_suffix(spec: ModelDeploymentSpec, line: Version | None) -> tuple[int, str]:
-    """The length of the longest suffix that the operator appends to the name, and its form for a message.
+    """Return the length of the longest suffix that the operator appends to the name, and its form for a message.
 
     An operator of an unknown release may be a new one.
     """
@@ -92,7 +92,10 @@ def _name_on(line: Version, deployment: Deployment) -> Iterator[str]:
 
 
 def _replicas(spec: ModelDeploymentSpec) -> Iterator[str]:
-    """A request needs a prefill and a decode worker; the operator reports a graph without one as `successful`."""
+    """Refuse a graph without prefill or decode workers, which every request needs.
+
+    The operator reports such a graph as `successful`.
+    """
     workers = pools(spec)
     if not any(pool.replicas for pool in workers):
         return
@@ -143,7 +146,7 @@ def _resources(spec: ModelDeploymentSpec) -> Iterator[str]:
 
 
 def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
-    """NVIDIA's images are the defaults."""
+    """Refuse the default images for GPUs that are not NVIDIA's."""
     if spec.image or spec.engine.type in settings.default_images:
         return
     for gpu_type in sorted({pool.gpu.type for pool in pools(spec) if pool.gpu.count}):

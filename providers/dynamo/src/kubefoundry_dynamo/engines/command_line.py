@@ -29,7 +29,7 @@ class Worker:
 
 
 def model_flags(spec: ModelDeploymentSpec, model_flag: str) -> Flags:
-    """Model and served name; nothing for `source: custom`, whose image sets both."""
+    """Return model and served name; nothing for `source: custom`, whose image sets both."""
     if spec.model.source == "custom" or not spec.model.id:
         return {}
     flags: Flags = {model_flag: spec.model.id}
@@ -39,7 +39,7 @@ def model_flags(spec: ModelDeploymentSpec, model_flag: str) -> Flags:
 
 
 def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> Flags:
-    """Over the GPUs that other parallel sizes leave, unless `engine.args` sets it (contract §2)."""
+    """Return tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
     if engine_args.states_tensor_parallelism(args):
         return {}
@@ -47,7 +47,7 @@ def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> 
 
 
 def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
-    """The derived flags followed by the sorted `engine.args`; an arg replaces the same derived flag."""
+    """Return the derived flags followed by the sorted `engine.args`; an arg replaces the same derived flag."""
     repeated = {dashed(name) for name in args}
     kept = [
         Derived(name, "true" if value is None else value, "", switch=value is None)
@@ -58,6 +58,6 @@ def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
 
 
 def states_any(args: Mapping[str, str], names: Iterable[str]) -> bool:
-    """Whether `engine.args` has one of the flags, with dashes or underscores."""
+    """Check whether `engine.args` has one of the flags, with dashes or underscores."""
     stated = {dashed(name) for name in args}
     return any(name in stated for name in names)
