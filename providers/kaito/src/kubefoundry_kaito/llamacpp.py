@@ -15,7 +15,7 @@ ADDRESS: Final = f":{PORT}"
 
 
 def derived(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[Derived]:
-    """The options that fields of the spec set.
+    """Return the options that fields of the spec set.
 
     AIKit: LocalAI's `run` (`--address`, `--context-size`), without the model reference. llama-server: llama.cpp
     tools/server/README.md; the address is always set, because the defaults are 127.0.0.1 and a port that has changed.
@@ -44,13 +44,13 @@ def derived(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[Derived]:
 
 
 def file_of(spec: ModelDeploymentSpec) -> str | None:
-    """The path of a file in its repository, if the model's id is `org/repository/path`; else None."""
+    """Return the path of a file in its repository, if the model's id is `org/repository/path`; else None."""
     parts = (spec.model.id or "").split("/", 2)
     return parts[2] if len(parts) == 3 and all(parts) else None
 
 
 def command_line(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[str]:
-    """The container's args; its command is the image's own.
+    """Return the container's args; its command is the image's own.
 
     AIKit's runner takes the model as its first argument, `huggingface://org/model`, and passes the rest to LocalAI.
     An AIKit image that contains its model is started with `run` (sources §1.2). The address comes last and as one

@@ -21,7 +21,10 @@ NODE_OF: Final = f"{names.PREFIX}model-deployment"
 
 
 def resource(deployment: Deployment, schema: Schema, settings: Settings) -> dict[str, Any]:
-    """The section. `count` is 1: it counts nodes of one instance, and is immutable (seen on KAITO 0.12)."""
+    """Return the section `resource`.
+
+    Its `count` is 1: it counts nodes of one instance, and is immutable (seen on KAITO 0.12).
+    """
     overrides = overrides_of(deployment.spec)
     mode = settings.mode(schema)
     section: dict[str, Any] = {
@@ -36,13 +39,13 @@ def resource(deployment: Deployment, schema: Schema, settings: Settings) -> dict
 
 
 def instance_type(spec: ModelDeploymentSpec, settings: Settings) -> str | None:
-    """The instance type in mode `auto`: the user's, else the administrator's for GPU or CPU models."""
+    """Return the instance type in mode `auto`: the user's, else the administrator's for GPU or CPU models."""
     by_default = settings.gpu_instance_type if spec.gpu_count else settings.cpu_instance_type
     return overrides_of(spec).instance_type or by_default
 
 
 def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Settings) -> Iterator[str]:
-    """Why KAITO could not get nodes: each provisioning mode refuses what the other needs."""
+    """Yield reasons why KAITO could not get nodes: each provisioning mode refuses a field that the other needs."""
     overrides = overrides_of(spec)
     mode = settings.mode(schema)
     if mode == "auto" and instance_type(spec, settings) is None:

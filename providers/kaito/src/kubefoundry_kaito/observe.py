@@ -44,7 +44,7 @@ of the messages is shown."""
 
 
 def observe(deployment: Deployment, workspace: Object) -> Observation:
-    """Running as soon as the inference workload is ready, whatever KAITO's benchmark reports.
+    """Return Running as soon as the inference workload is ready, whatever KAITO's benchmark reports.
 
     KAITO never rolls out a template edit and never reports it, so `update_failed` is never set.
     """
@@ -70,7 +70,7 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
 
 
 def _state(status: Mapping[str, Any]) -> str | None:
-    """The Workspace's state; anything but a string counts as unknown."""
+    """Return the Workspace's state; anything but a string counts as unknown."""
     state = status.get("state")
     return state if state is None or isinstance(state, str) else "in a state that is not a string"
 
@@ -80,7 +80,7 @@ def _deleting(workspace: Object) -> bool:
 
 
 def _while_running(inference: UpstreamCondition, conditions: Mapping[str, UpstreamCondition]) -> str:
-    """The workload's own words, and any other problem next to it."""
+    """Return the workload's own words, and any other problem next to it."""
     amiss = {
         (condition.reason, condition.message): condition.words()
         for name in (*STAGES, "BenchmarkCompleted")

@@ -22,7 +22,7 @@ gate decides; if neither is, KAITO creates nodes."""
 
 
 def read(deployment: Object) -> Mapping[str, str]:
-    """The provisioning mode; nothing if no container has KAITO's flags."""
+    """Return the provisioning mode; nothing if no container has KAITO's flags."""
     flags = dict(_flags(deployment))
     if provisioner := flags.get(PROVISIONER):
         return {PROVISIONING: "byo" if provisioner == "byo" else "auto"}
@@ -33,7 +33,7 @@ def read(deployment: Object) -> Mapping[str, str]:
 
 
 def _flags(deployment: Object) -> Iterator[tuple[str, str]]:
-    """`--name=value` of every container, with any number of dashes."""
+    """Yield `--name=value` of every container, with any number of dashes."""
     for container in deployment["spec"]["template"]["spec"]["containers"]:
         for argument in (*(container.get("command") or ()), *(container.get("args") or ())):
             name, stated, value = argument.partition("=")

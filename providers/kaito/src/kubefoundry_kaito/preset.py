@@ -24,7 +24,7 @@ CONFIGURABLE: Final = frozenset({"served-model-name", "max-model-len"})
 
 
 def inference(deployment: Deployment, schema: Schema) -> dict[str, Any]:
-    """The `inference` section. `supports` made sure that the model id has a preset."""
+    """Return the section `inference`. `supports` made sure that the model id has a preset."""
     spec = deployment.spec
     preset: dict[str, Any] = {
         "name": preset_name(spec.model.id or "", any_model=ANY_MODEL in schema.features),
@@ -35,7 +35,7 @@ def inference(deployment: Deployment, schema: Schema) -> dict[str, Any]:
 
 
 def config(deployment: Deployment) -> Object:
-    """The ConfigMap that `inference.config` names.
+    """Return the ConfigMap that `inference.config` names.
 
     KAITO appends each entry to vLLM's command as `--key value`, after its own options, so these win
     (presets/workspace/inference/vllm/inference_api.py @v0.12.0).

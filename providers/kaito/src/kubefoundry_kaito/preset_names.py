@@ -36,11 +36,13 @@ name, as a `model.id` without a slash; KAITO's webhook then says whether it exis
 
 
 def preset_name(model_id: str, *, any_model: bool) -> str | None:
-    """The `inference.preset.name` for a Hugging Face id or a preset's own name; None if KAITO has none.
+    """Return `inference.preset.name` for a Hugging Face id or a preset's own name; None if KAITO has no such preset.
 
-    any_model: whether this KAITO accepts every `org/model` (0.9 and later). Such a KAITO lists its curated models
-        under their Hugging Face ids and accepts as short name only the last part of one, so other short names are not
-        used.
+    Args:
+        model_id: The Hugging Face id or the preset's name.
+        any_model: Whether this KAITO accepts every `org/model` (0.9 and later). Such a KAITO lists its curated
+            models under their Hugging Face ids and accepts as short name only the last part of one, so other
+            short names are not used.
     """
     if "/" not in model_id:
         return model_id.lower()
@@ -51,5 +53,5 @@ def preset_name(model_id: str, *, any_model: bool) -> str | None:
 
 
 def is_built_in(model_id: str) -> bool:
-    """Whether KAITO itself ships and tests the model as a preset, unlike an arbitrary Hugging Face model."""
+    """Check whether KAITO itself ships and tests the model as a preset, unlike an arbitrary Hugging Face model."""
     return "/" not in model_id or model_id.lower() in BUILT_IN

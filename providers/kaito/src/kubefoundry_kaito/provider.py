@@ -56,17 +56,17 @@ CONFIG_REFERENCE: Final = ("inference.config",)
 
 
 def build(arguments: Namespace) -> Provider:
-    """The provider with its flags. Raises ValueError for contradictory flags."""
+    """Return the provider for parsed flags. Raise ValueError for contradictory flags."""
     return provider(from_arguments(arguments))
 
 
 def with_defaults() -> Provider:
-    """The provider without flags: what the command line renders and explains with."""
+    """Return the provider without flags: the command line renders and explains with it."""
     return provider(Settings())
 
 
 def provider(settings: Settings) -> Provider:
-    """The provider, ready for the SDK's runtime."""
+    """Return the provider for the administrator's settings."""
     return Provider(
         name=NAME,
         title="KAITO",

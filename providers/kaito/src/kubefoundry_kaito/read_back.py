@@ -76,7 +76,10 @@ def _template(inference: Mapping[str, Any]) -> list[Object]:
 
 
 def _servers(words: list[str]) -> list[Object]:
-    """The programs that the command line may be for: AIKit if it says so, else vLLM or llama.cpp's own server."""
+    """Return the programs that the command line may be for.
+
+    It is AIKit if the command line says so, else vLLM or llama.cpp's own server.
+    """
     stated = common.flags(words)
     if words and (words[0] == "run" or words[0].startswith(HUB)):
         # LocalAI has other names for two of llama.cpp's options

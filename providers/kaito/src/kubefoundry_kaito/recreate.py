@@ -14,7 +14,7 @@ SECTIONS: Final = ("resource", "inference")
 
 
 def recreate(old: Rendered, new: Rendered) -> str | None:
-    """A running Workspace takes only changes of labels and annotations."""
+    """Return why KAITO cannot make the change: a running Workspace takes only changes of labels and annotations."""
     changed = [section for section in SECTIONS if old.main.get(section) != new.main.get(section)]
     if [helper.get("data") for helper in old.helpers] != [helper.get("data") for helper in new.helpers]:
         changed.append("the inference config")

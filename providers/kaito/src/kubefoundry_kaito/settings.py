@@ -37,23 +37,23 @@ class Settings:
     images: Mapping[str, str] = field(default_factory=lambda: DEFAULT_IMAGES)
 
     def mode(self, schema: Schema | None) -> Provisioning:
-        """As set, else as read; byo if neither is known, because auto buys nodes."""
+        """Return the mode as set, else as read; byo if neither is known, because auto buys nodes."""
         if self.provisioning:
             return self.provisioning
         return "auto" if schema and schema.discovered.get(PROVISIONING) == "auto" else "byo"
 
     def image(self, spec: ModelDeploymentSpec) -> str | None:
-        """The image from the spec or the administrator; None means a preset, for vllm."""
+        """Return the image of the spec or the administrator; None means a preset, for vllm."""
         return spec.image or self.images.get(spec.engine.type or "")
 
 
 def is_preset(spec: ModelDeploymentSpec, settings: Settings) -> bool:
-    """Whether the deployment is a KAITO preset: vLLM without its own image. Everything else is a pod template."""
+    """Check whether the deployment is a KAITO preset: vLLM without its own image. Others are pod templates."""
     return spec.engine.type == "vllm" and settings.image(spec) is None
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """The provider's own flags; the SDK adds `--default-image` and those of every process."""
+    """Add the flags that only this provider has. The SDK adds `--default-image` and those of every process."""
     options.flag(
         parser,
         "--kaito-provisioning",
@@ -69,7 +69,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def from_arguments(arguments: Namespace) -> Settings:
-    """The settings from parsed flags (`add_arguments`, and the SDK's `default_images`)."""
+    """Return the settings from parsed flags (`add_arguments`, and the SDK's `default_images`)."""
     return Settings(
         provisioning=arguments.kaito_provisioning,
         gpu_instance_type=arguments.kaito_gpu_instance_type or None,

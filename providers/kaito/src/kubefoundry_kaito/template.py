@@ -20,7 +20,7 @@ SHARED_MEMORY: Final = "shared-memory"
 
 
 def inference(deployment: Deployment, image: str) -> dict[str, Any]:
-    """The `inference` section: `template` is a PodTemplateSpec that no schema checks."""
+    """Return the section `inference`: its `template` is a PodTemplateSpec that no schema checks."""
     spec = deployment.spec
     pod: dict[str, Any] = {"containers": [_container(spec, image)], **NO_SERVICE_LINKS}
     if _needs_shared_memory(spec):
@@ -44,7 +44,7 @@ def inference(deployment: Deployment, image: str) -> dict[str, Any]:
 
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
-    """What the user cannot see in the spec."""
+    """Return notes about effects that the spec does not show."""
     if spec.engine.type == "llamacpp" and spec.served_name and overrides_of(spec).llamacpp_server == "aikit":
         return ("An AIKit image serves the model under the name of its GGUF file; /v1/models tells it.",)
     return ()
@@ -81,7 +81,7 @@ def _args(spec: ModelDeploymentSpec) -> list[str]:
 
 
 def _readiness(spec: ModelDeploymentSpec) -> dict[str, Any]:
-    """Without a probe KAITO reports a model as ready while it is still being downloaded.
+    """Return the readiness probe; without one KAITO reports a model as ready while it is still being downloaded.
 
     llama-server opens its port at once, and answers /health with 503 until the model is loaded; the other servers
     open their port when they can serve.

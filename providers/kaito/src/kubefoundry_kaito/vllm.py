@@ -15,10 +15,10 @@ SERVICE_TARGET: Final = "KAITO's Service"
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
-    """The options that fields of the spec set, for presets and images alike.
+    """Return the options that fields of the spec set, for presets and images alike.
 
-    `--model`, because it works with both entry points of vLLM's images: the API server module takes no positional
-    model, and `vllm serve` turns the option into one.
+    The model is `--model`, because it works with both entry points of vLLM's images: the API server module takes no
+    positional model, and `vllm serve` turns the option into one.
     """
     options = [Derived("port", str(PORT), SERVICE_TARGET)]
     if spec.served_name is not None and spec.model.id is not None:
@@ -35,7 +35,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 
 
 def parallelism(spec: ModelDeploymentSpec) -> list[Derived]:
-    """Tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
+    """Return tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
     tensor = engine_args.parallel("vllm", args, spec.gpu_count).tensor
     if engine_args.states_tensor_parallelism(args) or tensor < 2:
