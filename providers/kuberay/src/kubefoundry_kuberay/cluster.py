@@ -88,7 +88,10 @@ def _worker_group(deployment: Deployment, role: Role, image: str) -> dict[str, A
 
 
 def _worker_start_params(role: Role) -> dict[str, str]:
-    """Ray CPUs only serve placement; the autoscaler refuses a group that states none."""
+    """Return the parameters of `ray start`.
+
+    Ray CPUs only serve placement, but the autoscaler refuses a group without any.
+    """
     cores = math.ceil(quantity.parse(role.cpu)) if role.cpu is not None else 0
     params = {"num-cpus": str(max(cores, role.gpus + SERVE_CPUS)), "num-gpus": str(role.gpus)}
     if role.exclusive:
@@ -104,7 +107,7 @@ def _worker_resources(role: Role) -> Resources:
 
 
 def _pod_template(deployment: Deployment, container: dict[str, Any]) -> dict[str, Any]:
-    """For head and workers alike: the head builds the application, the workers run it."""
+    """Return the pod template of head or workers: the head builds the application, the workers run it."""
     spec = deployment.spec
     if spec.env:
         container["env"] = spec.env

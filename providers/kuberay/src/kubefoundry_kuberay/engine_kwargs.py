@@ -91,17 +91,17 @@ def engines_per_worker(spec: ModelDeploymentSpec, role: Role) -> int:
 
 
 def arguments(spec: ModelDeploymentSpec) -> Kwargs:
-    """`engine.args` with vLLM's names and typed values."""
+    """Return `engine.args` with vLLM's names and typed values."""
     return {_name(flag): _typed(_name(flag), text) for flag, text in spec.engine.args.items()}
 
 
 def problems(spec: ModelDeploymentSpec) -> list[str]:
-    """What is wrong with engine.args, a sentence each."""
+    """Return a sentence for each problem of `engine.args`."""
     return [*_contradictions(spec), *_owned(spec)]
 
 
 def _contradictions(spec: ModelDeploymentSpec) -> Iterator[str]:
-    """Refuses an arg that repeats a field with another value (contract §2)."""
+    """Refuse an arg that repeats a field with another value (contract §2)."""
     paths = {
         "model": "model.id",
         "served_model_name": "model.servedName",
@@ -137,7 +137,7 @@ def _owned(spec: ModelDeploymentSpec) -> Iterator[str]:
 
 
 def _fields(spec: ModelDeploymentSpec) -> Kwargs:
-    """The fields that are engine arguments, too; None if a field is not set."""
+    """Return the fields that are engine arguments, too; None if a field is not set."""
     return {
         "model": spec.model.id,
         "served_model_name": spec.served_name,
@@ -151,7 +151,7 @@ def _name(flag: str) -> str:
 
 
 def _typed(name: str, text: str) -> Any:
-    """`""` and `"true"` are true, `"false"` is false; numbers, JSON mappings and lists are parsed."""
+    """Return the typed value: `""` and `"true"` are true, `"false"` is false; numbers and JSON values are parsed."""
     if name in TEXTS:
         return text
     if text in ("", "true"):

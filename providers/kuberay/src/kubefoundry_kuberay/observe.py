@@ -74,9 +74,9 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 
 def _selector(deployment: Deployment, live: Object) -> str:
-    """The labels of the serving cluster's workers, each of which is a replica unless several share a worker.
+    """Return the labels of the serving cluster's workers, each of which is a replica unless several share a worker.
 
-    Not in disaggregated mode, where scaling.replicas scales nothing, and not before a cluster serves. The selector is
+    Empty in disaggregated mode, where scaling.replicas scales nothing, and before a cluster serves. The selector is
     also empty if the cluster's name is no valid label value.
     """
     cluster = text(mapping(mapping(live.get("status")).get("activeServiceStatus")).get("rayClusterName"))
@@ -89,7 +89,10 @@ def _selector(deployment: Deployment, live: Object) -> str:
 
 
 def _serving(status: Status) -> bool:
-    """`serviceStatus` stays Running if an invalid edit turns Ready to False, and is all that exists up to 1.2."""
+    """Check whether the model serves.
+
+    `serviceStatus` stays Running if an invalid edit turns Ready to False, and is all that exists up to 1.2.
+    """
     lost = status.deleting or status.workers == 0 or _head_lost(status)
     return _says_serving(status) and status.endpoints > 0 and not lost
 
@@ -99,7 +102,7 @@ def _says_serving(status: Status) -> bool:
 
 
 def _head_lost(status: Status) -> bool:
-    """Whether the head pod was lost and the model does not run again yet: KubeRay leaves Ready True meanwhile.
+    """Check whether the head pod was lost and the model does not run again yet: KubeRay leaves Ready True meanwhile.
 
     Serve's configuration and every engine are lost with the head. A loading application is then not an update: the
     head became ready after Ready was reached and after the last edit. Seen on KubeRay 1.6.2; KubeRay up to 1.2 does
@@ -115,7 +118,7 @@ def _head_lost(status: Status) -> bool:
 
 
 def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
-    """Whether a role has only one engine, which is being replaced, cannot start or is unhealthy.
+    """Check whether a role has only one engine, which is being replaced, cannot start or is unhealthy.
 
     Serve stops an engine before it starts its successor, even if it is the only one
     (ray/serve/_private/deployment_state.py, Ray 2.56 and 2.60), and KubeRay leaves Ready True. Seen on Ray 2.60: no
@@ -150,7 +153,7 @@ def _rolls_out(status: Status) -> bool:
 
 
 def _doubt(status: Status) -> str:
-    """What keeps the status from showing that the newest spec serves; empty if nothing does."""
+    """Return why the status does not show that the newest spec serves; empty if it does."""
     contradicting = [
         condition.words() if condition.status else f"{type_} has no status"
         for type_, usual in USUAL.items()
@@ -175,7 +178,7 @@ def _doubt(status: Status) -> str:
 
 
 def _ready(status: Status, desired: int, each: int) -> int:
-    """Serving replicas. `numServeEndpoints` does not show them, because it counts the head.
+    """Return the number of serving replicas. `numServeEndpoints` does not show it, because that counts the head.
 
     There are at most as many engines as the ready workers hold, `each` so many; and while Serve does not report its
     application as RUNNING, at least one of the requested engines is missing.
@@ -187,7 +190,7 @@ def _ready(status: Status, desired: int, each: int) -> int:
 
 
 def _failure(status: Status) -> str | None:
-    """What failed, in the upstream's words, or None."""
+    """Return the failure in the upstream's words, or None."""
     ready = status.condition("Ready")
     if ready.reason == GIVEN_UP:
         return (

@@ -36,5 +36,5 @@ FIELDS: Final = Fields(NEEDED, optional={SUSPEND: "spec.suspend"}, lost={SUSPEND
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
-    """The schema of the served version `v1`, or what it lacks."""
+    """Return the schema of the served version `v1`, or the fields that it lacks."""
     return by_fields({"v1": FIELDS}, crd)

@@ -49,17 +49,17 @@ s later (seen on 1.6.2: 1.3 s with the old RUNNING)."""
 
 
 def build(arguments: argparse.Namespace) -> Provider:
-    """Raises ValueError for settings that KubeRay cannot have."""
+    """Return the provider for parsed flags. Raise ValueError for settings that KubeRay cannot have."""
     return provider(from_arguments(arguments))
 
 
 def with_defaults() -> Provider:
-    """The provider without flags: what the command line renders and explains with."""
+    """Return the provider without flags: the command line renders and explains with it."""
     return provider(Settings())
 
 
 def provider(settings: Settings) -> Provider:
-    """Without selection rules: KubeRay is used only if `spec.provider.name` names it (contract §5)."""
+    """Return the provider, without selection rules: only `spec.provider.name` selects KubeRay (contract §5)."""
     return Provider(
         name=NAME,
         title="KubeRay",

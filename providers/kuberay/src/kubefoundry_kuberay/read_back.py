@@ -85,7 +85,7 @@ def _container(group: Any) -> Any:
 
 
 def _head(group: Any) -> Object:
-    """`provider.overrides.head`."""
+    """Return `provider.overrides.head`."""
     params = {
         key: value
         for key, value in part(group, "rayStartParams").items()

@@ -34,7 +34,7 @@ class Role:
 
 
 def roles(spec: ModelDeploymentSpec) -> tuple[Role, ...]:
-    """In the order of their worker groups."""
+    """Return the roles in the order of their worker groups."""
     if spec.serving.mode == "disaggregated":
         return (
             _component("prefill", "Prefill", spec.scaling.prefill or ComponentScaling()),

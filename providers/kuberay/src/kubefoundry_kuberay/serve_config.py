@@ -65,7 +65,10 @@ def _llm_config(spec: ModelDeploymentSpec, role: Role) -> dict[str, Any]:
 
 
 def _deployment_name(spec: ModelDeploymentSpec, role: Role) -> str:
-    """As `ray.serve.llm` names it (ray/llm/_internal/serve/core/server/builder.py, Ray 2.52 to 2.60)."""
+    """Return the name that `ray.serve.llm` gives a Serve deployment.
+
+    Source: ray/llm/_internal/serve/core/server/builder.py, Ray 2.52 to 2.60.
+    """
     model = (spec.served_name or "").replace("/", "--").replace(".", "_")
     return f"{role.prefix}:{model}"
 

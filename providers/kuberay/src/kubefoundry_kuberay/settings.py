@@ -50,7 +50,7 @@ class Settings:
 
 
 def as_version(text: str) -> Version:
-    """`2.56.0` as (2, 56, 0)."""
+    """Return `2.56.0` as (2, 56, 0)."""
     return tuple(int(part) for part in text.split("."))
 
 
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def from_arguments(namespace: argparse.Namespace) -> Settings:
-    """Settings from parsed flags. Raises ValueError for an engine that KubeRay does not run."""
+    """Return the settings from parsed flags. Raise ValueError for an engine that KubeRay does not run."""
     images: dict[str, str] = namespace.default_images
     unknown = sorted(set(images) - {"vllm"})
     if unknown:

@@ -137,7 +137,7 @@ def read(live: Object) -> Status:
 
 
 def _stated(counts: Mapping[str, Any], name: str) -> int | None:
-    """The count of that name, None if it is absent. A value that is no count shows no pod."""
+    """Return the count of that name, None if it is absent. A value that is no count shows no pod."""
     return (count(counts[name]) or 0) if name in counts else None
 
 
@@ -164,7 +164,7 @@ def _applications(cluster: Mapping[str, Any]) -> tuple[Application, ...]:
 
 
 def _application(name: str, value: Mapping[str, Any]) -> Application:
-    """Serve's own message about a failed application only names its deployments; theirs say why."""
+    """Return an application with the messages of its deployments, because Serve's own message only names them."""
     deployments = {
         str(deployment): mapping(status)
         for deployment, status in mapping(value.get("serveDeploymentStatuses")).items()
@@ -179,7 +179,7 @@ def _application(name: str, value: Mapping[str, Any]) -> Application:
 
 
 def _written(managed: Any) -> str:
-    """When we last applied something; empty if unknown."""
+    """Return when we last applied something; empty if unknown."""
     times = [
         text(entry.get("time"))
         for entry in (managed if isinstance(managed, list) else ())

@@ -25,7 +25,7 @@ _DNS_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """The problems, a sentence each. Raises pydantic's ValidationError if overrides have wrong types."""
+    """Return a sentence for each problem. Raise pydantic's ValidationError if overrides have wrong types."""
     spec = deployment.spec
     return [
         *_name(deployment.name),
