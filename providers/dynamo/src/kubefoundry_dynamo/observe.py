@@ -54,7 +54,11 @@ the operator took it back after 0.2 s at most, under load."""
 class Count(NamedTuple):
     """Pods of one component. A PodCliqueScalingGroup reports only available pods, not ready ones.
 
-    old: those that are not known to have the newest spec, whichever count shows them.
+    Attributes:
+        replicas: Pods of the component.
+        ready: Ready pods.
+        available: Available pods.
+        old: Pods that are not known to have the newest spec, by the count that shows most of them.
     """
 
     replicas: int
@@ -64,20 +68,23 @@ class Count(NamedTuple):
 
 
 class Status(NamedTuple):
-    """The parts of `status` that are used, whatever was there.
+    """The parts of `status` that are used. A value of a wrong type counts as absent.
 
-    words: the operator's own.
-    contradicted: whether condition Ready says that the graph is not ready, or is about another generation, whatever
-        the state is.
-    unready: whether condition Ready is False, and nothing else, as beside a pending state.
-    counting: whether the CRD has counts of pods, so that a component without one is not known to have any. Every CRD
-        with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does not tell: Helm
-        leaves old CRDs.
-    fresh: whether it is about the newest generation, as far as it shows.
-    failed: whether that generation failed, and not only one write.
-    repeats: whether one write failed, so that the newest spec may not have reached the pods.
-    rolling: whether a rolling update is in progress.
-    edited: whether the spec was changed since the object was created.
+    Attributes:
+        state: `status.state`.
+        words: The operator's own words.
+        counts: The counts by component.
+        contradicted: Whether condition Ready says that the graph is not ready, or is about another generation,
+            whatever the state is.
+        unready: Whether condition Ready is False, and nothing else, as beside a pending state.
+        counting: Whether the CRD has counts of pods, so that a component without one is not known to have any.
+            Every CRD with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does
+            not tell: Helm leaves old CRDs.
+        fresh: Whether it is about the newest generation, as far as it shows.
+        failed: Whether that generation failed, and not only one write.
+        repeats: Whether one write failed, so that the newest spec may not have reached the pods.
+        rolling: Whether a rolling update is in progress.
+        edited: Whether the spec was changed since the object was created.
     """
 
     state: str

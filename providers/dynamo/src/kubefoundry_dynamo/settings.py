@@ -21,9 +21,12 @@ REPOSITORIES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """default_images: engine -> complete image reference, instead of the table's.
+    """The administrator's settings.
 
-    runtime_version: the Dynamo version of images whose tag does not show it; None for the operator's release line.
+    Attributes:
+        default_images: Complete image references by engine, instead of the table's.
+        runtime_version: The Dynamo version of images whose tag does not show it; None for the operator's release
+            line.
     """
 
     default_images: Mapping[str, str] = field(default_factory=dict)

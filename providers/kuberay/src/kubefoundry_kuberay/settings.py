@@ -27,9 +27,11 @@ _VERSION: Final = re.compile(r"\d+\.\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """default_image: used if `spec.image` is empty.
+    """The administrator's settings.
 
-    ray_version: of images whose tag does not show it; None means unknown.
+    Attributes:
+        default_image: The image if `spec.image` is empty.
+        ray_version: The Ray version of images whose tag does not show it; None means unknown.
     """
 
     default_image: str = DEFAULT_IMAGE

@@ -20,7 +20,14 @@ Flags = dict[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One kind of worker pod. gpus: GPUs of a pod. kv_events: whether it must report its cache to the router."""
+    """One kind of worker pod.
+
+    Attributes:
+        role: Its role.
+        gpus: GPUs of a pod.
+        runtime: The Dynamo version in its image.
+        kv_events: Whether it must report its cache to the router.
+    """
 
     role: Role
     gpus: int
