@@ -19,11 +19,15 @@ Value = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
+    """A rule that a valid spec fulfils, in CEL and in Python.
 
-    at: its place in the CRD, `[]` for each item of a list. `self` in CEL and the argument of `holds` are the value
-        there.
-    field: the field below `at` that is wrong if the rule does not hold; "" for the value itself.
+    Attributes:
+        at: The place of the value in the CRD, `[]` for each item of a list. `self` in CEL and the argument of
+            `holds` are that value.
+        field: The field below `at` that is wrong if the rule does not hold; "" for the value itself.
+        message: The message if the rule does not hold.
+        cel: The rule in CEL, for the API server.
+        holds: The same rule in Python.
     """
 
     at: str

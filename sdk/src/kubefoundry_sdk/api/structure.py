@@ -20,7 +20,12 @@ from kubefoundry_sdk.api.schema import Schema
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """path: the field, from `spec`. message: what is wrong with it, to follow the path."""
+    """An invalid field.
+
+    Attributes:
+        path: The field, from `spec`.
+        message: The reason, to follow the path.
+    """
 
     path: str
     message: str

@@ -50,9 +50,13 @@ class Client:
         qps: float = 0,
         warned: Callable[[str], None] | None = None,
     ) -> None:
-        """`qps`: the most requests a second, without watches; 0 leaves it to the API server's priority and fairness.
+        """Prepare a client; `async with` opens its connections.
 
-        warned: called with each warning in a response, from admission or about the request.
+        Args:
+            credentials: The credentials.
+            user_agent: The name of the program in requests.
+            qps: The most requests a second, without watches; 0 leaves it to the API server's priority and fairness.
+            warned: Called with each warning in a response, from admission or about the request.
         """
         self._transport = Transport(credentials, user_agent=user_agent, warned=warned)
         self._rate = RateLimit(qps)
@@ -182,11 +186,19 @@ class Client:
         silence: float,
         selector: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Object]:
-        """Watch events from `resource_version` on, bookmarks included, until the server ends the watch.
+        """Yield watch events from `resource_version` on, bookmarks included, until the server ends the watch.
 
-        seconds: how long the server is asked to keep it open.
-        silence: seconds without a byte after which the connection counts as dead.
-        Raises Unreachable if it is dead, Silent if nothing else went wrong, ApiError if the watch is refused.
+        Args:
+            kind: The kind.
+            namespace: The namespace; None for all.
+            resource_version: The version after which events are sent.
+            seconds: The time for which the server is asked to keep the watch open.
+            silence: Seconds without a byte after which the connection counts as dead.
+            selector: `labelSelector` and `fieldSelector` parameters.
+
+        Raises:
+            Unreachable: The connection is dead; Silent if nothing else went wrong.
+            ApiError: The watch is refused.
         """
         parameters = {
             **(selector or {}),

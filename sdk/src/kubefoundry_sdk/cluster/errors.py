@@ -62,10 +62,14 @@ NO_DETAILS: Final = Details()
 
 
 class ApiError(Exception):
-    """A Status answer of the API server.
+    """An error `Status` of the API server.
 
-    code: the HTTP status. reason: the machine-readable word (`Conflict`, `Invalid` …). message: the server's
-    own words. details: the typed rest. retry_after: seconds that the server asks to wait, if it does.
+    Attributes:
+        code: The HTTP status.
+        reason: The machine-readable word (`Conflict`, `Invalid` …).
+        message: The server's own words.
+        details: The typed rest.
+        retry_after: Seconds that the server asks to wait, if it does.
     """
 
     def __init__(

@@ -65,9 +65,14 @@ class Unusable(Exception):
 class Kubeconfig:
     """A context with the entries that it names. Fields that are empty or null are left out, as kubectl ignores them.
 
-    name: of the context.
-    folder: relative paths of the user start there.
-    cluster_folder: relative paths of the cluster start there.
+    Attributes:
+        name: The context's name.
+        namespace: The context's namespace.
+        cluster: The cluster's entry.
+        user_name: The user's name.
+        user: The user's entry.
+        folder: The folder at which relative paths of the user start.
+        cluster_folder: The folder at which relative paths of the cluster start.
     """
 
     name: str

@@ -49,9 +49,9 @@ class Repetition:
         self._last: OrderedDict[str, _Last] = OrderedDict()
 
     def admit(self, request: str, parameters: Mapping[str, str] | None, body: Any) -> Callable[[], None]:
-        """Return what to call once the write was accepted: a failed one has its own back-off.
+        """Return a function to call once the write was accepted: a failed write has its own back-off.
 
-        request: method and path. Raises Repeated if it was accepted too often in a row.
+        `request` is method and path. Raise Repeated if the write was accepted too often in a row.
         """
         target = f"{request} {sorted((parameters or {}).items())}"
         if isinstance(body, Mapping):

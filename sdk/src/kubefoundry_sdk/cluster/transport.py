@@ -63,7 +63,7 @@ class Transport:
     def __init__(
         self, credentials: Credentials, *, user_agent: str, warned: Callable[[str], None] | None = None
     ) -> None:
-        """warned: called with each warning in a response."""
+        """Prepare the transport. `warned` is called with each warning in a response."""
         self._warned = warned
         self.server = credentials.server
         self._credentials = credentials

@@ -14,9 +14,14 @@ from kubefoundry_sdk.api.flag_names import dashed, is_dotted
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """An option derived from a field. `source` is that field, as messages name it.
+    """An option derived from a field.
 
-    switch: the value `true` gives the bare flag, `false` nothing, because off is the engine's default.
+    Attributes:
+        flag: The flag's name, without dashes in front.
+        value: The value.
+        source: The field, as messages name it.
+        switch: Whether the value `true` gives the bare flag, and `false` nothing, because off is the engine's
+            default.
     """
 
     flag: str

@@ -45,15 +45,16 @@ class Deployment:
 class Rendered:
     """The upstream objects of a deployment.
 
-    main: the object of the upstream kind.
-    helpers: objects that must exist first, of the provider's `helper_kinds`. Each name begins with the deployment's
-        name, or with its first 40 characters.
-    notes: what the user should know about this rendering, a sentence each; shown in `ProviderCompatible`.
-    image: the image that serves; None if the upstream chooses it. A default image is kept for this deployment: later
-        renders receive it as `spec.image`, so everything derived from it stays consistent.
-
     `main` and `helpers` carry apiVersion, kind, metadata.name (labels and annotations where the upstream needs them)
     and their content. The runtime adds namespace, owner, and KubeFoundry's labels and annotations.
+
+    Attributes:
+        main: The object of the upstream kind.
+        helpers: Objects that must exist first, of the provider's `helper_kinds`. Each name begins with the
+            deployment's name, or with its first 40 characters.
+        notes: Sentences for the user about this rendering; shown in `ProviderCompatible`.
+        image: The image that serves; None if the upstream chooses it. A default image is kept for this
+            deployment: later renders receive it as `spec.image`, so everything derived from it stays consistent.
     """
 
     main: Object
@@ -73,11 +74,14 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where the OpenAI-compatible API answers once it is ready: a Service in the same namespace, and its port.
+    """The address of the OpenAI-compatible API once it is ready: a Service in the same namespace, and its port.
 
-    url: what `/v1/…` is appended to if that is not plain http at the Service: `https://gateway.infra/models/m`. With
-        a url, service and port may be omitted, for a gateway in another namespace. Only a Service can be verified
-        (`--verify-endpoint`).
+    Attributes:
+        service: The Service's name.
+        port: The Service's port.
+        url: The URL before `/v1/…` if that is not plain http at the Service: `https://gateway.infra/models/m`.
+            With a url, service and port may be omitted, for a gateway in another namespace. Only a Service can be
+            verified (`--verify-endpoint`).
     """
 
     service: str = ""
@@ -96,20 +100,23 @@ ReadyReason = Literal[
 class Observation:
     """The upstream object's state in KubeFoundry's terms (contract §3: phases, reasons of `Ready`).
 
-    phase: `Running` means that it serves now.
-    message: the upstream's own words.
-    endpoint: published only while `Running`.
-    updating: whether pods of an earlier spec still serve, alone or next to new ones, although the upstream has seen
-        the new spec. The status then reports the earlier generation.
-    update_failed: whether an earlier spec serves because the update to the newest one failed; `message` says why. The
-        status then reports the earlier generation, because the newest one is not ready.
-    unclear: whether the upstream does not say, for a moment, whether the model serves. One that was `Running` stays
-        so for some seconds.
-    selector: the label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the upstream
-        does not report one.
-    acknowledged: whether the upstream has processed the object as it is now, for kinds whose status shows it in a way
-        of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and without that field
-        it waits until the status was written after the last apply.
+    Attributes:
+        phase: The phase; `Running` means that the model serves now.
+        reason: The reason of `Ready`.
+        message: The upstream's own words.
+        replicas: The counts of replicas.
+        endpoint: The endpoint, published only while `Running`.
+        updating: Whether pods of an earlier spec still serve, alone or next to new ones, although the upstream
+            has seen the new spec. The status then reports the earlier generation.
+        update_failed: Whether an earlier spec serves because the update to the newest one failed; `message` says
+            why. The status then reports the earlier generation, because the newest one is not ready.
+        unclear: Whether the upstream does not say, for a moment, whether the model serves. A model that was
+            `Running` stays so for some seconds.
+        selector: The label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the
+            upstream does not report one.
+        acknowledged: Whether the upstream has processed the object as it is now, for kinds whose status shows it
+            in a way of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and
+            without that field it waits until the status was written after the last apply.
     """
 
     phase: ObservedPhase
@@ -150,9 +157,10 @@ HelperKind = Literal["ConfigMap", "Service", "PersistentVolumeClaim"]
 class Document:
     """A field whose text is a YAML document.
 
-    kind: the kind of the object that has the field.
-    path: keys from the object's root (`("data", "config.yaml")`).
-    write: the content -> the text, as the provider renders it.
+    Attributes:
+        kind: The kind of the object that has the field.
+        path: The keys from the object's root (`("data", "config.yaml")`).
+        write: Returns the text of a content, as the provider renders it.
     """
 
     kind: str
@@ -183,47 +191,57 @@ def never(live: Object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider.
+    """A provider: its upstream kind, and the functions with which the runtime deploys on it.
 
-    name: the name of its InferenceProviderConfig.
-    title: what messages call it (contract §2).
-    version: the version of the provider's package, as `importlib.metadata` reports it (`0.1.0`).
-    overrides: the typed form of `spec.provider.overrides`. Wrong types make `ProviderCompatible` False; unknown keys
-        at any depth cause a warning (contract §2).
-    probe: the installed CRD (JSON) -> how to write it, or what is missing. Omit it for a kind that is part of
-        Kubernetes.
-    supports: problems beyond engine, mode and CPU/GPU (the runtime checks those against `capabilities`), a sentence
-        each; empty if the deployment can be served. The schema is None while the CRD is not installed.
-    recreate: two renders -> why the upstream object must be deleted and recreated to get from the first to the
-        second, or None. The runtime handles the identity fields of contract §4 itself.
-    edits_recreate: whether `recreate` recreates for nearly every change. Users are warned when they edit a running
-        model.
-    must_recreate: whether the upstream operator ignores all further changes of a live object. The user's next change,
-        a refresh included, then deletes and recreates it.
-    ignored_differences: paths of the main object (`spec.groups[*].replicas`) that others own once it exists, such as
-        an autoscaler's counts. They are rendered at creation, and afterwards neither count as drift nor are
-        overwritten.
-    scaled: paths that autoscalers may write. The live value is not drift and is kept until the user changes the
-        field.
-    render, observe: see `Rendered` and `Observation`. Called only if `supports` found no problem.
-    settles: seconds after an acknowledged change (`status.observedGeneration`) during which the upstream's status may
-        still describe the state before it. The status during that time does not make a new generation Ready.
-    documents: fields whose text is YAML. An edit changes only what the user changed in the text, as in the rest of a
-        manifest.
-    named_by_content: paths of the main object (`inference.config`) that hold the name of a helper. The runtime
-        appends a digest of the helper's content to that name, so new content is a new helper: it can be tried while
-        the old one serves, and the old one is deleted once nothing refers to it.
-    operator: how to see whether the upstream operator is up, and where to read settings; used where the provider's
-        ServiceAccount is permitted to. None if there is nothing to find out.
-    pods: where the runtime looks for the reason why a deployment does not serve. None if the upstream reports it.
-    read_back: a live upstream object and those of its helpers that it names -> specs (JSON, without `provider.name`)
-        of ModelDeployments that may render to it, the most likely first; used by `kubefoundry import`. They may be
-        guesses: one counts only if it renders to the live object. They may state what a render would add anyway.
-        Raises NotReadable.
-    flags: those that shape what is written, by name (`--default-image`), as the process was started with them.
-        Published, and not to be set by a provider: `run` and `from_flags` do.
-    from_flags: the provider as its process makes it from such flags, for the command line: `partial(from_flags, NAME,
-        build, add_arguments)`. Raises ValueError for flags that it does not have.
+    Attributes:
+        name: The name of its InferenceProviderConfig.
+        title: Its name in messages (contract §2).
+        version: The version of the provider's package, as `importlib.metadata` reports it (`0.1.0`).
+        documentation: The URL of the upstream's documentation.
+        capabilities: The engines, serving modes and hardware that it supports.
+        upstream: The upstream kind.
+        selection_rules: Rules by which it is selected if the user names no provider (contract §5).
+        helper_kinds: Kinds of helpers, such as ConfigMap.
+        overrides: The typed form of `spec.provider.overrides`. Wrong types make `ProviderCompatible` False;
+            unknown keys at any depth cause a warning (contract §2).
+        probe: Returns how to write the installed CRD (JSON), or the fields that are missing. Omit it for a kind
+            that is part of Kubernetes.
+        supports: Returns a sentence for each problem beyond engine, mode and CPU/GPU, which the runtime checks
+            against `capabilities`; empty if the deployment can be served. The schema is None while the CRD is not
+            installed.
+        recreate: Returns why the upstream object must be deleted and recreated to get from the first render to
+            the second, or None. The runtime handles the identity fields of contract §4 itself.
+        edits_recreate: Whether `recreate` recreates for nearly every change. Users are warned when they edit a
+            running model.
+        must_recreate: Checks whether the upstream operator ignores all further changes of a live object. The
+            user's next change, a refresh included, then deletes and recreates it.
+        ignored_differences: Paths of the main object (`spec.groups[*].replicas`) that others own once it exists,
+            such as an autoscaler's counts. They are rendered at creation, and afterwards neither count as drift
+            nor are overwritten.
+        scaled: Paths that autoscalers may write. The live value is not drift and is kept until the user changes
+            the field.
+        render: Returns the upstream objects, see `Rendered`. Called only if `supports` found no problem.
+        observe: Returns the state of the upstream object, see `Observation`.
+        settles: Seconds after an acknowledged change (`status.observedGeneration`) during which the upstream's
+            status may still describe the state before it. The status during that time does not make a new
+            generation Ready.
+        documents: Fields whose text is YAML. An edit changes only what the user changed in the text, as in the
+            rest of a manifest.
+        named_by_content: Paths of the main object (`inference.config`) that hold the name of a helper. The
+            runtime appends a digest of the helper's content to that name, so new content is a new helper: it can
+            be tried while the old one serves, and the old one is deleted once nothing refers to it.
+        operator: The upstream operator: whether it is up, and its settings. Used if the provider's ServiceAccount
+            is permitted to read them. None if nothing is to be read.
+        pods: The pods in which the runtime looks for the reason why a deployment does not serve. None if the
+            upstream reports it.
+        read_back: Returns specs (JSON, without `provider.name`) of ModelDeployments that may render to a live
+            upstream object and the helpers that it names, the most likely first; used by `kubefoundry import`.
+            They may be guesses: a spec counts only if it renders to the live object. They may contain values that
+            a render would add anyway. Raises NotReadable.
+        flags: The flags that shape the written objects, by name (`--default-image`), as the process was started
+            with them. They are published. A provider does not set them: `run` and `from_flags` do.
+        from_flags: Returns the provider as its process builds it from such flags, for the command line:
+            `partial(from_flags, NAME, build, add_arguments)`. Raises ValueError for unknown flags.
     """
 
     name: str

@@ -23,11 +23,13 @@ from kubefoundry_sdk.runtime.start import CannotStart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a provider process reads from its flags (contract §6); times are in seconds.
+    """The flags of a provider process (contract §6); times are in seconds.
 
-    leader_elect: whether to reconcile only while holding the Lease `kubefoundry-provider-NAME`. Needed if the program
-        runs more than once.
-    health_port, metrics_port: 0 for none, because the program has its own.
+    Attributes:
+        leader_elect: Whether to reconcile only while holding the Lease `kubefoundry-provider-NAME`. Needed if the
+            program runs more than once.
+        health_port: 0 for none, because the program has its own.
+        metrics_port: 0 for none, because the program has its own.
     """
 
     namespace: str = SYSTEM_NAMESPACE

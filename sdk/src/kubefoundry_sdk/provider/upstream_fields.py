@@ -16,12 +16,13 @@ from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a provider writes into one version of its CRD.
+    """The fields that a provider writes into one version of its CRD.
 
-    needed: paths that every write needs (`spec.components[].name`, `spec.services{}.replicas`). `[]` is an item of a
-        list and may be omitted; `{}` is a value of a map.
-    optional: feature name (`Schema.features`) -> the path that shows it.
-    lost: feature name -> what a ModelDeployment cannot request without it, in a few words (`Schema.lost`).
+    Attributes:
+        needed: Paths that every write needs (`spec.components[].name`, `spec.services{}.replicas`). `[]` is an
+            item of a list and may be omitted; `{}` is a value of a map.
+        optional: The path that shows a feature, by the feature's name (`Schema.features`).
+        lost: A few words for the requests that need a feature, by the feature's name (`Schema.lost`).
     """
 
     needed: tuple[str, ...] = ()

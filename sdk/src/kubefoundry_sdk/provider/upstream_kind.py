@@ -12,8 +12,12 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 class UpstreamKind:
     """A kind of the upstream system, without a version: `probe` chooses the version to use.
 
-    version: set for a kind that is part of Kubernetes (`v1` for Deployments). Such a kind has no CRD, always exists
-        and is written in this version; the runtime finds our objects by their labels.
+    Attributes:
+        group: The API group.
+        plural: The plural, as in URLs.
+        kind: The kind.
+        version: The version, set for a kind that is part of Kubernetes (`v1` for Deployments). Such a kind has no
+            CRD, always exists and is written in this version; the runtime finds our objects by their labels.
     """
 
     group: str
@@ -41,11 +45,12 @@ class UpstreamKind:
 class Schema:
     """The installed upstream CRD, as `probe` found it.
 
-    api_version: `group/version` to write and read through (the storage version where the provider knows it, contract
-        §4.10).
-    features: the provider's own names for the optional fields that this CRD has.
-    lost: what a ModelDeployment cannot request with this CRD but could with a newer one, a few words each.
-    discovered: settings read from the upstream operator's Deployment (`Operator.read`); the runtime adds them.
+    Attributes:
+        api_version: The `group/version` to write and read through (the storage version where the provider knows
+            it, contract §4.10).
+        features: The provider's own names for the optional fields that this CRD has.
+        lost: Requests of a ModelDeployment that need a newer CRD, a few words each.
+        discovered: Settings read from the upstream operator's Deployment (`Operator.read`); the runtime adds them.
     """
 
     api_version: str
@@ -63,13 +68,15 @@ class UnsupportedSchema:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The upstream operator: how to see whether it is up, and which settings to read that its CRD does not show.
+    """The upstream operator: evidence that it is up, and settings that its CRD does not show.
 
-    deployment: the name of its Deployment in the upstream's documentation.
-    namespaces: where that documentation installs it. Other namespaces count only if an administrator says so.
-    lease: the name of its leader election Lease, in the same namespaces; None if it holds none.
-    read: the Deployment (JSON) -> settings by name, empty if it shows none. None if no setting can be read.
-    stated: settings that an administrator passed as flags. They take precedence over what is read.
+    Attributes:
+        deployment: The name of its Deployment in the upstream's documentation.
+        namespaces: The namespaces into which that documentation installs it. Other namespaces count only if an
+            administrator says so.
+        lease: The name of its leader election Lease, in the same namespaces; None if it holds none.
+        read: Returns the settings that the Deployment (JSON) shows, by name. None if no setting can be read.
+        stated: Settings that an administrator passed as flags. They take precedence over settings that are read.
     """
 
     deployment: str

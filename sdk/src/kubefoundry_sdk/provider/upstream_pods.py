@@ -12,17 +12,19 @@ from kubefoundry_sdk.provider.makers import maker_names
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """Which pods belong to an upstream object, by a label that the upstream system sets on all of them.
+    """The pods of an upstream object, by a label that the upstream system sets on all of them.
 
-    label: the label's key.
-    values: an upstream object -> the label's values on its pods.
-    makers: an upstream object -> names of the objects that create its pods: StatefulSets, Deployments, RayClusters.
-    creation_events: a field selector for Events about pods that could not be created. Without it, such Events are not
-        watched.
-    also: further labels of the pods, if other software uses the key of `label`, too (`app.kubernetes.io/name`).
-    owned: whether to count only pods whose controller is one of `makers`, or a ReplicaSet of one.
-    roles: keys of the labels that hold a pod's roles (`worker`, `decode`), for `kubefoundry logs --role`. Empty if
-        all pods do the same.
+    Attributes:
+        label: The label's key.
+        values: Returns the label's values on the pods of an upstream object.
+        makers: Returns the names of the objects that create the pods of an upstream object: StatefulSets,
+            Deployments, RayClusters.
+        creation_events: A field selector for Events about pods that could not be created. Without it, such Events
+            are not watched.
+        also: Further labels of the pods, if other software uses the key of `label`, too (`app.kubernetes.io/name`).
+        owned: Whether to count only pods whose controller is one of `makers`, or a ReplicaSet of one.
+        roles: Keys of the labels that hold a pod's roles (`worker`, `decode`), for `kubefoundry logs --role`.
+            Empty if all pods do the same.
     """
 
     label: str

@@ -11,8 +11,13 @@ from kubefoundry_sdk.api.parts import mapping, mappings
 class UpstreamCondition(NamedTuple):
     """A condition in the upstream's own words; empty where a value is not a string.
 
-    since: the time of its last transition, in Kubernetes' format.
-    generation: its `observedGeneration`; 0 if it states none.
+    Attributes:
+        type: Its type.
+        status: Its status.
+        reason: Its reason.
+        message: Its message.
+        since: The time of its last transition, in Kubernetes' format.
+        generation: Its `observedGeneration`; 0 if it has none.
     """
 
     type: str = ""

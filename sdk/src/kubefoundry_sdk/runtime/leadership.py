@@ -14,7 +14,12 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """lease: the name of the Lease; None for a component without one. elected: whether only its holder works."""
+    """Whether this replica leads, by a Lease.
+
+    Args:
+        lease: The name of the Lease; None for a component without one.
+        elected: Whether only its holder works.
+    """
 
     def __init__(self, lease: str | None, *, elected: bool) -> None:
         self.lease = lease

@@ -37,9 +37,13 @@ async def _at_once() -> None:
 
 
 class Recorder:
-    """`component`: reportingController. `instance`: which replica (pod name or uid).
+    """Queues and sends Events.
 
-    give_way: awaited before an Event is sent, while the queue has room.
+    Args:
+        client: The client.
+        component: The reportingController.
+        instance: The replica (pod name or uid).
+        give_way: Awaited before an Event is sent, while the queue has room.
     """
 
     def __init__(

@@ -60,10 +60,11 @@ class Obstacle(Enum):
 class Refused(Exception):
     """The API server, its admission or its quota refused an object of ours; the text is for the user.
 
-    retry: seconds after which to retry though nothing has changed.
-    may_pass: whether the refusal is not about the object, so that it is retried soon at first.
-    lacking: the refusal without advice if the writer lacks a permission, empty otherwise.
-    obstacle: the cause, as far as the server's answer tells it.
+    Attributes:
+        retry: Seconds after which to retry though nothing has changed.
+        may_pass: Whether the refusal is not about the object, so that it is retried soon at first.
+        lacking: The refusal without advice if the writer lacks a permission, empty otherwise.
+        obstacle: The cause, as far as the server's answer has it.
     """
 
     def __init__(
@@ -83,7 +84,13 @@ class Refused(Exception):
 
 
 class Standing(NamedTuple):
-    """A refusal whose retry is not due. left: seconds until it is. passing: whether it may still pass by itself."""
+    """A refusal whose retry is not due.
+
+    Attributes:
+        text: The refusal, for the user.
+        left: Seconds until the retry is due.
+        passing: Whether the refusal may still pass by itself.
+    """
 
     text: str
     left: float

@@ -23,7 +23,8 @@ Kubernetes 1.36; without it an apply merges into another's object if the two sha
 class NameTaken(Exception):
     """An object of that name exists and is not ours. If the kind is watched by labels, no event reports it.
 
-    written: whether our field manager has applied it, which proves nothing: anybody may use that name.
+    Attributes:
+        written: Whether our field manager has applied it, which proves nothing: anybody may use that name.
     """
 
     def __init__(self, named: str, written: bool = False) -> None:

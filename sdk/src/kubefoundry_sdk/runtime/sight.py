@@ -10,7 +10,11 @@ from collections.abc import Callable
 
 
 class Sight:
-    """Every watch of a process reports to it. clock: monotonic seconds."""
+    """A clock that stops while every watch of a process fails. Every watch reports to it.
+
+    Args:
+        clock: Monotonic seconds.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

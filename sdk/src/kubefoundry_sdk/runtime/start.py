@@ -27,7 +27,12 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _NotThere:
-    """Why the API server cannot be used yet. final: whether waiting is no use, as far as it says."""
+    """Why the API server cannot be used yet.
+
+    Attributes:
+        text: The reason.
+        final: Whether waiting is no use, as far as the reason shows.
+    """
 
     text: str
     final: bool

@@ -36,10 +36,13 @@ def _nobody(key: Key, error: Exception) -> None:
 
 
 class WorkQueue:
-    """`label`: the queue's name in metrics (a provider's or component's name).
+    """Keys to reconcile, each by one worker at a time.
 
-    room: what each reconcile waits for and holds, however many workers there are.
-    failed: see Failed.
+    Args:
+        label: The queue's name in metrics (a provider's or component's name).
+        reconcile: Reconciles a key.
+        room: Waited for and held by each reconcile, however many workers there are.
+        failed: See Failed.
     """
 
     def __init__(

@@ -28,12 +28,14 @@ CREATION: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What is wrong with one pod: what happened to which container, why, and what to do.
+    """The cause of one pod's problem.
 
-    failed: whether a deployment that does not serve is Failed because of it.
-    until: when it may be over although no event reports it.
-    rank: the lower, the closer to the root cause.
-    past: whether it says nothing about a model that serves, because the pod has finished.
+    Attributes:
+        message: What happened to which container, why, and what to do.
+        failed: Whether a deployment that does not serve is Failed because of it.
+        rank: How close to the root cause it is; a lower number is closer.
+        until: When it may be over although no event reports it.
+        past: Whether it says nothing about a model that serves, because the pod has finished.
     """
 
     message: str
@@ -52,7 +54,7 @@ class Creations:
     def overdue(self, pods: Iterable[Object], now: float) -> tuple[frozenset[str], float | None]:
         """Return the pods that have been creating a container for too long, and the seconds until there may be more.
 
-        now: monotonic seconds.
+        `now` is in monotonic seconds.
         """
         self._since = {key: self._since.get(key, now) for key in map(_creation, pods) if key}
         left = {key[0]: CREATION - (now - since) for key, since in self._since.items()}

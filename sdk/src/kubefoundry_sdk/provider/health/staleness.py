@@ -68,10 +68,11 @@ def message(live: Object, threshold: float, down: str | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result.
+    """The result of `judge`.
 
-    message: of a True `StaleStatus`; None if the status is not stale.
-    again: seconds until it may become stale, else None.
+    Attributes:
+        message: The message of a True `StaleStatus`; None if the status is not stale.
+        again: Seconds until it may become stale, else None.
     """
 
     message: str | None = None

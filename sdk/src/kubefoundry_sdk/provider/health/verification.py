@@ -68,11 +68,16 @@ class _Finding:
 
 
 class Verification:
-    """Reconciles call `verdict`, which returns at once; `changed` is called when the verdict changes.
+    """Verifies endpoints. Reconciles call `verdict`, which returns at once; a changed verdict calls `changed`.
 
-    always: whether to verify every deployment, or only those whose annotation requests it.
-    attempt: how to request one token from a model.
-    answers: whether to do that for all that are verified, or only for those whose annotation requests it.
+    Args:
+        ask: Returns the models that an endpoint lists.
+        spawn: Starts a task.
+        changed: Called with the key when the verdict changes.
+        always: Whether to verify every deployment, or only those whose annotation requests it.
+        attempt: Requests one token from a model.
+        answers: Whether to request a token from all verified deployments, or only from those whose annotation
+            requests it.
     """
 
     def __init__(

@@ -18,11 +18,12 @@ from kubefoundry_sdk.provider.upstream_kind import Schema
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """The result.
+    """The result of `check`.
 
-    problems: empty if compatible.
-    invalid_overrides: whether all problems are about overrides.
-    warning: one line about override keys that the provider does not know, or None.
+    Attributes:
+        problems: Reasons why the provider cannot serve the deployment; empty if it can.
+        invalid_overrides: Whether all problems are about overrides.
+        warning: One line about override keys that the provider does not know, or None.
     """
 
     problems: tuple[str, ...]

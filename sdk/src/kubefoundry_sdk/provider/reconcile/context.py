@@ -26,12 +26,13 @@ from kubefoundry_sdk.runtime.store import Key, Store
 
 @dataclass(slots=True)
 class Context:
-    """What a reconcile works with. `pods` is None if the provider declares none.
+    """The provider, its clients and its stores, for each reconcile. `pods` is None if the provider declares none.
 
-    finalizer_timeout: seconds after which the finalizer of a deleted ModelDeployment is removed, whatever is left.
-        Another provider has as long to clean up before this one continues without it.
-    clock: the clock for waiting on others (`Sight`).
-    stale_after: seconds of an upstream operator's silence after which its status is stale.
+    Attributes:
+        finalizer_timeout: Seconds after which the finalizer of a deleted ModelDeployment is removed, whatever is
+            left. Another provider has as long to clean up before this one continues without it.
+        clock: The clock for waiting on others (`Sight`).
+        stale_after: Seconds of an upstream operator's silence after which its status is stale.
     """
 
     provider: Provider

@@ -14,9 +14,14 @@ from kubefoundry_sdk.provider.contract import Observation, Provider
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why nothing (more) is written upstream. `failed`: the user has to change something.
+    """The reason why nothing (more) is written upstream.
 
-    retry: seconds after which to try again though nothing has changed; None to wait for an event.
+    Attributes:
+        type: The condition's type.
+        reason: Its reason.
+        message: Its message.
+        failed: Whether the user has to change something.
+        retry: Seconds after which to try again though nothing has changed; None to wait for an event.
     """
 
     type: str

@@ -42,9 +42,10 @@ class Generations:
 class Holdback:
     """An earlier generation serves.
 
-    generation: The generation to report.
-    why: The obstacle to the newest one, for the message; empty if the observation's own message names it.
-    left: Seconds until the obstacle may be gone without an event, or None.
+    Attributes:
+        generation: The generation to report.
+        why: The obstacle to the newest one, for the message; empty if the observation's own message names it.
+        left: Seconds until the obstacle may be gone without an event, or None.
     """
 
     generation: int
@@ -66,13 +67,14 @@ def note_idle(generations: Generations, upstream: Object) -> None:
 class Look:
     """One look at a model that serves.
 
-    live: The ModelDeployment.
-    upstream: The upstream object.
-    report: The results of the steps before.
-    seen: The observation, with phase `Running`.
-    provider: Ours.
-    manager: Our field manager.
-    now: Monotonic seconds.
+    Attributes:
+        live: The ModelDeployment.
+        upstream: The upstream object.
+        report: The results of the steps before.
+        seen: The observation, with phase `Running`.
+        provider: Our provider.
+        manager: Our field manager.
+        now: Monotonic seconds.
     """
 
     live: Object

@@ -16,9 +16,11 @@ SELECTOR: Final = f"{OPERATORS_LABEL}=true"
 
 
 class TrustedNamespaces:
-    """The sink of the watch of labelled Namespaces. `changed` is called when the set changes, and once it is known.
+    """The sink of the watch of labelled Namespaces.
 
-    named: namespaces that count without a label.
+    Args:
+        named: Namespaces that count without a label.
+        changed: Called when the set changes, and once it is known.
     """
 
     def __init__(self, named: Collection[str], changed: Callable[[], None]) -> None:

@@ -55,10 +55,14 @@ def _where(obj: Object) -> str:
 
 
 class Evidence:
-    """The sink of one kind's objects that show whether the operator is up. `clock`: monotonic seconds.
+    """The sink of one kind's objects that show whether the operator is up.
 
-    trusted: whether objects in that namespace count.
     An object's age stops growing while the watch shows no sign of life: a change could not have been seen.
+
+    Args:
+        judge: Returns the problem of an object, or None.
+        clock: Monotonic seconds.
+        trusted: Checks whether objects in that namespace count.
     """
 
     def __init__(self, judge: Judge, clock: Callable[[], float], trusted: Callable[[str], bool]) -> None:

@@ -88,9 +88,10 @@ where somebody wrote a whole object that was read from the API server, which cha
 class Addition:
     """A field that somebody else wrote beside ours.
 
-    path: Its place: `spec.template.spec.containers[engine].command`.
-    writer: The field manager.
-    replaces: Whether it decides which program a container of ours runs.
+    Attributes:
+        path: Its place: `spec.template.spec.containers[engine].command`.
+        writer: The field manager.
+        replaces: Whether it decides which program a container of ours runs.
     """
 
     path: str
@@ -198,7 +199,8 @@ def _walk(
 ) -> Iterator[str]:
     """Yield the paths below `root` that `fields` names and `own` does not.
 
-    lists: whether to look into a list or map of ours that has one owner as a whole, and lost it to these fields.
+    `lists` tells whether to look into a list or map of ours that has one owner as a whole, and lost it to these
+    fields.
     """
     if depth > DEPTH or not isinstance(fields, Mapping):
         return

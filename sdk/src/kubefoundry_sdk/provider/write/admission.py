@@ -46,14 +46,14 @@ class Admission:
         return self._uids.get(of) == str(live["metadata"]["uid"])
 
     def note(self, applied: Object, stored: Object) -> None:
-        """Remember the API server's answer to an apply, or to one as a dry run. applied: dressed."""
+        """Remember the API server's response to an apply of a dressed manifest, or to a dry run of the apply."""
         self._stored[mark(applied)] = (
             _digest(recorded(applied)),
             drift.values(manifest.content(applied), stored),
         )
 
     def knows(self, applied: Object) -> bool:
-        """Check whether the API server's answer to this very manifest is known. applied: dressed."""
+        """Check whether the API server's response to this very dressed manifest is known."""
         digest, _ = self._stored.get(mark(applied), ("", {}))
         return digest == _digest(recorded(applied))
 

@@ -184,10 +184,10 @@ def _missing(word: str, expected: Object, actual: Object, field: str, keys: Sequ
 def ownership(live: Object, *, name: str, uid: str) -> Ownership:
     """Return who owns the object of our name.
 
-    ours: one of its owners has our uid, or the annotation names our uid.
-    leaving: it is being deleted, or its owner is an earlier ModelDeployment of the same name (a uid that no longer
-        exists: the garbage collector will delete it).
-    foreign: do not touch it.
+    Returns:
+        `ours` if one of its owners has our uid, or the annotation names our uid. `leaving` if it is being
+            deleted, or its owner is an earlier ModelDeployment of the same name (a uid that no longer exists: the
+            garbage collector will delete it). `foreign` otherwise: do not touch it.
     """
     if live["metadata"].get("deletionTimestamp"):
         return "leaving"

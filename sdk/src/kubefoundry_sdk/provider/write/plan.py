@@ -30,18 +30,21 @@ from kubefoundry_sdk.provider.write.helpers import Mark, mark, marked
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write.
+    """The objects to apply, and the reasons.
 
-    main, helpers: the objects to apply, dressed.
-    changed: those of them that differ from what was applied last, or do not exist.
-    recreate: why the main object has to be deleted first.
-    drifted: paths on the live main object that someone has changed; only if nothing else has to be written.
-    edited: those of `changed` that are written only because someone has changed them at these paths.
-    fresh: those of `helpers` that the live main object does not name: creating and deleting them changes nothing that
-        serves.
-    retained: live helpers that the provider no longer renders and the main object still uses.
-    moved: what was applied, if its CRD has left that version since and nothing else has to be written. Only the
-        converting webhook knows what it looks like in today's version, so drift can only be seen in the old one.
+    Attributes:
+        main: The main object to apply, dressed.
+        helpers: The helpers to apply, dressed.
+        changed: The objects that differ from the last apply, or do not exist.
+        recreate: Why the main object has to be deleted first.
+        drifted: Paths on the live main object that someone has changed; only if nothing else has to be written.
+        edited: The objects of `changed` that are written only because someone has changed them at these paths.
+        fresh: The helpers that the live main object does not name: creating and deleting them changes nothing
+            that serves.
+        retained: Live helpers that the provider no longer renders and the main object still uses.
+        moved: The manifest as applied, if its CRD has left that version since and nothing else has to be written.
+            Only the converting webhook knows its form in today's version, so drift can only be seen in the old
+            one.
     """
 
     main: Object
