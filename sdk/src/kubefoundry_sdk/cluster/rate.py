@@ -27,7 +27,7 @@ class RateLimit:
 
 
 class Bucket:
-    """Tokens that refill evenly: so many may be taken at once, and later one after each interval."""
+    """Tokens that refill evenly: a number of them may be taken at once, and one more after each interval."""
 
     def __init__(self, size: int, every: float) -> None:
         """Create a full bucket.

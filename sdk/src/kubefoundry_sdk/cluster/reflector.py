@@ -63,7 +63,7 @@ class Sink(Protocol):
 
 
 class Bounded(Protocol):
-    """What bounds the memory that the sink's objects take."""
+    """The bound of the memory that the sink's objects take."""
 
     def arriving(self) -> Callable[[Object], Any]:
         """Return a function for one listing that reduces each object as its page arrives; None to leave it out."""

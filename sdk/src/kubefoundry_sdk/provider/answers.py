@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 
 
 class Fault(Exception):
-    """What a provider's function returned, and why it is invalid."""
+    """A provider's function returned an invalid value; the text names the value and the reason."""
 
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:

@@ -16,7 +16,10 @@ Item = TypeVar("Item")
 
 
 class FairQueue(Generic[Item]):
-    """`append` and `popleft` take the same time, however many items and namespaces there are."""
+    """A queue that serves namespaces in turn.
+
+    `append` and `popleft` take the same time, however many items and namespaces there are.
+    """
 
     def __init__(self) -> None:
         self._items: dict[str, deque[Item]] = {}

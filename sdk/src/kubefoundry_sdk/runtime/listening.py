@@ -16,7 +16,10 @@ MOST: Final = 512
 
 
 class Listening(socket.socket):
-    """Closes the oldest connection when there is one too many, so holding all of them locks nobody out."""
+    """A listening socket that closes the oldest connection if there are too many.
+
+    A client that holds all connections therefore locks nobody out.
+    """
 
     def __init__(self, family: socket.AddressFamily, most: int) -> None:
         super().__init__(family)

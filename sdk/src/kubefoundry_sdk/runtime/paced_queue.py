@@ -14,7 +14,10 @@ processed at some hundred a second)."""
 
 
 class PacedQueue:
-    """`release` is called with a key when its turn has come. A key that is waiting already is not added again."""
+    """A queue that releases its keys slowly.
+
+    `release` is called with a key when its turn has come. A key that is waiting already is not added again.
+    """
 
     def __init__(self, release: Callable[[Key], None]) -> None:
         self._release = release

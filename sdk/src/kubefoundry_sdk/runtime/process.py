@@ -55,7 +55,7 @@ def own_namespace(options: argparse.Namespace) -> str:
 
 
 class Process:
-    """What a component's `set_up` builds on."""
+    """The running process of a component, to which its `set_up` adds watches and work."""
 
     def __init__(self, component: str, options: argparse.Namespace, client: Client) -> None:
         self.component = component

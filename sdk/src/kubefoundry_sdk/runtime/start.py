@@ -22,7 +22,7 @@ loaded its roles, accounts and CRDs yet."""
 
 
 class CannotStart(Exception):
-    """One readable line: what is missing and what to do."""
+    """The process cannot start; the text is one line with the missing part and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

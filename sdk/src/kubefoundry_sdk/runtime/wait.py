@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 class Wait:
-    """Since when one object has been waiting for something."""
+    """The time for which one object has been waiting."""
 
     def __init__(self) -> None:
         self._since: tuple[tuple[str, ...], float] | None = None

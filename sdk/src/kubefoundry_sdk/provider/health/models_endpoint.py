@@ -27,7 +27,7 @@ Ask = Callable[[str, Endpoint], Awaitable[frozenset[str]]]
 
 
 class NoModels(Exception):
-    """The endpoint did not list its models; the text says what was requested and what came back."""
+    """The endpoint did not list its models; the text names the request and the response."""
 
 
 class KeyRequired(NoModels):

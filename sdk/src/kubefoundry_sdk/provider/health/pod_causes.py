@@ -46,7 +46,7 @@ class Cause:
 
 
 class Creations:
-    """Since when containers of one model are being created, by the process's own clock."""
+    """When containers of one model began to be created, by the process's own clock."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, ...], float] = {}

@@ -46,7 +46,15 @@ Spawn = Callable[[Work], asyncio.Task[None] | None]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What to verify for which upstream object. model: None if any model will do."""
+    """The endpoint to verify, for which upstream object.
+
+    Attributes:
+        uid: The upstream object's uid.
+        generation: The upstream object's generation.
+        namespace: The namespace.
+        endpoint: The endpoint.
+        model: The name that it has to list; None if any model will do.
+    """
 
     uid: str
     generation: int

@@ -36,7 +36,7 @@ class _Failed:
 
 
 class Failures:
-    """What failed last for a ModelDeployment, how many times in a row, and when to retry."""
+    """The last failure for a ModelDeployment, its number in a row, and the time of its retry."""
 
     def __init__(self) -> None:
         self._last: _Failed | None = None

@@ -25,7 +25,7 @@ NO_GENERATION: Final = 0
 
 @dataclass(slots=True)
 class Generations:
-    """What a process remembers of one ModelDeployment's generations."""
+    """The memory of a process about one ModelDeployment's generations."""
 
     acknowledgement: Acknowledgement = field(default_factory=Acknowledgement)
     settling: Wait = field(default_factory=Wait)

@@ -16,9 +16,13 @@ from kubefoundry_sdk.provider.upstream_kind import Operator
 
 
 class OperatorSettings:
-    """`changed` is called when `values` change, and once they are known.
+    """The settings of the upstream operator, as its Deployments show them.
 
     Operators in several namespaces count only if they agree.
+
+    Args:
+        operator: The operator.
+        changed: Called when `values` change, and once they are known.
     """
 
     def __init__(self, operator: Operator, changed: Callable[[], None]) -> None:

@@ -33,7 +33,10 @@ API server, or the replica that answered, had applied it itself."""
 
 
 class Upstream(CrdWatch):
-    """`changed` is called whenever what can be written upstream changes."""
+    """The upstream kind as it is installed: its CRD, its version, and its objects.
+
+    `changed` is called whenever the provider can write other fields, or another version.
+    """
 
     def __init__(
         self,

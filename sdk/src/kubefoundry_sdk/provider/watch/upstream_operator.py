@@ -117,7 +117,10 @@ class Evidence:
 
 
 class OperatorWatch:
-    """`changed` is called when what is known of the operator changes; `settings` receive its Deployments."""
+    """The watch of the upstream operator's Deployments and Leases.
+
+    `changed` is called when the evidence changes; `settings` receive the Deployments.
+    """
 
     def __init__(
         self,

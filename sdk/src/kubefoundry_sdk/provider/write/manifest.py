@@ -86,7 +86,7 @@ def selector(provider: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What was applied last, and for which spec.
+    """The record of the last apply.
 
     Attributes:
         manifest: The manifest without this record.
