@@ -79,13 +79,42 @@ def test_no_arguments_print_the_help(
 
 
 @pytest.mark.parametrize(
-    "name", ["m", "modeldeployment/m", "modeldeployments/m", "md/m", "ModelDeployment/m"]
+    "kind",
+    [
+        *("md", "modeldeployment", "modeldeployments", "ModelDeployment", "MODELDEPLOYMENT"),
+        *("md.kubefoundry.ai", "modeldeployment.kubefoundry.ai", "ModelDeployment.kubefoundry.ai"),
+        *("modeldeployments.v1alpha1.kubefoundry.ai", "md.v1alpha1.kubefoundry.ai", "modeldeployments.kube"),
+    ],
 )
-def test_a_model_may_be_named_as_kubectl_prints_it(name: str) -> None:
-    assert name_only(name) == "m"
+def test_model_may_be_named_as_kubectl_names_it(kind: str) -> None:
+    assert name_only(f"{kind}/m") == "m"
 
 
-@pytest.mark.parametrize("name", ["", "md/", "pod/m", "a/b/c"])
-def test_what_names_no_model_is_refused(name: str) -> None:
+def test_model_may_be_named_without_kind() -> None:
+    assert name_only("m") == "m"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "md/", "pod/m", "a/b/c", "modeldeployments.other.io/m", "modeldeployments./m"),
+        *("modeldeployments.kubefoundry.ai.x/m", "modeldeployments.v1alpha1./m", "/m"),
+    ],
+)
+def test_other_text_is_no_name_of_a_model(name: str) -> None:
     with pytest.raises(Failure):
         name_only(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("modeldeploymnet/m", "; did you mean 'modeldeployment'?"),
+        ("pod/m", "write NAME or modeldeployment/NAME"),
+    ],
+)
+def test_unknown_kind_is_answered_with_the_closest_one(name: str, expected: str) -> None:
+    with pytest.raises(Failure) as failed:
+        name_only(name)
+
+    assert failed.value.message.endswith(expected)

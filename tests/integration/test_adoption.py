@@ -241,7 +241,7 @@ async def test_failed_import_ends_when_nothing_of_it_is_left(
             ("import", "rayservice/none", "--yes"), 1, "not found in namespace", id="no such object"
         ),
         pytest.param(("import", "m", "--yes"), 2, "write KIND/NAME", id="no kind"),
-        pytest.param(("import", "pod/m", "--yes"), 2, "known: Deployment,", id="another kind"),
+        pytest.param(("import", "pod/m", "--yes"), 2, "known: Deployment (deploy),", id="another kind"),
         pytest.param(
             ("import", "rayservice/none", "--as", "ann"),
             5,

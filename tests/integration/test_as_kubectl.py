@@ -47,3 +47,48 @@ async def test_name_of_built_in_kind_is_that_of_kubectl(suite: Suite, namespace:
     kubectl = suite.plane.kubectl("create", "deployment", "d", "--image=x", "-n", namespace, "-o", "name")
 
     assert qualified_name(DEPLOYMENTS, {"metadata": {"name": "d"}}) == kubectl.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(
+            (name, "Workspace")
+            for name in ("wk", "workspace", "workspaces", "Workspace", "workspaces.kaito.sh")
+        ),
+        *((name, "DynamoGraphDeployment") for name in ("dgd", "dgd.nvidia.com", "dynamographdeployment")),
+        *((name, "RayService") for name in ("rayservice.ray.io", "rayservices.v1.ray.io", "RayServices")),
+        *((name, "Deployment") for name in ("deploy", "deployment.apps", "deploy.v1.apps", "Deployments")),
+    ],
+)
+async def test_import_takes_each_name_of_a_kind(
+    suite: Suite, kubefoundry: CommandLine, namespace: str, name: str, kind: str
+) -> None:
+    # kubectl knows it, too
+    found = suite.plane.kubectl("get", f"{name}/none", "-n", namespace, check=False)
+    assert "NotFound" in found.stderr
+
+    done = await kubefoundry("import", f"{name}/none", "--dry-run")
+
+    assert done.err == f"error: {kind} 'none' not found in namespace {namespace}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("worksapce", "; did you mean 'workspace'?"),
+        ("pod", "(known: Deployment (deploy), DynamoGraphDeployment (dgd), "),
+        ("workspaces.other.io", "writes workspaces.other.io (known: "),
+        ("md", "a ModelDeployment is no upstream object: there is nothing to import"),
+    ],
+)
+async def test_import_answers_an_unknown_kind(kubefoundry: CommandLine, name: str, expected: str) -> None:
+    done = await kubefoundry("import", f"{name}/m", "--dry-run")
+
+    assert (done.code, expected in done.err, done.err.count("\n")) == (2, True, 1), done.err
+
+
+async def test_import_for_a_provider_takes_only_its_kind(kubefoundry: CommandLine) -> None:
+    done = await kubefoundry("import", "rayservice/m", "--provider", "kaito", "--dry-run")
+
+    assert (done.code, "writes rayservice (known: Workspace (wk))" in done.err) == (2, True), done.err

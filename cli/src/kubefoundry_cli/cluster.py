@@ -12,6 +12,7 @@ import click
 
 from kubefoundry_cli.failure import Exit, Failure, Missing, of
 from kubefoundry_cli.hint import hint
+from kubefoundry_cli.kind_name import names_kind
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 MANAGER = "kubefoundry-cli"
 """The field manager of all writes of the commands."""
 
-KINDS: Final = ("modeldeployment", MODEL_DEPLOYMENTS.plural, "md")
-"""The names of the kind in kubectl."""
+SHORT: Final = "md"
+"""The short name of a ModelDeployment, as its CRD has it."""
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -87,8 +88,11 @@ class Session:
 def name_only(name: str) -> str:
     """Return the model's name, also from `modeldeployment/NAME`. Raises Failure."""
     kind, slash, rest = name.rpartition("/")
-    if slash and kind.split(".")[0].lower() not in KINDS:
-        raise Failure(f"'{name}' is not a model's name: write NAME or modeldeployment/NAME", Exit.USAGE)
+    if slash and not names_kind(kind, MODEL_DEPLOYMENTS, [SHORT]):
+        closest = suggestion(kind.lower(), [MODEL_DEPLOYMENTS.kind.lower(), MODEL_DEPLOYMENTS.plural, SHORT])
+        raise Failure(
+            f"'{name}' is not a model's name: write NAME or modeldeployment/NAME{closest}", Exit.USAGE
+        )
     if not rest:
         raise Failure("the name of the model is empty: name one", Exit.USAGE)
     return rest

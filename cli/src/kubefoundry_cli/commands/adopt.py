@@ -25,6 +25,7 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import in_cluster, installed, named
+from kubefoundry_cli.writer import writer_of
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -53,29 +54,15 @@ def command(object_: str, provider_name: str | None, dry_run: bool, yes: bool, t
     kind, slash, name = object_.partition("/")
     if not (kind and slash and name) or "/" in name:
         raise Failure(f"{object_}: write KIND/NAME, for example rayservice/llama", Exit.USAGE)
-    provider = named(provider_name) if provider_name else _writer_of(kind)
-    cluster.run(_import(provider, name, dry_run, yes, target))
+    packages = {provider_name: named(provider_name)} if provider_name else installed()
+    cluster.run(_import(packages, kind, name, dry_run, yes, target))
 
 
-def _writer_of(kind: str) -> Provider:
-    """Return the installed package that writes the kind. Raises Failure."""
-    providers = {
-        provider.name: provider
-        for provider in installed().values()
-        if kind.lower() in (provider.upstream.kind.lower(), provider.upstream.plural, provider.upstream.crd)
-    }
-    if len(providers) == 1:
-        return next(iter(providers.values()))
-    if providers:
-        raise Failure(f"providers {', '.join(providers)} all write {kind}; add --provider NAME", Exit.USAGE)
-    kinds = ", ".join(sorted(provider.upstream.kind for provider in installed().values())) or "none"
-    raise Failure(
-        f"no provider package that is installed with this command writes {kind} (known: {kinds})", Exit.USAGE
-    )
-
-
-async def _import(provider: Provider, name: str, dry_run: bool, yes: bool, target: Target) -> None:
+async def _import(
+    packages: Mapping[str, Provider], given: str, name: str, dry_run: bool, yes: bool, target: Target
+) -> None:
     async with cluster.session(target) as session:
+        provider = await writer_of(session, given, packages)
         try:
             schema, notes = await in_cluster(session.client, provider)
             kind = provider.upstream.served(schema.api_version)

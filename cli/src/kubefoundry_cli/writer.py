@@ -1,0 +1,73 @@
+"""Find the provider package that writes a kind, by any name that kubectl accepts for the kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kubefoundry_cli.cluster import SHORT, Session
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.kind_name import names_kind
+from kubefoundry_cli.suggestion import suggestion
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
+
+
+async def writer_of(session: Session, given: str, packages: Mapping[str, Provider]) -> Provider:
+    """Return the package that writes the kind.
+
+    Args:
+        session: The cluster, which knows the short names of kinds.
+        given: The name of the kind.
+        packages: The packages to choose from.
+
+    Raises:
+        Failure: None of the packages writes the kind, or several do.
+    """
+    if names_kind(given, MODEL_DEPLOYMENTS, [SHORT]):
+        raise Failure("a ModelDeployment is no upstream object: there is nothing to import", Exit.USAGE)
+    writers = [provider for provider in packages.values() if names_kind(given, provider.upstream)]
+    short = (
+        {} if writers else {name: await _short_names(session, packages[name].upstream) for name in packages}
+    )
+    writers += [
+        packages[name] for name, words in short.items() if names_kind(given, packages[name].upstream, words)
+    ]
+    if len(writers) == 1:
+        return writers[0]
+    if writers:
+        names = ", ".join(provider.name for provider in writers)
+        raise Failure(f"providers {names} all write {given}; add --provider NAME", Exit.USAGE)
+    kinds = {packages[name].upstream.kind: words for name, words in short.items()}
+    shown = ", ".join(
+        f"{kind} ({', '.join(words)})" if words else kind for kind, words in sorted(kinds.items())
+    )
+    names = [word for kind, words in kinds.items() for word in (kind.lower(), *words)]
+    raise Failure(
+        f"no provider package that is installed with this command writes {given} (known: {shown or 'none'})"
+        f"{suggestion(given.lower(), names)}",
+        Exit.USAGE,
+    )
+
+
+async def _short_names(session: Session, kind: UpstreamKind) -> Sequence[str]:
+    """Return the short names of the kind; none if the API server does not serve the kind. Raises Failure."""
+    try:
+        version = f"{kind.group}/{kind.version}"
+        if kind.version is None:
+            group = await session.client.read(f"/apis/{kind.group}")
+            version = group["preferredVersion"]["groupVersion"]
+        resources = (await session.client.read(f"/apis/{version}"))["resources"]
+    except ApiError as error:
+        if error.not_found:
+            return ()
+        raise of(error, f"ask for the resources of {kind.group}") from error
+    except Unreachable as error:
+        raise of(error, f"ask for the resources of {kind.group}") from error
+    except (KeyError, TypeError):
+        return ()
+    return next(
+        (resource.get("shortNames") or () for resource in resources if resource.get("name") == kind.plural),
+        (),
+    )
