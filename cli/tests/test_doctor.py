@@ -14,7 +14,7 @@ from kubefoundry_cli import advice, cluster
 from kubefoundry_cli.checks import one_model, webhooks
 from kubefoundry_cli.checks.finding import Finding, Unlisted
 from kubefoundry_cli.checks.models import changed_by_others
-from kubefoundry_cli.commands.doctor import components, examine, examine_model, exit_code
+from kubefoundry_cli.commands.doctor import examine, examine_model, exit_code
 from kubefoundry_cli.failure import Exit
 from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
 from support.deployments import GPU, model_deployment
@@ -70,36 +70,6 @@ def test_a_bundle_that_is_none_is_wrong(broken: Any) -> None:
     [found] = webhooks.judged(configuration(broken), 0.0)
 
     assert (found.state, "no usable certificate authority" in found.text) == ("wrong", True)
-
-
-def lease(holder: str, age: float) -> dict[str, Any]:
-    renewed = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
-    return {
-        "metadata": {"name": "kubefoundry-core"},
-        "spec": {"holderIdentity": holder, "renewTime": renewed},
-    }
-
-
-@pytest.mark.parametrize(
-    ("holder", "age", "state", "said"),
-    [
-        pytest.param("pod-1", 2, "good", "Lease held by pod-1", id="held"),
-        pytest.param("pod-1", 600, "wrong", "held by pod-1, not renewed for 600 s", id="stale"),
-        pytest.param("", 2, "wrong", "held by nobody", id="given up"),
-    ],
-)
-def test_a_component_that_is_up_works_only_with_its_lease(
-    holder: str, age: float, state: str, said: str
-) -> None:
-    deployment = {
-        "metadata": {"name": "kubefoundry-core"},
-        "spec": {"replicas": 2},
-        "status": {"availableReplicas": 2},
-    }
-
-    [found] = components([deployment], [lease(holder, age)])
-
-    assert (found.state, said in found.text) == (state, True), found
 
 
 def test_the_last_word_about_each_object_that_others_change() -> None:

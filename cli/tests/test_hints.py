@@ -6,7 +6,6 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from kubefoundry_cli import advice, cluster
-from kubefoundry_cli.commands.doctor import components
 from kubefoundry_cli.hint import hint, kubectl, name_namespaces
 from kubefoundry_cli.main import COMMANDS, kubefoundry
 
@@ -183,25 +181,3 @@ def test_command_of_kubectl_names_the_cluster() -> None:
     assert CliRunner().invoke(shows, options).stdout.strip() == (
         "kubectl -n a get pods --context x --kubeconfig k"
     )
-
-
-@pytest.mark.parametrize(
-    ("stamp", "state", "said"),
-    [
-        pytest.param(None, "wrong", "no Deployment in namespace", id="never renewed"),
-        pytest.param("2020-01-01T00:00:00.000000Z", "wrong", "no Deployment in namespace", id="long ago"),
-        pytest.param("now", "good", "runs outside this cluster (Lease held by here-1)", id="held"),
-    ],
-)
-def test_a_suite_outside_the_cluster_is_recognised_by_its_leases(
-    stamp: str | None, state: str, said: str
-) -> None:
-    renewed = datetime.now(UTC).isoformat() if stamp == "now" else stamp
-    lease = {
-        "metadata": {"name": "kubefoundry-core"},
-        "spec": {"holderIdentity": "here-1", "renewTime": renewed},
-    }
-
-    [finding] = components([], [lease])
-
-    assert (finding.state, said in finding.text) == (state, True)

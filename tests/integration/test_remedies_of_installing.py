@@ -160,6 +160,28 @@ async def test_missing_and_old_provider_is_installed(reader: Reader) -> None:
     await followed(reader, message, "cli/checks/versions: kubefoundry provider upgrade {}")
 
 
+async def test_stopped_provider_outside_the_cluster_is_installed(reader: Reader) -> None:
+    await reader.says("controller install", "--yes")
+    await registered(reader.api, rfc3339(datetime.now(UTC)))
+    await stopped(reader.api, "kubefoundry-provider-kaito")
+
+    message = await reader.says("doctor")
+    await followed(reader, message, "cli/commands/doctor: kubefoundry provider install {}")
+
+    assert "no Deployment in this cluster" not in await reader.says("doctor")
+
+
+async def stopped(api: Client, name: str) -> None:
+    """Leave the Lease of a process that stopped without releasing it."""
+    lease = {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": name, "namespace": SYSTEM},
+        "spec": {"holderIdentity": "elsewhere", "renewTime": "2026-02-04T10:00:00.000000Z"},
+    }
+    await api.apply(LEASES, lease, manager="test")
+
+
 async def registered(api: Client, heartbeat: str, version: str = "kaito-provider:v0.1.0") -> None:
     """Register provider kaito as its process did at that time."""
     await register(api, "kaito")

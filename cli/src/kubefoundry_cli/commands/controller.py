@@ -8,7 +8,7 @@ import click
 
 from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Session, Target
-from kubefoundry_cli.commands.doctor import components, leases_of, outside
+from kubefoundry_cli.commands.doctor import components, held, holder_of, leases_of, outside
 from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
@@ -159,17 +159,15 @@ def status(form: str, target: Target) -> None:
 def _rows(
     deployments: Sequence[Object], elsewhere: Sequence[Object], leases: Sequence[Object], *, wide: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Return head and cells. `elsewhere` has the Leases of processes outside the cluster."""
-    holders = {
-        lease["metadata"]["name"]: str((lease.get("spec") or {}).get("holderIdentity") or "nobody")
-        for lease in leases
-    }
+    """Return head and cells. `elsewhere` has the Leases of processes without a Deployment in the cluster."""
+    holders = {lease["metadata"]["name"]: holder_of(lease) for lease in leases}
     rows = [
         [*_row(deployment), holders.get(deployment["metadata"]["name"], "-")] for deployment in deployments
     ]
     for lease in elsewhere:
         name = lease["metadata"]["name"]
-        rows.append([name, "-", f"outside this cluster: Lease held by {holders[name]}", holders[name]])
+        state = "outside this cluster" if held(lease) else "no Deployment in this cluster"
+        rows.append([name, "-", f"{state}: Lease held by {holders[name]}", holders[name]])
     head = ["NAME", "READY", "IMAGE", "LEASE HELD BY"]
     return (head, rows) if wide else (head[:-1], [row[:-1] for row in rows])
 

@@ -18,6 +18,7 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint, kubectl
+from kubefoundry_cli.install import bundle
 from kubefoundry_cli.output import clean, duration, say, since
 from kubefoundry_cli.providers import silence
 from kubefoundry_sdk.api import names
@@ -28,6 +29,9 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 RENEWED: Final = 60.0
 """Seconds without a renewal after which a Lease is stale: four times its duration."""
+
+PROVIDER_PROCESS: Final = "kubefoundry-provider-"
+"""The beginning of the names of providers' Deployments and Leases."""
 
 SIGNS: Final = {"good": "✔", "wrong": "✗", "pending": "…", "unknown": "?"}
 
@@ -157,11 +161,15 @@ def _absent(failure: Failure, old: str | None) -> Failure:
 
 
 def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
-    """Check our Deployments in kubefoundry-system, and report processes elsewhere that hold a Lease there."""
+    """Check our Deployments in kubefoundry-system, and the processes elsewhere that have a Lease there."""
     elsewhere = [lease for lease in leases if outside(lease, deployments)]
     for lease in elsewhere:
-        name, holder = lease["metadata"]["name"], lease["spec"]["holderIdentity"]
-        yield Finding("good", f"{name} runs outside this cluster (Lease held by {holder})")
+        name = lease["metadata"]["name"]
+        if held(lease):
+            holder = lease["spec"]["holderIdentity"]
+            yield Finding("good", f"{name} runs outside this cluster (Lease held by {holder})")
+        else:
+            yield Finding("wrong", _stopped(name, lease))
     if not deployments and not elsewhere:
         yield Finding(
             "wrong",
@@ -184,18 +192,32 @@ def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Itera
             )
 
 
-def _nobody(name: str, lease: Object) -> str:
-    spec = lease.get("spec") or {}
-    silent = since(spec.get("renewTime"))
-    who = (
-        f"{spec.get('holderIdentity') or 'nobody'}, not renewed for {silent:.0f} s"
-        if silent is not None
-        else "nobody"
-    )
+def _stopped(name: str, lease: Object) -> str:
+    provider = name.removeprefix(PROVIDER_PROCESS)
+    if provider == name:
+        install = hint("controller install")
+    else:
+        install = hint(f"provider install {provider if provider in bundle.providers() else 'FILE'}")
     return (
-        f"{name}: its Lease is held by {who}, so it does no work; "
+        f"{name}: its Lease is held by {holder_of(lease)}, and it has no Deployment in this cluster, so it does no "
+        f"work; start it again where it ran, or {install}"
+    )
+
+
+def _nobody(name: str, lease: Object) -> str:
+    return (
+        f"{name}: its Lease is held by {holder_of(lease)}, so it does no work; "
         f"{kubectl(f'logs deployment/{name}', names.SYSTEM_NAMESPACE)}"
     )
+
+
+def holder_of(lease: Object) -> str:
+    """Return the holder of a Lease, and for how long a stale Lease has not been renewed."""
+    spec = lease.get("spec") or {}
+    silent, holder = since(spec.get("renewTime")), spec.get("holderIdentity")
+    if held(lease):
+        return str(holder)
+    return f"{holder or 'nobody'}, not renewed for {silent:.0f} s" if silent is not None else "nobody"
 
 
 def held(lease: Object) -> bool:
@@ -206,18 +228,34 @@ def held(lease: Object) -> bool:
 
 
 def outside(lease: Object, deployments: Sequence[Object]) -> bool:
-    """Check whether a KubeFoundry process outside the cluster holds the Lease."""
+    """Check whether the Lease belongs to a KubeFoundry process without a Deployment in this cluster."""
     name = str(lease["metadata"]["name"])
-    here = {deployment["metadata"]["name"] for deployment in deployments}
-    return name.startswith("kubefoundry-") and name not in here and held(lease)
+    return name.startswith("kubefoundry-") and name not in {
+        deployment["metadata"]["name"] for deployment in deployments
+    }
 
 
 async def leases_of(session: Session) -> tuple[list[Object], list[Finding]]:
-    """Return the Leases of kubefoundry-system, and a finding if the permission to list them is missing."""
+    """Return the Leases of kubefoundry-system, and a finding if the permission to list them is missing.
+
+    A provider that was removed leaves its Lease there. Such a Lease is left out.
+    """
     try:
-        return (await session.client.list(LEASES, names.SYSTEM_NAMESPACE))[0], []
+        leases, _ = await session.client.list(LEASES, names.SYSTEM_NAMESPACE)
     except (ApiError, Unreachable) as error:
         return [], [Finding("unknown", of(error, "list leases").message)]
+    try:
+        configs, _ = await session.client.list(PROVIDER_CONFIGS)
+    except (ApiError, Unreachable):
+        return leases, []
+    registered = {PROVIDER_PROCESS + config["metadata"]["name"] for config in configs}
+    return [
+        lease
+        for lease in leases
+        if held(lease)
+        or not lease["metadata"]["name"].startswith(PROVIDER_PROCESS)
+        or lease["metadata"]["name"] in registered
+    ], []
 
 
 def providers(configs: Sequence[Object]) -> Iterator[Finding]:

@@ -1,0 +1,105 @@
+"""Processes of KubeFoundry, judged by their Deployments and Leases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from kubefoundry_cli.commands.doctor import components
+from support.fake_server import Answers, serving
+
+
+def lease(holder: str, age: float | None, name: str = "kubefoundry-core") -> dict[str, Any]:
+    renewed = None if age is None else (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
+    return {"metadata": {"name": name}, "spec": {"holderIdentity": holder, "renewTime": renewed}}
+
+
+KAITO = "kubefoundry-provider-kaito"
+
+
+CORE, OTHER = "kubefoundry-core", "kubefoundry-provider-other"
+
+
+@pytest.mark.parametrize(
+    ("name", "holder", "age", "state", "expected"),
+    [
+        pytest.param(
+            CORE, "here-1", 1, "good", "runs outside this cluster (Lease held by here-1)", id="held"
+        ),
+        pytest.param(
+            *(CORE, "here-1", 600, "wrong"),
+            " s, and it has no Deployment in this cluster, so it does no work; start it again where it ran, "
+            "or kubefoundry controller install",
+            id="core stopped",
+        ),
+        pytest.param(CORE, "here-1", None, "wrong", "its Lease is held by nobody, and", id="never renewed"),
+        pytest.param(KAITO, "", 5, "wrong", "or kubefoundry provider install kaito", id="lease released"),
+        pytest.param(OTHER, "x", 600, "wrong", "or kubefoundry provider install FILE", id="third party"),
+    ],
+)
+def test_process_outside_the_cluster_is_judged_by_its_lease(
+    name: str, holder: str, age: float | None, state: str, expected: str
+) -> None:
+    [found] = components([], [lease(holder, age, name)])
+
+    assert (found.state, expected in found.text) == (state, True), found
+
+
+def test_cluster_without_processes_is_not_installed() -> None:
+    [found] = components([], [])
+
+    assert "no Deployment in namespace" in found.text
+
+
+@pytest.mark.parametrize(
+    ("registered", "age", "expected"),
+    [
+        pytest.param(["kaito"], 600, ["Lease held by here-1, not renewed for "], id="stopped"),
+        pytest.param(["kaito"], 1, ["outside this cluster: Lease held by here-1"], id="running"),
+        pytest.param([], 600, [], id="removed"),
+    ],
+)
+def test_controller_status_shows_provider_outside_the_cluster(
+    call: Callable[..., Result], tmp_path: Path, registered: list[str], age: float, expected: list[str]
+) -> None:
+    answers = Answers()
+    answers.objects = {
+        "deployments": [],
+        "leases": [lease("here-0", 1), lease("here-1", age, KAITO)],
+        "inferenceproviderconfigs": [{"metadata": {"name": name}} for name in registered],
+    }
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("controller", "status", "--kubeconfig", str(kubeconfig))
+
+    rows = [line for line in done.stdout.splitlines() if line.startswith(KAITO)]
+    assert [text in row for text, row in zip(expected, rows, strict=True)] == [True] * len(expected), (
+        done.stdout
+    )
+    assert done.exit_code == (1 if "not renewed" in str(expected) else 0)
+
+
+@pytest.mark.parametrize(
+    ("holder", "age", "state", "said"),
+    [
+        pytest.param("pod-1", 2, "good", "Lease held by pod-1", id="held"),
+        pytest.param("pod-1", 600, "wrong", "held by pod-1, not renewed for 600 s", id="stale"),
+        pytest.param("", 2, "wrong", "held by nobody", id="given up"),
+    ],
+)
+def test_a_component_that_is_up_works_only_with_its_lease(
+    holder: str, age: float, state: str, said: str
+) -> None:
+    deployment = {
+        "metadata": {"name": "kubefoundry-core"},
+        "spec": {"replicas": 2},
+        "status": {"availableReplicas": 2},
+    }
+
+    [found] = components([deployment], [lease(holder, age)])
+
+    assert (found.state, said in found.text) == (state, True), found
