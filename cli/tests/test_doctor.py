@@ -75,7 +75,7 @@ def test_a_bundle_that_is_none_is_wrong(broken: Any) -> None:
 def test_the_last_word_about_each_object_that_others_change() -> None:
     def event(name: str, note: str, age: float) -> dict[str, Any]:
         moment = (datetime.now(UTC) - timedelta(seconds=age)).isoformat()
-        return {"regarding": {"namespace": "a", "name": name}, "note": note, "eventTime": moment}
+        return {"involvedObject": {"namespace": "a", "name": name}, "message": note, "eventTime": moment}
 
     found = list(
         changed_by_others(

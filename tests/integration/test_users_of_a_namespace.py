@@ -16,6 +16,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU
 from support.edits import running
+from support.events import until_event
 from support.kinds import UPSTREAM
 from support.waiting import SECONDS, until
 
@@ -98,6 +99,35 @@ async def test_view_role_cannot_eject(suite: Suite, api: Client, namespace: str,
 
     assert done.code == 5
     assert (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"].get("annotations") is None
+
+
+async def test_doctor_needs_core_events_only(suite: Suite, api: Client, namespace: str) -> None:
+    """`view` and `edit` of Kubernetes 1.26 grant no Events of events.k8s.io."""
+    plane, user = suite.plane, f"--user=nora-{namespace}"
+    resources = "--resource=modeldeployments.kubefoundry.ai,events"
+    plane.kubectl("create", "role", "reader", "--verb=get,list", resources, "-n", namespace)
+    plane.kubectl("create", "rolebinding", "reader", "--role=reader", user, "-n", namespace)
+    await ready(api, namespace, "kuberay")
+    edit = [
+        {
+            "op": "replace",
+            "path": "/spec/rayClusterConfig/headGroupSpec/rayStartParams/num-cpus",
+            "value": "7",
+        }
+    ]
+    await api.json_patch(UPSTREAM["kuberay"], "m", namespace, edit, manager="kubectl-edit")
+    note = await until_event(api, namespace, "DriftDetected")
+
+    kubefoundry = CommandLine(plane.kubeconfig, namespace)
+    async with asyncio.timeout(SECONDS):
+        # the API server learns of the role a moment after it is stored
+        while True:
+            done = await kubefoundry("doctor", "m", "--as", f"nora-{namespace}")
+            if done.code != 5:
+                break
+            await asyncio.sleep(PROBE)
+
+    assert f"model {namespace}/m: {note}" in done.out, done
 
 
 @pytest.mark.parametrize("path", ["m", "m/why", "m/objects", "providers"])

@@ -141,15 +141,19 @@ def _missing(kind: str, namespace: str, name: str, reference: Reference) -> str:
 
 
 def changed_by_others(events: Sequence[Object]) -> Iterator[Finding]:
-    """Yield the models whose upstream objects another writer has changed within the last WINDOW seconds."""
+    """Yield the models whose upstream objects another writer has changed within the last WINDOW seconds.
+
+    The Events are core/v1. Users with `view` or `edit` on Kubernetes 1.26 may not read those of events.k8s.io.
+    """
     last: dict[tuple[str, str], Object] = {}
     for event in sorted(events, key=lambda event: str(event.get("eventTime") or "")):
         age = since(event.get("eventTime"))
-        about = event.get("regarding") or {}
+        about = event.get("involvedObject") or {}
         if age is not None and age <= WINDOW:
             last[str(about.get("namespace")), str(about.get("name"))] = event
     for (namespace, name), event in sorted(last.items()):
         yield Finding(
             "wrong",
-            f"model {namespace}/{name}: {event.get('note')}; change the ModelDeployment instead, or stop that writer",
+            f"model {namespace}/{name}: {event.get('message')}; change the ModelDeployment instead, "
+            "or stop that writer",
         )

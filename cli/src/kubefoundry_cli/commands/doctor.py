@@ -23,7 +23,14 @@ from kubefoundry_cli.output import clean, duration, say, since
 from kubefoundry_cli.providers import silence
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, EVENTS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.kinds import (
+    CORE_EVENTS,
+    DEPLOYMENTS,
+    LEASES,
+    MODEL_DEPLOYMENTS,
+    PROVIDER_CONFIGS,
+    Object,
+)
 from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -116,8 +123,8 @@ async def examine_model(session: Session, obj: Object) -> list[Finding]:
             ),
         )
     findings += await references(session, [obj])
-    about = {"fieldSelector": f"{DRIFT['fieldSelector']},regarding.name={obj['metadata']['name']}"}
-    findings += await listed(session, EVENTS, namespace, changed_by_others, about)
+    about = {"fieldSelector": f"{DRIFT['fieldSelector']},involvedObject.name={obj['metadata']['name']}"}
+    findings += await listed(session, CORE_EVENTS, namespace, changed_by_others, about)
     try:
         findings += one_model.of_pods(await of_model(session, obj))
     except NotToBeFound as error:
@@ -149,7 +156,7 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
     findings += await listed(session, PROVIDER_CONFIGS, None, providers)
     findings += await versions(session)
     findings += await references(session, models or ())
-    findings += await listed(session, EVENTS, namespace, changed_by_others, DRIFT)
+    findings += await listed(session, CORE_EVENTS, namespace, changed_by_others, DRIFT)
     if models is not None:
         findings += [*verdicts(models, namespace), *await pods_of(session, models)]
     # the same permission may be missing for several checks
