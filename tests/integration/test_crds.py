@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_sdk.api import crd, names, validation
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.api.rules import RULES
+from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.testing.generated import specs
 from support.admission import dry_runs
 from support.deployments import model_deployment
@@ -217,7 +219,7 @@ def test_the_columns_show_the_state(installed: ControlPlane) -> None:
     assert cells[11:] == ["meta-llama/Llama-3.1-8B-Instruct", "vllm", "true", "DeploymentReady", "serves"]
 
 
-def test_each_writer_keeps_its_own_conditions(installed: ControlPlane) -> None:
+async def test_each_writer_keeps_its_own_conditions(installed: ControlPlane, api: Client) -> None:
     installed.kubectl("apply", "-f", "-", input=json.dumps(deployment("shared", AGGREGATED)))
     for manager, type_ in (("one", "Validated"), ("two", "Ready")):
         condition = {
@@ -228,12 +230,10 @@ def test_each_writer_keeps_its_own_conditions(installed: ControlPlane) -> None:
             "lastTransitionTime": "2026-02-04T10:00:00Z",
         }
         applied = deployment("shared", AGGREGATED) | {"status": {"conditions": [condition]}}
-        installed.kubectl(
-            *("apply", "--server-side", f"--field-manager={manager}", "--subresource=status", "-f", "-"),
-            input=json.dumps({key: value for key, value in applied.items() if key != "spec"}),
-        )
+        del applied["spec"]
+        await api.apply_status(MODEL_DEPLOYMENTS, applied, manager=manager)
 
-    stored = json.loads(installed.kubectl("get", "md", "shared", "-n", NAMESPACE, "-o", "json").stdout)
+    stored = await api.get(MODEL_DEPLOYMENTS, "shared", NAMESPACE)
 
     assert [condition["type"] for condition in stored["status"]["conditions"]] == ["Validated", "Ready"]
 

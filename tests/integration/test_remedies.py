@@ -197,7 +197,8 @@ async def scaled(reader: Reader) -> str:
 
 
 async def logs_without_pods(reader: Reader) -> str:
-    await create(reader)
+    # simulated operators create no pods
+    await serving(reader)
     return await reader.says("logs", "m")
 
 

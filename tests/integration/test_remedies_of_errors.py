@@ -178,6 +178,7 @@ async def test_command_of_page_creates_the_model(reader: Reader) -> None:
     assert SITES["dashboard/create: kubectl apply -f - <<'EOF'"].pattern.match(draft.command)
 
     environment = {
+        **os.environ,
         "PATH": f"{reader.folder}:{os.environ['PATH']}",
         "HOME": str(reader.folder),
         "KUBECONFIG": str(reader.kubeconfig),
