@@ -131,6 +131,7 @@ async def test_additions_are_named_once_and_are_ready(suite: Suite, api: Client,
     assert len(log.writes("provider-direct", namespace, "deployments")) == 1
 
 
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_fields_that_admission_adds_to_our_write_are_its_own(
     suite: Suite, api: Client, namespace: str
 ) -> None:

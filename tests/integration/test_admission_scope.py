@@ -72,6 +72,7 @@ async def until_in_force(fresh: Suite, api: Client, namespace: str) -> None:
             await asyncio.sleep(PROBE)
 
 
+@pytest.mark.needs_kubernetes("1.28", "match conditions of webhooks")
 async def test_only_new_specs_are_asked_about(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core")
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="creator")

@@ -66,6 +66,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
+@pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
 @pytest.mark.parametrize(
     ("why", "remedy"),
     [

@@ -67,6 +67,7 @@ async def edited(api: Client, namespace: str, path: str, value: Any) -> None:
     await api.json_patch(DEPLOYMENTS, "m", namespace, operations, manager="somebody")
 
 
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_mirrored_image_is_named_and_is_no_drift(suite: Suite, api: Client, namespace: str) -> None:
     log = AuditLog(suite)
     async with mutating(api, namespace, [MIRROR]):
@@ -100,6 +101,7 @@ async def test_mirrored_image_is_named_and_is_no_drift(suite: Suite, api: Client
     assert len(log.writes("provider-direct", namespace, "deployments")) == 2
 
 
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_observed_while_finalizer_is_not_stored(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace)
     await until_created(api, namespace)
@@ -133,6 +135,7 @@ async def test_observed_while_finalizer_is_not_stored(suite: Suite, api: Client,
         await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_deletion_is_quick_when_labels_are_rewritten(suite: Suite, api: Client, namespace: str) -> None:
     async with mutating(api, namespace, [RELABELLED]):
         await created(api, namespace)

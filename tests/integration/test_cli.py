@@ -402,11 +402,22 @@ async def test_wait_ends_at_a_model_that_is_scaled_to_zero(
     assert (await kubefoundry("scale", "m", "0")).code == 0
 
     done = await kubefoundry("wait", "m", "--timeout", "60")
-    # the way for other tools (contract §3)
-    reason = '--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ScaledToZero'
-    suite.plane.kubectl("wait", "md/m", "-n", namespace, reason, "--timeout=10s")
 
     assert (done.code, "is scaled to zero" in done.err) == (1, True), done
+
+
+@pytest.mark.needs_kubernetes("1.29", "filters in kubectl wait --for=jsonpath")
+async def test_kubectl_can_wait_for_scaling_to_zero(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
+) -> None:
+    """The way for other tools (contract §3)."""
+    await running(api, namespace, GPU, "dynamo")
+    assert (await kubefoundry("scale", "m", "0")).code == 0
+
+    reason = '--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ScaledToZero'
+    waited = suite.plane.kubectl("wait", "md/m", "-n", namespace, reason, "--timeout=60s")
+
+    assert "condition met" in waited.stdout
 
 
 async def test_a_watched_list_has_a_line_for_each_change(

@@ -33,6 +33,7 @@ def touch(suite: Suite, namespace: str, name: str) -> str:
     return suite.plane.kubectl(*patch, ACCOUNT, check=False).stderr
 
 
+@pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
 async def test_it_touches_what_it_has_made_and_nothing_else(
     suite: Suite, api: Client, namespace: str, policy: None
 ) -> None:

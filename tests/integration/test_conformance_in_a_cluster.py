@@ -17,6 +17,7 @@ from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import model_deployment
 from support.kinds import UPSTREAM
+from support.kubernetes_version import at_least
 from support.status_owners import RELEASE, is_released_by_core
 from support.waiting import phase, until, until_deployment
 from support.widgets import SPEC
@@ -31,8 +32,11 @@ WIDGETS: Final = {
 }
 EVERYWHERE: Final = (
     "namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,inferenceproviderconfigs,"
-    "validatingadmissionpolicies,validatingadmissionpolicybindings,validatingwebhookconfigurations,modeldeployments"
+    "validatingwebhookconfigurations,modeldeployments"
 )
+POLICIES: Final = "validatingadmissionpolicies,validatingadmissionpolicybindings"
+"""Served from Kubernetes 1.30 on. Where they are not, the kit skips the checks that create some."""
+
 NEEDS_THE_LOG: Final = {"WRI-3", "STA-2", "PRO-3", "PRO-4", "PRO-5"}
 
 
@@ -54,7 +58,8 @@ async def kit(plane: ControlPlane, *more: str, **options: str) -> asyncio.subpro
 
 def things(plane: ControlPlane, besides: str = "") -> set[str]:
     """What is in the cluster as a whole, and all ModelDeployments, but for those of that namespace."""
-    received = plane.kubectl("get", EVERYWHERE, "-A", "-o", "json").stdout
+    kinds = f"{EVERYWHERE},{POLICIES}" if at_least("1.30") else EVERYWHERE
+    received = plane.kubectl("get", kinds, "-A", "-o", "json").stdout
     return {
         f"{one['kind']} {one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
         for one in json.loads(received)["items"]

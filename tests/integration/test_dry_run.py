@@ -75,6 +75,7 @@ async def test_a_dry_run_comes_to_rest(suite: Suite, api: Client, namespace: str
     ]
 
 
+@pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
 async def test_a_dry_run_tells_what_is_refused(suite: Suite, api: Client, namespace: str) -> None:
     suite.plane.kubectl("apply", "-f", "-", input=POLICY.format(namespace=namespace))
     await policy_works(api, namespace)

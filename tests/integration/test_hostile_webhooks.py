@@ -124,6 +124,7 @@ HOSTILE: Final[Mapping[str, tuple[str, Mutation]]] = {
 """Provider and mutation by the name of the model. A policy changes only objects of its model."""
 
 
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_hostile_admission_causes_few_writes(suite: Suite, api: Client, namespace: str) -> None:
     log = AuditLog(suite)
     mutations = [

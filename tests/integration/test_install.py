@@ -16,6 +16,7 @@ from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
+from support.kubernetes_version import at_least
 from support.registrations import register
 from support.waiting import reason, until_deployment
 
@@ -181,26 +182,32 @@ async def all_is_removed(kubefoundry: CommandLine, api: Client) -> None:
     assert len((await api.list(CRDS))[0]) >= 2
 
 
-async def test_what_it_creates_can_be_selected_by_fields(plane: ControlPlane) -> None:
-    """The CRDs that kubectl applied stay as they are until somebody adds the fields; then they stay, too."""
+async def test_crds_that_it_creates_fit_the_server(plane: ControlPlane) -> None:
+    """An older API server does not know selectable fields."""
     kubefoundry = CommandLine(plane.kubeconfig, "default")
     async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as api:
-
-        async def selectable() -> bool:
-            return selectable_fields.present(await api.get(CRDS, MODEL_DEPLOYMENTS.crd))
-
-        assert not await selectable()
         added = await kubefoundry("controller install", "--yes")
-        assert (added.code, await selectable()) == (0, False), added.err
-        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "selectable-fields"))
-        kept = await kubefoundry("controller upgrade", "--yes")
-        assert (kept.code, "nothing to do" in kept.err, await selectable()) == (0, True, True), kept.err
-
+        # kubectl applied these CRDs, so they stay as they are
+        assert (added.code, await has_selectable_fields(api)) == (0, False), added.err
         gone = await kubefoundry("controller uninstall", "--yes", "--crds")
         assert gone.code == 0, gone.err
         plane.kubectl("wait", "--for=delete", f"namespace/{SYSTEM}", "--timeout=60s")
+
         again = await kubefoundry("controller install", "--yes")
-        assert (again.code, await selectable()) == (0, True), again.err
+
+        assert (again.code, await has_selectable_fields(api)) == (0, at_least("1.31")), again.err
+
+
+@pytest.mark.needs_kubernetes("1.31", "selectable fields of CRDs")
+async def test_fields_that_are_added_select_and_stay(plane: ControlPlane) -> None:
+    kubefoundry = CommandLine(plane.kubeconfig, "default")
+    async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as api:
+        added = await kubefoundry("controller install", "--yes")
+        assert (added.code, await has_selectable_fields(api)) == (0, False), added.err
+        plane.kubectl("apply", "--server-side", "-k", str(ROOT / "manifests" / "selectable-fields"))
+        kept = await kubefoundry("controller upgrade", "--yes")
+        state = (kept.code, "nothing to do" in kept.err, await has_selectable_fields(api))
+        assert state == (0, True, True), kept.err
         # no webhook answers here
         for name in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
             plane.kubectl("delete", name, "--all")
@@ -209,6 +216,10 @@ async def test_what_it_creates_can_be_selected_by_fields(plane: ControlPlane) ->
         for provider, found in (("nobody", "modeldeployment.kubefoundry.ai/m\n"), ("kaito", "")):
             chosen = ("--field-selector", f"spec.provider.name={provider},status.phase!=Running")
             assert plane.kubectl("get", "md", *chosen, "-o", "name").stdout == found
+
+
+async def has_selectable_fields(api: Client) -> bool:
+    return selectable_fields.present(await api.get(CRDS, MODEL_DEPLOYMENTS.crd))
 
 
 async def test_a_foreign_manifest_with_rights_that_need_a_look(cluster: ControlPlane, tmp_path: Path) -> None:

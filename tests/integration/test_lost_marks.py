@@ -119,6 +119,7 @@ OWNERLESS = Mutation(
 )
 
 
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_ownerless_object_is_named_before_it_is_left(suite: Suite, api: Client, namespace: str) -> None:
     async with mutating(api, namespace, [OWNERLESS]):
         body = model_deployment("m", namespace, GPU, provider="dynamo")

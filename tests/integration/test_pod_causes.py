@@ -96,6 +96,7 @@ async def test_a_pod_that_finds_no_node_is_reported_and_waited_for(
     assert (phase(received), reason(received, "Ready")) == ("Deploying", "Progressing")
 
 
+@pytest.mark.needs_kubernetes("1.27", "scheduling gates of pods")
 async def test_gated_pod_is_reported_with_its_gate(suite: Suite, api: Client, namespace: str) -> None:
     await stuck(api, namespace, "dynamo")
 

@@ -181,6 +181,7 @@ spec: {policyName: no-evil-models, validationActions: [Deny]}
 """
 
 
+@pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
 async def test_a_refused_new_object_leaves_the_old_one_serving(
     suite: Suite, api: Client, namespace: str
 ) -> None:
