@@ -46,7 +46,7 @@ def model_deployments() -> Object:
             _column("Provider", ".status.provider.name", "Provider that runs the model"),
             _column("Phase", ".status.phase", "Summary of the state"),
             _column("Ready", f"{_READY}.status", "Whether the observed generation serves"),
-            # no path can compare the two: users see at a glance that the numbers differ
+            # A JSON path cannot compare the two; users see that the numbers differ.
             _column("Generation", ".metadata.generation", "Newest edit", type_="integer"),
             _column(
                 "Observed",

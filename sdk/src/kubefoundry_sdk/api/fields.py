@@ -1,4 +1,4 @@
-"""What the fields of our resources share: how they are written, counted and marked for the CRD."""
+"""Types that the fields of our resources share, and their marks for the CRD."""
 
 from __future__ import annotations
 

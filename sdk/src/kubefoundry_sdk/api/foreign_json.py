@@ -1,6 +1,6 @@
 """Decodes JSON that others wrote, so that any content can be handled, and encodes JSON that we send.
 
-What users write reaches every component through the API server, and what their servers answer reaches some. Neither
+Tenants' objects reach every component through the API server, and responses of tenants' servers reach some. Neither
 may cause deep recursion, nor contain anything that we cannot send back.
 """
 

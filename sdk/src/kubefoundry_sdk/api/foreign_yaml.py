@@ -12,8 +12,8 @@ DEPTH: Final = 32
 """Levels of nesting that are decoded."""
 
 CONVERSIONS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What PyYAML raises beside its own YAMLError: its conversions of values like `!!bool x`, `!!int ""` and `!!timestamp
-x` check nothing (PyYAML 6.0, constructor.py)."""
+"""Exceptions of PyYAML beside its own YAMLError: its conversions of values like `!!bool x`, `!!int ""` and
+`!!timestamp x` check nothing (PyYAML 6.0, constructor.py)."""
 
 DIGITS: Final = 300
 """The longest number in characters: the largest double has 309 digits, and Python writes no integer of more than

@@ -68,7 +68,7 @@ MEANINGS: Final[dict[str, str]] = {
     FLAG: "the name of a flag without its leading dashes",
     CONFIG_KEY: "a key of letters, digits and _ . -",
 }
-"""What a message says instead of the pattern."""
+"""The words for a pattern in messages."""
 
 
 def is_label_value(text: str) -> bool:

@@ -78,7 +78,7 @@ class EngineSpec(ApiModel):
     @field_validator("args")
     @classmethod
     def _by_one_name_each(cls, args: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        """Providers see one spelling of each flag; what is stored stays as it was written."""
+        """Return the flags by one name each for providers; the stored spec stays as the user wrote it."""
         return engine_args.effective(info.data.get("type"), args)
 
 

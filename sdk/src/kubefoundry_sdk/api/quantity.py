@@ -1,4 +1,4 @@
-"""Quantities of resources: exact values of what Kubernetes writes as "16Gi", "500m" or 4.
+"""Quantities of resources: exact values of amounts such as "16Gi", "500m" or 4.
 
 Stricter than `kubernetes.utils.quantity`, which accepts `1K`, `1_000`, ` 1 `, `NaN`, `1e3Gi` and the like. Source:
 the quantity grammar of apimachinery's `resource.Quantity`, without signs and with an exponent of at most two digits,

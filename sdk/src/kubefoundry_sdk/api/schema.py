@@ -1,7 +1,7 @@
 """From typed models to the structural schema of a CustomResourceDefinition.
 
 `structural` translates pydantic's schema of a model into the subset of JSON schema that Kubernetes 1.26 accepts in a
-CRD. What that subset cannot express is refused when the CRD is generated, never dropped silently.
+CRD. A model that the subset cannot express is refused when the CRD is generated, never dropped silently.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the API server does with a structural schema: defaults, and the checks of types, enums and ranges.
+"""Applies a structural schema as the API server does: defaults, and the checks of types, enums and ranges.
 
 Objects stored before the CRD had a rule were never checked by the API server, and a webhook has to describe an error
 in a sentence, so the same schema is applied here. Source of the order and of the treatment of null:

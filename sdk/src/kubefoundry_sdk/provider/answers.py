@@ -1,7 +1,7 @@
 """Checks what a provider's functions return before anything is written.
 
-What passes can be stored by the API server and concerns this ModelDeployment only. The runtime reports a `Fault` as
-`ProviderError`, names the provider in it, and retries with back-off (contract §4).
+A value that passes can be stored by the API server and concerns this ModelDeployment only. The runtime reports a
+`Fault` as `ProviderError`, names the provider in it, and retries with back-off (contract §4).
 """
 
 from __future__ import annotations

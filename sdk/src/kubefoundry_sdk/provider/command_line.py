@@ -1,6 +1,6 @@
 """An engine's command line: options derived from fields of the spec, plus `engine.args`.
 
-Every entry is literal: no shell reads it, and what the kubelet would expand is escaped (`literal`).
+Every entry is literal: no shell reads it, and text that the kubelet would expand is escaped (`literal`).
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ ObservedPhase = Literal["Pending", "Deploying", "Running", "Failed"]
 ReadyReason = Literal[
     "DeploymentReady", "Progressing", "Failed", "ScaledToZero", "Unknown", "EndpointUnverified"
 ]
-"""Only the runtime sets the last one."""
+"""Reasons of `Ready`. Only the runtime sets `EndpointUnverified`."""
 
 
 @dataclass(frozen=True, slots=True)

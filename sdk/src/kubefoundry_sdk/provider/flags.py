@@ -1,4 +1,4 @@
-"""The flags that shape what a provider writes: published by its process, and read by the command line.
+"""The flags that shape a provider's objects: published by its process, and read by the command line.
 
 Without these, `kubefoundry plan` would render with the defaults of a package, and not as the process does.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 DEFAULT_IMAGES: Final = "default_images"
-"""The one of every provider; all others that count are the provider's own."""
+"""The flag of every provider that counts; all others that count are the provider's own."""
 
 
 def started_with(parsed: argparse.Namespace, of_every_provider: argparse.Namespace) -> dict[str, str]:

@@ -27,7 +27,7 @@ RULES: Final = ".spec.selectionRules"
 """The field, or the beginning of a field in it, that an administrator may have taken over."""
 
 DELAYS: Final = Backoff(0.2, 30.0)
-"""Between two attempts to register or to report."""
+"""Delays between two attempts to register or to report."""
 
 
 class Registration:
@@ -130,13 +130,13 @@ class Registration:
             "lastHeartbeat": rfc3339(now),
             "conditions": [self._stamped(item, now) for item in conditions],
         }
-        # What is empty is left out: applied as an empty map, the API server would make it null and refuse it.
+        # Empty values are left out: the API server would turn an applied empty map into null and refuse it.
         if self._provider.flags:
             status["flags"] = dict(self._provider.flags)
         if isinstance(self._upstream.schema, Schema) and self._upstream.schema.discovered:
             status["settings"] = dict(self._upstream.schema.discovered)
         if kind:
-            # Also if it cannot be written: the version says what is installed.
+            # Even if the provider cannot write it: the version shows the installed upstream.
             status["upstreamCRDVersion"] = kind.api_version
             status["upstreamSchemaHash"] = self._upstream.digest or ""
         body = {**_head(self._provider), "status": status}

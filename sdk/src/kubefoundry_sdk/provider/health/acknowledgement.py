@@ -41,8 +41,8 @@ class Acknowledgement:
         status: dict[str, Any] = live.get("status") or {}
         version = _version(live)
         if not status or "observedGeneration" in status:
-            # A higher generation than the object has is about another object of that name, or made up. One that is
-            # no number names none, though the kind names one: the time of the status does not stand in for it.
+            # A generation above the object's is about another object of that name, or made up. A value that
+            # is no number names no generation, and the time of the status does not replace it.
             return is_generation(status.get("observedGeneration"), version[1])
         if self._processed == version or self._has_new_status(live, manager):
             self.confirm(live)

@@ -96,7 +96,7 @@ async def models(root: str) -> frozenset[str]:
     url = f"{root}/v1/models"
     status, body = await exchange("GET", url)
     if status != 200:
-        # In our own words, because a tenant controls those in the answer.
+        # In our own words, because a tenant controls the words of the response.
         raise (KeyRequired if status in KEY_REQUIRED else NoModels)(f"GET {url} answers {_named(status)}")
     return listed(parsed(body, f"GET {url}"), url)
 

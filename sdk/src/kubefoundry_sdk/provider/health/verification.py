@@ -26,7 +26,7 @@ from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
 
 AT_ONCE: Final = 8
-"""Endpoints that are asked concurrently. One that hangs takes a minute; namespaces take turns."""
+"""Endpoints that are asked concurrently. An endpoint that hangs takes a minute; namespaces take turns."""
 DELAYS: Final = Backoff(1.0, 60.0)
 """Between two requests to an endpoint that does not list the model."""
 PATIENCE: Final = 3
@@ -71,7 +71,7 @@ class _Finding:
     problem: str | None
     """Why it is not verified; None once it is."""
     note: str = ""
-    """What a verified endpoint leaves open."""
+    """The open point of a verified endpoint; empty if there is none."""
     task: asyncio.Task[None] | None = None
 
 

@@ -1,4 +1,4 @@
-"""What a provider's reconciles share."""
+"""The state that a provider's reconciles share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reverts what others have changed on upstream objects, and backs off if they keep changing it (contract §4.19)."""
+"""Reverts changes by others on upstream objects, and backs off if they repeat them (contract §4.19)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Annotation `kubefoundry.ai/dry-run: "true"`: what would be applied, and how the API server answers.
+"""Annotation `kubefoundry.ai/dry-run: "true"`: the objects to apply, and the API server's response.
 
 Nothing is stored upstream and no finalizer is set; the result is in an annotation (contract §4.14).
 """

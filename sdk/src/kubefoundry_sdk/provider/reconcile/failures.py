@@ -2,7 +2,7 @@
 
 A transient error is reported the second time in a row; a permanent one, and an error in the provider's own code,
 immediately. Until the retry is due, reconciles observe and write nothing upstream: writing the status causes the next
-event. But where somebody else was quicker with a write to the upstream object, its new state is tried at once.
+event. If somebody else has written the upstream object meanwhile, its new state is tried at once.
 """
 
 from __future__ import annotations

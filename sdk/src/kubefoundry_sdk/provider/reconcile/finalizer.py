@@ -61,7 +61,7 @@ async def own(context: Context, deployment: Object, *, hold: bool, dry_run_resul
     fields = managed_fields.owned(deployment, context.manager) or {}
     # An apply to the object cannot write or remove its status: such an entry is made up.
     if theirs := sorted(set(fields) - {"f:metadata", "f:status"}):
-        # Our apply does not contain it, so it would remove it.
+        # Our apply does not contain that field, so it would remove it.
         raise Refused(
             f"Field manager {context.manager} belongs to the provider, but somebody has applied "
             f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and "

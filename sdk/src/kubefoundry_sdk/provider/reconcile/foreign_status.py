@@ -1,4 +1,7 @@
-"""Removes what others have written into our status fields; an apply cannot remove fields of another manager."""
+"""Removes values that others have written into our status fields.
+
+An apply cannot remove fields of another manager.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from kubefoundry_sdk.runtime.store import key_of
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """Fields that clients and autoscalers act on."""
 _WARNINGS: Final = frozenset({STALE_STATUS, OVERRIDES_VALID})
-"""Conditions that are there only while they hold, so one that we do not state is somebody else's claim."""
+"""Conditions that exist only while they hold, so a condition that we do not report is somebody else's claim."""
 
 
 async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
@@ -44,7 +47,7 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
     except ApiError as error:
         if error.code != 422 or not released:
             raise
-        # What is left of a condition without our part is not a valid condition.
+        # Without our part, the rest of a condition is not valid.
         await attempt(await remove(context, live, (), released))
         return True
 

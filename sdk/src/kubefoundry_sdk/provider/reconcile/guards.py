@@ -124,7 +124,7 @@ async def wait_for_retry(turn: Turn) -> End | None:
     own = names.provider_finalizer(context.provider.name)
     turn.mark = failures.mark(turn.live, upstream, context.upstream.digest, own)
     if upstream is not None:
-        # The status before the write is what a new one is compared with.
+        # A new status is compared with the status before the write.
         memory.generations.acknowledgement.is_processed(upstream, context.manager)
     failed = memory.failures.standing(turn.mark, turn.version, turn.now)
     if failed is None:

@@ -1,4 +1,4 @@
-"""What a provider remembers of one ModelDeployment between reconciles."""
+"""A provider's memory of one ModelDeployment between reconciles."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Memory:
     repairs: Repairs = field(default_factory=Repairs)
     admission: Admission = field(default_factory=Admission)
     finalizer: Refusal = field(default_factory=Refusal)
-    """Of our fields on the ModelDeployment."""
+    """The refusal of our fields on the ModelDeployment."""
     held: str | None = None
     """Digest of those fields as they were stored last."""
     restored: Repairs = field(default_factory=Repairs)
-    """When they were stored again because somebody had removed them."""
+    """The times at which those fields were stored again because somebody had removed them."""
     last_look: LastLook = field(default_factory=LastLook)
     cleanup: Wait = field(default_factory=Wait)
-    """For other providers to clean up."""
+    """The wait for other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)
-    """For the upstream objects of a deletion to be gone."""
+    """The wait for the upstream objects of a deletion to be gone."""
     cleaned: set[Mark] = field(default_factory=set)
     """The objects that a deletion has seen."""
     is_orphaning: bool = False
@@ -49,11 +49,11 @@ class Memory:
     """Digest of the plan that a dry run accepted while another provider serves."""
     secret: AskedFor = field(default_factory=AskedFor)
     leaving: tuple[str, Record] | None = None
-    """What was applied to an upstream object that is being deleted, and the uid of the ModelDeployment. The next
-    object starts from it, so that recreating alone does not change a default image."""
+    """The record of an upstream object that is being deleted, and the uid of the ModelDeployment. The next object
+    starts from it, so that recreating alone does not change a default image."""
     steadiness: Steadiness = field(default_factory=Steadiness)
     silence: Wait = field(default_factory=Wait)
-    """For an operator to look after the upstream object of that uid and generation."""
+    """The wait for an operator to act on the upstream object of that uid and generation."""
     generations: Generations = field(default_factory=Generations)
     status_writes: Bucket = field(default_factory=lambda: Bucket(pace.BURST, pace.EVERY))
     """Bounds the writes of its status."""

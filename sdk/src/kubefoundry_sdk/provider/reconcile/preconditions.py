@@ -1,4 +1,4 @@
-"""What prevents writing upstream: no usable CRD (contract §4.10), or an object of another owner (contract §4.12)."""
+"""Reasons not to write upstream: no usable CRD (contract §4.10), or an object of another owner (contract §4.12)."""
 
 from __future__ import annotations
 

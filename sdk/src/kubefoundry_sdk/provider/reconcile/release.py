@@ -1,4 +1,4 @@
-"""What keeps us serving a ModelDeployment after another provider was chosen (contract §4.6): pure decisions."""
+"""Reasons to keep serving a ModelDeployment after another provider was chosen (contract §4.6): pure decisions."""
 
 from __future__ import annotations
 

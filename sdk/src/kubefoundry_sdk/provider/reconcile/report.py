@@ -1,4 +1,4 @@
-"""What a provider writes into a ModelDeployment's status (contract §3), built from a reconcile's results."""
+"""A provider's part of a ModelDeployment's status (contract §3), built from a reconcile's results."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Report:
     applied: bool = False
     """Whether this generation was applied completely."""
     left_alone: str = ""
-    """What somebody keeps changing, if it is no longer reverted: another spec serves, or will."""
+    """The fields that somebody keeps changing, if they are no longer reverted: another spec serves, or will."""
     unreverted: str = ""
     """The fields that others changed and that the stop keeps from being reverted, in one clause."""
     additions: str = ""

@@ -29,7 +29,7 @@ class Generations:
 
     acknowledgement: Acknowledgement = field(default_factory=Acknowledgement)
     settling: Wait = field(default_factory=Wait)
-    """For an acknowledged change of the upstream object to show up in its status."""
+    """The wait for an acknowledged change of the upstream object to show up in its status."""
     applied: tuple[str, int] | None = None
     """The uid of the upstream object and the generation of the ModelDeployment that was applied to it completely."""
     idle: tuple[str, int] | None = None

@@ -49,7 +49,8 @@ def as_before(live: Object, report: Report, manager: str) -> None:
     report.override_warning = _own_condition(live, manager, reasons.OVERRIDES_VALID).get("message")
     report.generation = before.get("observedGeneration", report.generation)
     if handover.spoken_for(live, manager):
-        # That is the other provider's, which may be ahead of us: an acceptance must not move with it.
+        # That generation is the other provider's, which may be ahead of us. An acceptance must not move with
+        # it.
         stated = [_own_condition(live, manager, type_).get("observedGeneration") for type_, _ in _FOUND_OUT]
         generations = [number for number in stated if isinstance(number, int)]
         report.generation = min(generations, default=report.generation)

@@ -29,9 +29,9 @@ class OperatorSettings:
         self._operator = operator
         self._changed = changed
         self.is_known = False
-        """Whether it was looked for, or may not be."""
+        """Whether the operator was looked for, or may not be."""
         self.values: Mapping[str, str] = {}
-        """Without those that an administrator states."""
+        """The settings, without those that an administrator sets by flags."""
         self.source: str | None = None
         self._where = ""
 

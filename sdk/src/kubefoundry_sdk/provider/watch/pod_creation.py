@@ -41,7 +41,7 @@ class CreationWatch:
         self._events = Store(trim=trim, room=Room(TOTAL))
         self._events.subscribe(self._event_changed)
         self._told: dict[Key, list[str]] = {}
-        """What an upstream object may call the maker that an Event is about (`_names`)."""
+        """The names by which an upstream object may know the maker that an Event is about (`_names`)."""
         self._informed: dict[str, set[Key]] = {}
         """The Events by those names."""
         self._upstream: dict[str, Key] = {}

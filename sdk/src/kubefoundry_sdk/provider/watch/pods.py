@@ -43,7 +43,7 @@ class PodWatch:
         self._upstream: dict[Owner, Key] = {}
         self._owners: dict[Key, list[Owner]] = {}
         self._informed: dict[Key, Owner] = {}
-        """Pods that tell of trouble, and whose they are."""
+        """Pods in trouble, with the owner of each."""
         self._looked = asyncio.Event()
         self._blind = True
 

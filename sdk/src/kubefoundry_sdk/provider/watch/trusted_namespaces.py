@@ -28,7 +28,7 @@ class TrustedNamespaces:
         self._labelled: frozenset[str] = frozenset()
         self._changed = changed
         self.is_known = False
-        """Whether the labelled ones were looked for, or may not be."""
+        """Whether labelled namespaces were looked for, or may not be."""
 
     def trusts(self, namespace: str) -> bool:
         """Check whether objects in that namespace count."""

@@ -55,9 +55,9 @@ class Upstream(CrdWatch):
         readable = provider.operator if provider.operator and provider.operator.read else None
         self.settings = OperatorSettings(readable, self._settings_changed) if readable else None
         self.version: str | None = None
-        """Through which objects are addressed; None while none is served."""
+        """The version through which objects are addressed; None while no version is served."""
         self.digest: str | None = None
-        """Of that version's schema; reported, never decided on (contract §4.10)."""
+        """The digest of that version's schema; reported, never decided on (contract §4.10)."""
         self.unlisted: str | None = None
         """Why the objects cannot be listed or watched, in the server's words; None if they can."""
         self._failing_since: float | None = None

@@ -33,7 +33,7 @@ BELIEVED: Final = 2
 """How many denials count as final: an API server that has just started has not loaded its roles yet."""
 
 Judge = Callable[[Object, float], str | None]
-"""What is wrong with an object that has not changed for that many seconds, or None."""
+"""Returns the problem of an object that has not changed for that many seconds, or None."""
 
 
 def unavailable(deployment: Object, age: float) -> str | None:
@@ -141,9 +141,9 @@ class OperatorWatch:
             self._evidence[LEASES, operator.lease] = Evidence(unheld, clock, self._trusted.trusts)
         self._listed = False
         self.seen = False
-        """Whether anything shows how the operator is."""
+        """Whether any object shows the state of the operator."""
         self.down: str | None = None
-        """What shows that it is down, None where nothing does."""
+        """The evidence that it is down, or None."""
 
     async def run(self) -> None:
         """Watch until cancelled."""

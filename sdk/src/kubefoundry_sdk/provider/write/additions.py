@@ -80,8 +80,8 @@ _DEFAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
     "terminationMessagePolicy": ("File",),
     "timeoutSeconds": (1,),
 }
-"""What the API server fills into a pod template (Kubernetes 1.36, pkg/apis/core/v1/defaults.go). It has an owner only
-where somebody wrote a whole object that was read from the API server, which changes nothing."""
+"""Defaults of the API server in a pod template (Kubernetes 1.36, pkg/apis/core/v1/defaults.go). They have an owner
+only if somebody wrote a whole object that was read from the API server, which changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Values of our objects that admission changes: a mirror's images, a platform's defaults (contract §4.19).
 
-What the API server stores for our apply is what drift is measured against. Writing again would change nothing.
+Drift is measured against the object that the API server stores for our apply: writing again would change nothing.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from kubefoundry_sdk.runtime.server_side_apply import NameTaken, delete
 from kubefoundry_sdk.runtime.store import Store, key_of
 
 GENERATED: Final = "[bcdfghjklmnpqrstvwxz2456789]{5}"
-"""What the API server appends to a `generateName` (Kubernetes 1.36, apimachinery, pkg/util/rand)."""
+"""The suffix that the API server appends to a `generateName` (Kubernetes 1.36, apimachinery, pkg/util/rand)."""
 
 ORIGIN: Final = Origin("ModelDeployment", "the provider's ServiceAccount")
 

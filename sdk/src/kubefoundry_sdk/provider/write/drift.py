@@ -18,8 +18,9 @@ _AMOUNT: Final = re.compile(r"\.resources\.(requests|limits)\.|\.(sizeLimit|divi
 """Paths at which Kubernetes normalizes an amount: `1024Mi` to `1Gi`."""
 
 _SELECTOR: Final = "spec.selector"
-"""Of a Service: it selects the pods that have all of its labels, so one that somebody adds leaves it without any. To
-Kubernetes the map is one value (`x-kubernetes-map-type: atomic`), so an apply removes the label."""
+"""The selector of a Service, which selects the pods that have all of its labels: a label that somebody adds leaves
+the Service without pods. To Kubernetes the map is one value (`x-kubernetes-map-type: atomic`), so an apply removes
+the label."""
 
 _METADATA: Final = ("labels", "annotations", "ownerReferences")
 

@@ -1,6 +1,6 @@
 """Lost ownership: a live object whose fields are no longer ours by `metadata.managedFields` (contract §4.19).
 
-Values show nothing of it, and the ownership is what a hand-over goes by, so it is drift of its own.
+The values do not show it, and a hand-over depends on the ownership, so it is drift of its own.
 """
 
 from __future__ import annotations

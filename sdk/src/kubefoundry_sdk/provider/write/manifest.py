@@ -1,4 +1,4 @@
-"""What the runtime adds to rendered objects, and reads from live ones (contract §4: names, ownership)."""
+"""Marks that the runtime adds to rendered objects, and reads from live ones (contract §4: names, ownership)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 
 RECORD_BYTES: Final = 2 * 2**20
 """The longest record in bytes that is read. Users can write the annotation, and 20 kB of it may inflate to half a
-gigabyte; we write a spec of at most 128 KiB and what is rendered from it."""
+gigabyte; we write a spec of at most 128 KiB and the manifest that is rendered from it."""
 
 RECORD_BRACKETS: Final = 100_000
 """The most maps and lists that a record is read with: 400 bytes may inflate to so many that reading them takes three
@@ -34,11 +34,11 @@ WINDOW: Final = 32 * 1024
 xz: else an admitted spec could need more than the 256 KiB that Kubernetes allows for all annotations."""
 
 XZ: Final = b"\xfd7zXZ\x00"
-"""What a record packed as xz begins with."""
+"""The first bytes of a record packed as xz."""
 
 XZ_PRESET: Final = 1
 XZ_MEMORY: Final = 16 * 2**20
-"""Bytes that unpacking may take: preset 1 needs 2 MiB, and others may write what asks for 4 GiB."""
+"""Bytes of memory that unpacking may take: preset 1 needs 2 MiB, and others may write a record that needs 4 GiB."""
 
 _VERSIONED: Final = re.compile(r"([a-z0-9][a-z0-9.\-]*/)?v[0-9]+((alpha|beta)[0-9]+)?")
 """An apiVersion in Kubernetes' format."""

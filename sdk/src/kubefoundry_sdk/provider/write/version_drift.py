@@ -1,7 +1,7 @@
 """Drift of an object whose CRD has moved to another version since it was written, if a webhook converts.
 
-What was applied cannot be compared with today's shape, and writing it again just for that would be a needless write.
-So the object is read once more, in the version in which it was written.
+The applied manifest cannot be compared with the object in today's version, and writing it again just for that would
+be a needless write. So the object is read once more, in the version in which it was written.
 """
 
 from __future__ import annotations
