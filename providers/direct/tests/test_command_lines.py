@@ -16,8 +16,8 @@ DIRECT = provider(Settings())
 
 def container(spec: dict[str, Any]) -> dict[str, Any]:
     main = DIRECT.render(deployment(spec), Schema("apps/v1")).main
-    found: dict[str, Any] = main["spec"]["template"]["spec"]["containers"][0]
-    return found
+    main_container: dict[str, Any] = main["spec"]["template"]["spec"]["containers"][0]
+    return main_container
 
 
 def started(
@@ -29,8 +29,8 @@ def started(
         "engine": {"type": engine, **settings},
         "resources": {"gpu": {"count": gpus}, **({"cpu": cpu} if cpu else {})},
     }
-    made = container(spec)
-    return [*made.get("command", ()), *made["args"]]
+    main_container = container(spec)
+    return [*main_container.get("command", ()), *main_container["args"]]
 
 
 @pytest.mark.parametrize(
@@ -187,9 +187,11 @@ def test_a_command_of_the_users_is_kubernetes_own() -> None:
     command = ["/serve", "--key=$(KEY)", "$$(literal)"]
     overrides = {"name": "direct", "overrides": {"command": command}}
 
-    made = container({"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}, "provider": overrides})
+    main_container = container(
+        {"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}, "provider": overrides}
+    )
 
-    assert made["command"] == command
+    assert main_container["command"] == command
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "llamacpp"])
@@ -201,11 +203,11 @@ def test_an_image_with_its_model_starts_in_its_own_way(engine: str) -> None:
         "resources": {"gpu": {"count": 1}},
     }
 
-    made = container(spec)
+    main_container = container(spec)
 
-    assert "command" not in made
-    assert "org/m" not in made["args"] and "served" not in " ".join(made["args"])
-    assert ("/models/x" in made["args"]) == (engine != "trtllm")
+    assert "command" not in main_container
+    assert "org/m" not in main_container["args"] and "served" not in " ".join(main_container["args"])
+    assert ("/models/x" in main_container["args"]) == (engine != "trtllm")
 
 
 def test_keys_of_tensorrt_llm_are_read_from_a_file() -> None:

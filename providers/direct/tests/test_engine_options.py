@@ -31,9 +31,9 @@ def options(engine: str) -> dict[str, str]:
 
 @cache
 def parser(engine: str) -> Parser:
-    made = Parser(allow_abbrev=False)
+    argument_parser = Parser(allow_abbrev=False)
     if engine == "vllm":
-        made.add_argument("model")
+        argument_parser.add_argument("model")
     actions: dict[str, dict[str, Any]] = {
         "value": {},
         "switch": {"action": "store_true"},
@@ -41,8 +41,8 @@ def parser(engine: str) -> Parser:
     }
     for flag, form in options(engine).items():
         if flag != "--help":
-            made.add_argument(flag, dest=flag, **actions[form])
-    return made
+            argument_parser.add_argument(flag, dest=flag, **actions[form])
+    return argument_parser
 
 
 def parsed(name: str, **spec: Any) -> dict[str, Any]:
@@ -53,22 +53,22 @@ def parsed(name: str, **spec: Any) -> dict[str, Any]:
         **spec,
         "engine": {"type": name, "contextLength": 4096, "trustRemoteCode": True, **spec.get("engine", {})},
     }
-    made = deployment(full).spec
-    line = engine_of(made).arguments(made)
+    typed = deployment(full).spec
+    line = engine_of(typed).arguments(typed)
     return vars(parser(name).parse_args(undotted(line) if name == "vllm" else line))
 
 
 def undotted(line: list[str]) -> list[str]:
     """The command line as vLLM's parser reads dotted flags (vllm/utils/argparse_utils.py)."""
     rest: list[str] = []
-    made: dict[str, dict[str, Any]] = {}
+    nested: dict[str, dict[str, Any]] = {}
     entries = iter(line)
     for entry in entries:
         if not (entry.startswith("--") and "." in entry):
             rest.append(entry)
             continue
         flag, *keys, last = entry.split(".")
-        inner = made.setdefault(flag, {})
+        inner = nested.setdefault(flag, {})
         for key in keys:
             inner = inner.setdefault(key, {})
         text = next(entries)
@@ -76,7 +76,7 @@ def undotted(line: list[str]) -> list[str]:
             inner[last] = json.loads(text)
         except ValueError:
             inner[last] = text
-    return [*rest, *(word for flag, value in made.items() for word in (flag, json.dumps(value)))]
+    return [*rest, *(word for flag, value in nested.items() for word in (flag, json.dumps(value)))]
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
@@ -85,9 +85,9 @@ def test_they_are_those_of_the_default_image(engine: str) -> None:
 
 
 def test_every_field_reaches_vllm() -> None:
-    found = parsed("vllm")
+    options = parsed("vllm")
 
-    assert {name: value for name, value in found.items() if value is not None and value is not False} == {
+    assert {name: value for name, value in options.items() if value is not None and value is not False} == {
         "model": "org/m",
         "--served-model-name": "served",
         "--port": "8000",
@@ -98,9 +98,9 @@ def test_every_field_reaches_vllm() -> None:
 
 
 def test_every_field_reaches_sglang() -> None:
-    found = parsed("sglang")
+    options = parsed("sglang")
 
-    assert {name: value for name, value in found.items() if value is not None and value is not False} == {
+    assert {name: value for name, value in options.items() if value is not None and value is not False} == {
         "--model-path": "org/m",
         "--served-model-name": "served",
         "--host": "0.0.0.0",
@@ -127,10 +127,10 @@ def test_every_option_can_be_an_argument(engine: str) -> None:
             continue
         values = {"value": ["x"], "switch": ["", "true", "false"], "both": ["", "true", "false"]}[form]
         for value in values:
-            found = parsed(engine, engine={"args": {name: value}})[flag]
-            wanted = {"": True, "true": True, "false": False, "x": "x"}[value]
-            if bool(found) != bool(wanted) or (form == "value" and found != wanted):
-                refused.append((flag, value, found))
+            option = parsed(engine, engine={"args": {name: value}})[flag]
+            expected = {"": True, "true": True, "false": False, "x": "x"}[value]
+            if bool(option) != bool(expected) or (form == "value" and option != expected):
+                refused.append((flag, value, option))
     assert refused == []
 
 
@@ -153,15 +153,15 @@ def test_dotted_flags_keep_their_keys() -> None:
         "cc.cudagraph_mode": "NONE",
     }
 
-    found = parsed("vllm", engine={"args": args})
+    options = parsed("vllm", engine={"args": args})
 
-    assert json.loads(found["--hf-overrides"]) == {
+    assert json.loads(options["--hf-overrides"]) == {
         "rope_scaling": {"rope_type": "yarn", "factor": 4.0},
         "use_cache": True,
         "tie_word_embeddings": False,
         "scale_attn": True,
     }
-    assert json.loads(found["--compilation-config"]) == {"cudagraph_mode": "NONE"}
+    assert json.loads(options["--compilation-config"]) == {"cudagraph_mode": "NONE"}
 
 
 def test_short_flags_are_those_of_the_parser() -> None:

@@ -37,8 +37,8 @@ VARIANTS: dict[str, Spec] = {
 def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> Spec:
     result = dict(base)
     for key, value in change.items():
-        known = result.get(key)
-        result[key] = merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+        before = result.get(key)
+        result[key] = merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
     return result
 
 

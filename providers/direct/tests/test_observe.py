@@ -118,9 +118,9 @@ def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: 
 def test_a_status_is_read(
     status: dict[str, Any], desired: int, phase: str, reason: str, message: str
 ) -> None:
-    found = seen(status, desired)
+    observation = seen(status, desired)
 
-    assert (found.phase, found.reason, found.message) == (phase, reason, message)
+    assert (observation.phase, observation.reason, observation.message) == (phase, reason, message)
 
 
 def progressing(replica_set: str) -> dict[str, Any]:
@@ -142,10 +142,10 @@ def progressing(replica_set: str) -> dict[str, Any]:
 def test_a_refusal_counts_while_the_spec_is_the_refused_one(newest: str, phase: str) -> None:
     refused = {**REFUSED, "message": 'pods "m-78bff65487-cgdh6" is forbidden: violates PodSecurity'}
 
-    found = seen(counts(1, 1, 0, progressing(newest), refused), 1)
+    observation = seen(counts(1, 1, 0, progressing(newest), refused), 1)
 
-    assert found.phase == phase
-    assert ("forbidden" in found.message) == (phase == "Failed")
+    assert observation.phase == phase
+    assert ("forbidden" in observation.message) == (phase == "Failed")
 
 
 def test_a_refusal_counts_while_the_newest_spec_has_no_pod() -> None:
@@ -153,9 +153,9 @@ def test_a_refusal_counts_while_the_newest_spec_has_no_pod() -> None:
     refused = {**REFUSED, "message": 'pods "m-78bff65487-cgdh6" is forbidden: exceeded quota: memory'}
     between = {**progressing("m-7c7b46fbd9"), "reason": "NewReplicaSetAvailable"}
 
-    found = seen(counts(1, 0, 1, between, refused), 1)
+    observation = seen(counts(1, 0, 1, between, refused), 1)
 
-    assert (found.phase, found.message) == (
+    assert (observation.phase, observation.message) == (
         "Running",
         "1 of 1 replica available; rolling out: 0 updated, 1 of the previous spec; " + refused["message"],
     )
@@ -171,9 +171,9 @@ def test_the_pods_that_are_asked_are_those_of_the_newest_spec() -> None:
 
 
 def test_a_paused_deployment_says_what_ends_it() -> None:
-    found = seen(counts(1, 0, 1), 1, paused=True)
+    observation = seen(counts(1, 0, 1), 1, paused=True)
 
-    assert found.message == (
+    assert observation.message == (
         "1 of 1 replica available; rolling out: 0 updated, 1 of the previous spec; "
         "paused: no change reaches its pods before kubectl rollout resume deployment/m -n models"
     )

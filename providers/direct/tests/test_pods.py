@@ -31,9 +31,9 @@ def on_gpus(count: int, replicas: int = 1, **overrides: Any) -> dict[str, Any]:
     }
 
 
-def container(made: Rendered) -> dict[str, Any]:
-    found: dict[str, Any] = made.main["spec"]["template"]["spec"]["containers"][0]
-    return found
+def container(render: Rendered) -> dict[str, Any]:
+    main_container: dict[str, Any] = render.main["spec"]["template"]["spec"]["containers"][0]
+    return main_container
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_a_rollout_has_the_time_that_loading_and_draining_take() -> None:
 
 
 def test_a_pod_drains_before_its_server_hears_of_the_end() -> None:
-    made = rendered(on_gpus(1, drainSeconds=90)).main["spec"]["template"]["spec"]
+    pod = rendered(on_gpus(1, drainSeconds=90)).main["spec"]["template"]["spec"]
 
-    assert made["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "90"]
-    assert made["terminationGracePeriodSeconds"] > 90
+    assert pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "90"]
+    assert pod["terminationGracePeriodSeconds"] > 90
 
 
 def test_no_drain_is_no_hook() -> None:
@@ -125,17 +125,17 @@ def test_the_default_image_fits_the_hardware(
 ) -> None:
     resources = {"resources": {"gpu": {"count": 1, "type": gpu}}} if gpu else {}
 
-    made = rendered({"model": {"id": "org/m"}, "engine": {"type": engine}, **resources}, settings)
+    render = rendered({"model": {"id": "org/m"}, "engine": {"type": engine}, **resources}, settings)
 
-    assert (made.image, container(made)["image"]) == (image, image)
+    assert (render.image, container(render)["image"]) == (image, image)
 
 
 def test_service_and_deployment_find_the_same_pods() -> None:
-    made = rendered(CPU)
-    [service] = made.helpers
-    labels = made.main["spec"]["template"]["metadata"]["labels"]
+    render = rendered(CPU)
+    [service] = render.helpers
+    labels = render.main["spec"]["template"]["metadata"]["labels"]
 
-    assert service["spec"]["selector"] == made.main["spec"]["selector"]["matchLabels"]
+    assert service["spec"]["selector"] == render.main["spec"]["selector"]["matchLabels"]
     assert service["spec"]["selector"].items() <= labels.items()
 
 

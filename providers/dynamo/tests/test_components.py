@@ -30,8 +30,8 @@ def rendered(schema: Schema, settings: Settings | None = None, **fields: Any) ->
     return render(deployment(spec, "m", "models"), schema, settings or Settings())
 
 
-def components(made: Rendered) -> list[dict[str, Any]]:
-    spec = made.main["spec"]
+def components(render: Rendered) -> list[dict[str, Any]]:
+    spec = render.main["spec"]
     return list(spec["services"].values()) if "services" in spec else spec["components"]
 
 
@@ -69,17 +69,17 @@ def test_gpus_of_other_makers(schema: Schema, limits: dict[str, Any]) -> None:
 def test_runtime_version_where_the_tag_is_no_semantic_version(
     schema: Schema, image: str, override: str | None
 ) -> None:
-    made = rendered(schema, image=image)
+    render = rendered(schema, image=image)
 
-    assert [part.get("runtimeVersionOverride") for part in components(made)] == [override, override]
-    assert bool(made.notes) == (image != "r/i:1.4.1")
+    assert [part.get("runtimeVersionOverride") for part in components(render)] == [override, override]
+    assert bool(render.notes) == (image != "r/i:1.4.1")
 
 
 @pytest.mark.parametrize(
     ("assumed", "flag"), [(None, "--is-prefill-worker"), (Version(1, 4), "--disaggregation-mode")]
 )
 def test_the_set_runtime_version_decides_for_tags_without_one(assumed: Version | None, flag: str) -> None:
-    made = rendered(
+    render = rendered(
         V0_7,
         Settings(runtime_version=assumed),
         image="r/i:latest",
@@ -88,11 +88,11 @@ def test_the_set_runtime_version_decides_for_tags_without_one(assumed: Version |
         resources={},
     )
 
-    assert flag in components(made)[1]["extraPodSpec"]["mainContainer"]["args"]
+    assert flag in components(render)[1]["extraPodSpec"]["mainContainer"]["args"]
 
 
 def test_the_image_tag_decides_the_flags_not_the_crd() -> None:
-    made = rendered(
+    render = rendered(
         V0_7,
         image="r/i:1.0.1",
         serving={"mode": "disaggregated"},
@@ -100,7 +100,7 @@ def test_the_image_tag_decides_the_flags_not_the_crd() -> None:
         resources={},
     )
 
-    assert "--disaggregation-mode" in components(made)[2]["extraPodSpec"]["mainContainer"]["args"]
+    assert "--disaggregation-mode" in components(render)[2]["extraPodSpec"]["mainContainer"]["args"]
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_a_default_image_of_the_administrator() -> None:
 
 
 def test_a_custom_image_starts_by_itself() -> None:
-    made = rendered(V1_5, model={"source": "custom"}, image="r/i:1.4.1")
+    render = rendered(V1_5, model={"source": "custom"}, image="r/i:1.4.1")
 
-    worker = components(made)[1]["podTemplate"]["spec"]["containers"][0]
+    worker = components(render)[1]["podTemplate"]["spec"]["containers"][0]
     assert "command" not in worker
     assert worker["args"] == ["--tensor-parallel-size", "2"]
 

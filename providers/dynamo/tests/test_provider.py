@@ -75,6 +75,6 @@ def test_a_bad_flag_ends_the_process_with_one_line(
         main.main()
 
     assert ended.value.code == 1
-    said = capsys.readouterr().err
-    assert text in said
-    assert said.count("\n") == 1
+    message = capsys.readouterr().err
+    assert text in message
+    assert message.count("\n") == 1

@@ -50,17 +50,17 @@ def reported(rendered: Rendered) -> tuple[list[dict[str, Any]], list[str]]:
     ],
 )
 def test_router_modes(overrides: dict[str, Any] | None, mode: str, publishing: list[str]) -> None:
-    made = rendered(overrides)
+    render = rendered(overrides)
 
-    assert reported(made) == ([{"name": "DYN_ROUTER_MODE", "value": mode}], publishing)
-    assert made.notes == ()
+    assert reported(render) == ([{"name": "DYN_ROUTER_MODE", "value": mode}], publishing)
+    assert render.notes == ()
 
 
 def test_none_is_left_to_dynamo_and_said() -> None:
-    made = rendered({"routerMode": "none"})
+    render = rendered({"routerMode": "none"})
 
-    assert reported(made) == ([], [])
-    assert made.notes == ('Dynamo has no router mode "none": its own default applies',)
+    assert reported(render) == ([], [])
+    assert render.notes == ('Dynamo has no router mode "none": its own default applies',)
 
 
 @pytest.mark.parametrize(("value", "publishing"), [("kv", ["VllmPrefillWorker"]), ("random", [])])
@@ -93,10 +93,10 @@ def test_a_variable_from_elsewhere_is_passed_on() -> None:
     ],
 )
 def test_wrong_types_are_named(overrides: dict[str, Any], field: str) -> None:
-    found = wrong_types(Overrides, overrides)
+    messages = wrong_types(Overrides, overrides)
 
-    assert found
-    assert all(text.startswith(field) for text in found)
+    assert messages
+    assert all(text.startswith(field) for text in messages)
 
 
 def test_unknown_keys_are_named_at_every_depth() -> None:

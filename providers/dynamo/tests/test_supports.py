@@ -102,9 +102,9 @@ def test_name_limit_of_1_0_includes_the_component(spec: dict[str, Any], componen
 )
 def test_role_with_no_replicas_is_refused_alone(prefill: int, decode: int, refused: list[str]) -> None:
     scaling = {"prefill": {"replicas": prefill}, "decode": {"replicas": decode}}
-    found = problems({**DISAGGREGATED, "scaling": scaling})
+    messages = problems({**DISAGGREGATED, "scaling": scaling})
 
-    assert found == [
+    assert messages == [
         f"Dynamo does not support scaling.{role}.replicas 0 alone: a request needs prefill and decode workers; "
         "set it to 1 or more, or both roles to 0"
         for role in refused
@@ -132,9 +132,9 @@ def test_name_and_namespace_are_one_label_value() -> None:
     ],
 )
 def test_args_that_are_not_the_users(engine: str, arg: str, refused: bool) -> None:
-    found = problems({**AGGREGATED, "engine": {"type": engine, "args": {arg: "x"}}})
+    messages = problems({**AGGREGATED, "engine": {"type": engine, "args": {arg: "x"}}})
 
-    assert [text.startswith(f"engine.args.{arg} ") for text in found] == [True] * refused
+    assert [text.startswith(f"engine.args.{arg} ") for text in messages] == [True] * refused
 
 
 def test_the_router_mode_has_one_place() -> None:
@@ -158,6 +158,6 @@ def test_the_router_mode_has_one_place() -> None:
     ],
 )
 def test_runtimes_with_unknown_flags(image: str, assumed: Version | None, refused: bool) -> None:
-    found = problems({**AGGREGATED, "image": image}, settings=Settings(runtime_version=assumed))
+    messages = problems({**AGGREGATED, "image": image}, settings=Settings(runtime_version=assumed))
 
-    assert [text.startswith(f"image {image} contains Dynamo 0.3.") for text in found] == [True] * refused
+    assert [text.startswith(f"image {image} contains Dynamo 0.3.") for text in messages] == [True] * refused

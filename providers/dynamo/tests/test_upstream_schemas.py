@@ -50,15 +50,15 @@ EVERY = [stored_as(crd, version) for crd in crds("dynamo") for version in crd.se
 
 
 def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
-    found = probe(crd.document)
-    assert isinstance(found, Schema)
+    probed = probe(crd.document)
+    assert isinstance(probed, Schema)
     asked = deployment(spec, "m", "models")
-    problems = supports(asked, found, Settings())
+    problems = supports(asked, probed, Settings())
     refusals = ("replicas 0 alone", "no default image")
     assume(not any(words in text for text in problems for words in refusals))
     assert problems == []
-    rendered = render(asked, found, Settings())
-    return violations(schema(crd, found.api_version.rpartition("/")[2]), rendered.main)
+    rendered = render(asked, probed, Settings())
+    return violations(schema(crd, probed.api_version.rpartition("/")[2]), rendered.main)
 
 
 @pytest.mark.upstream

@@ -78,8 +78,8 @@ VARIANTS = {
 def merged(base: Mapping[str, Any], change: Mapping[str, Any]) -> Spec:
     result = dict(base)
     for key, value in change.items():
-        known = result.get(key)
-        result[key] = merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+        before = result.get(key)
+        result[key] = merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
     return result
 
 
@@ -197,7 +197,7 @@ def test_the_provider_does_what_the_table_says(row: Row, variant: str) -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_base_of_every_variant_is_accepted(variant: str) -> None:
     """Else a refused row could be refused for another reason."""
-    found = check(provider(Settings()), deployment(VARIANTS[variant].base), VARIANTS[variant].schema)
+    compatibility = check(provider(Settings()), deployment(VARIANTS[variant].base), VARIANTS[variant].schema)
 
-    assert found.problems == ()
-    assert found.warning is None
+    assert compatibility.problems == ()
+    assert compatibility.warning is None

@@ -34,11 +34,15 @@ def test_sequences(sequence: dict[str, Any]) -> None:
             {"conditions": list(conditions.values())} if conditions else {"targetNodeCount": 1}
         )
 
-        found = observed(status | ({"state": step["state"]} if "state" in step else {}))
+        observation = observed(status | ({"state": step["state"]} if "state" in step else {}))
 
-        assert (found.phase, found.reason, found.message) == (step["phase"], step["reason"], step["message"])
+        assert (observation.phase, observation.reason, observation.message) == (
+            step["phase"],
+            step["reason"],
+            step["message"],
+        )
         ready = 1 if step["phase"] == "Running" else 0
-        assert found.replicas == Replicas(desired=1, ready=ready, available=ready)
+        assert observation.replicas == Replicas(desired=1, ready=ready, available=ready)
 
 
 def condition(text: str) -> dict[str, str]:
@@ -55,9 +59,9 @@ def test_the_endpoint_is_the_service_of_the_workspace() -> None:
 def test_a_workspace_that_is_being_deleted_serves_no_more() -> None:
     serving = {"state": "Ready", "conditions": [condition("InferenceReady=True/Yes: up")]}
 
-    found = observed(serving, deletionTimestamp="2026-11-21T08:18:44Z")
+    observation = observed(serving, deletionTimestamp="2026-11-21T08:18:44Z")
 
-    assert (found.phase, found.message) == ("Deploying", "The Workspace is being deleted")
+    assert (observation.phase, observation.message) == ("Deploying", "The Workspace is being deleted")
 
 
 P, D, R, F = "Pending", "Deploying", "Running", "Failed"
@@ -83,10 +87,10 @@ RECORDED = {
 
 
 def replayed(recording: str) -> dict[str, dict[int, Observation]]:
-    found: dict[str, dict[int, Observation]] = {}
+    observations: dict[str, dict[int, Observation]] = {}
     for state in states(recording, "workspaces"):
-        found.setdefault(state.name, {})[state.line] = replay(state)
-    return found
+        observations.setdefault(state.name, {})[state.line] = replay(state)
+    return observations
 
 
 def replay(state: State) -> Observation:
@@ -97,9 +101,11 @@ def replay(state: State) -> Observation:
 @requires_shared
 @pytest.mark.parametrize("recording", RECORDED)
 def test_recordings_are_replayed(recording: str) -> None:
-    found = replayed(recording)
+    observations = replayed(recording)
 
-    phases = {name: {line: seen.phase for line, seen in lines.items()} for name, lines in found.items()}
+    phases = {
+        name: {line: seen.phase for line, seen in lines.items()} for name, lines in observations.items()
+    }
     assert phases == RECORDED[recording]
 
 
@@ -138,10 +144,10 @@ CONDITIONS = st.lists(
     metadata=JSON,
 )
 def test_no_status_makes_it_stumble(status: Any, metadata: Any) -> None:
-    found = observe(MODEL, {"metadata": metadata, "status": status})
+    observation = observe(MODEL, {"metadata": metadata, "status": status})
 
-    assert found.message
-    assert found.phase in ("Pending", "Deploying", "Running")
+    assert observation.message
+    assert observation.phase in ("Pending", "Deploying", "Running")
 
 
 @pytest.mark.parametrize("spec", [{"resources": {"gpu": {"count": 1}}}, {"image": "example/i:1"}])
@@ -161,6 +167,6 @@ def test_a_workspace_is_one_replica_on_however_many_nodes(
 ) -> None:
     model = deployment({"model": {"id": "o/m"}, "engine": {"type": "vllm"}, **spec}, "gemma")
 
-    found = observe(model, {"metadata": {"name": "gemma"}, "status": status})
+    observation = observe(model, {"metadata": {"name": "gemma"}, "status": status})
 
-    assert found.replicas == Replicas(desired=1, ready=ready, available=ready)
+    assert observation.replicas == Replicas(desired=1, ready=ready, available=ready)

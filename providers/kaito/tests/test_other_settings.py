@@ -39,7 +39,7 @@ IMAGES = st.sampled_from([None, "registry.example/mine:1"])
 )
 def test_other_settings(spec: dict[str, Any], settings: list[Settings], length: int) -> None:
     edited = {**spec, "engine": {**spec["engine"], "contextLength": length}}
-    first, *others = (provider(found) for found in settings)
+    first, *others = (provider(setting) for setting in settings)
     asked = _deployment(spec)
     assume(_can(first, asked))
     before = _planned(first, asked, None)
@@ -51,9 +51,9 @@ def test_other_settings(spec: dict[str, Any], settings: list[Settings], length: 
         assert (todo.changed, todo.recreate, todo.drifted) == ([], None, ())
         assert {obj["metadata"]["name"] for obj in (*todo.helpers, *todo.retained)} == _named(todo)
 
-    last, wanted = others[-1], _deployment(edited)
-    assume(_can(last, wanted))
-    todo = _planned(last, wanted, before)
+    last, desired = others[-1], _deployment(edited)
+    assume(_can(last, desired))
+    todo = _planned(last, desired, before)
 
     assert len({"preset", "template"} & set(todo.main["inference"])) == 1
     assert {obj["metadata"]["name"] for obj in todo.helpers} == _named(todo)

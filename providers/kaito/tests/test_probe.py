@@ -48,12 +48,12 @@ def crd(**versions: dict[str, Any]) -> dict[str, Any]:
 
 def written(document: dict[str, Any]) -> Schema | UnsupportedSchema:
     """What the CRD means for the writing: what is lost follows from the features."""
-    found = probe(document)
-    return replace(found, lost=()) if isinstance(found, Schema) else found
+    probed = probe(document)
+    return replace(probed, lost=()) if isinstance(probed, Schema) else probed
 
 
 @pytest.mark.parametrize(
-    ("document", "found"),
+    ("document", "expected"),
     [
         pytest.param(crd(v1alpha1={}, v1beta1={"storage": True}), Schema(BETA), id="the storage version"),
         pytest.param(crd(v1alpha1={"storage": True}, v1beta1={}), Schema(ALPHA), id="storage before newer"),
@@ -77,17 +77,17 @@ def written(document: dict[str, Any]) -> Schema | UnsupportedSchema:
         ),
     ],
 )
-def test_the_version_to_write(document: dict[str, Any], found: Schema | UnsupportedSchema) -> None:
-    assert written(document) == found
+def test_the_version_to_write(document: dict[str, Any], expected: Schema | UnsupportedSchema) -> None:
+    assert written(document) == expected
 
 
 def test_optional_fields_become_features() -> None:
     schema = tree(*REQUIRED, ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, "resource.instanceType")
     schema["properties"]["resource"]["properties"]["instanceType"]["default"] = "big"
 
-    found = written(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
+    probed = written(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
 
-    assert found == Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, INSTANCE_TYPE_DEFAULT}))
+    assert probed == Schema(BETA, frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL, INSTANCE_TYPE_DEFAULT}))
 
 
 def test_the_stand_in_is_the_newest_schema() -> None:
@@ -114,10 +114,10 @@ def test_the_stand_in_is_the_newest_schema() -> None:
 def test_what_a_crd_without_a_field_costs(fields: tuple[str, ...], lost: tuple[str, ...]) -> None:
     schema = tree(*REQUIRED, *fields)
 
-    found = probe(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
+    probed = probe(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))
 
-    assert isinstance(found, Schema)
-    assert found.lost == lost
+    assert isinstance(probed, Schema)
+    assert probed.lost == lost
 
 
 RELEASES = {

@@ -69,8 +69,8 @@ def _as_preset(spec: Spec, schema: Schema) -> Spec:
 
 
 def wrong(subject: Provider, crd: UpstreamCRD, schema: Schema, spec: Spec) -> list[str]:
-    found = check(subject, deployment(spec), schema)
-    assert found.problems == ()
+    compatibility = check(subject, deployment(spec), schema)
+    assert compatibility.problems == ()
     main = subject.render(deployment(spec), schema).main
     return violations(upstream.schema(crd, schema.api_version.split("/")[1]), main)
 

@@ -39,9 +39,11 @@ def test_where_the_provisioning_mode_comes_from(
 
 
 def test_flags_become_settings() -> None:
-    found = parsed("--kaito-provisioning=auto", "--kaito-gpu-instance-type=g", "--kaito-cpu-instance-type=c")
+    settings = parsed(
+        "--kaito-provisioning=auto", "--kaito-gpu-instance-type=g", "--kaito-cpu-instance-type=c"
+    )
 
-    assert found == Settings(provisioning="auto", gpu_instance_type="g", cpu_instance_type="c", images={})
+    assert settings == Settings(provisioning="auto", gpu_instance_type="g", cpu_instance_type="c", images={})
 
 
 def test_a_variable_is_checked_like_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:

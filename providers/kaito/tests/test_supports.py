@@ -62,9 +62,9 @@ AUTO_NEEDS = (
     ("spec", "flag"), [(TEMPLATE, "--kaito-cpu-instance-type"), (PRESET, "--kaito-gpu-instance-type")]
 )
 def test_nodes_that_kaito_makes_need_an_instance_type(spec: dict[str, Any], flag: str) -> None:
-    found = supports(deployment(spec), NEWEST, Settings(provisioning="auto"))
+    messages = supports(deployment(spec), NEWEST, Settings(provisioning="auto"))
 
-    assert found == [f"{AUTO_NEEDS}, or start the KAITO provider with {flag}"]
+    assert messages == [f"{AUTO_NEEDS}, or start the KAITO provider with {flag}"]
 
 
 def test_old_kaito_without_node_names_is_refused() -> None:
@@ -97,12 +97,12 @@ def test_all_problems_are_reported_at_once() -> None:
 
 @pytest.mark.parametrize("flag", ["max-model-len", "max_model_len"])
 def test_an_arg_may_repeat_a_field_but_not_contradict_it(flag: str) -> None:
-    def found(value: str) -> list[str]:
+    def messages(value: str) -> list[str]:
         engine = {"type": "vllm", "contextLength": 8192, "args": {flag: value}}
         return supports(deployment({**PRESET, "engine": engine}), NEWEST, Settings())
 
-    assert found("8192") == []
-    assert found("4096") == [
+    assert messages("8192") == []
+    assert messages("4096") == [
         'engine.args "max-model-len" is "4096", but engine.contextLength makes it "8192": remove it'
     ]
 

@@ -61,7 +61,7 @@ def test_missing_fields_are_named() -> None:
 def test_a_crd_without_a_schema_lacks_everything() -> None:
     crd = {"spec": {"versions": [{"name": "v1", "served": True}]}}
 
-    found = probe(crd)
+    probed = probe(crd)
 
-    assert isinstance(found, UnsupportedSchema)
-    assert "spec.serveConfigV2" in found.missing
+    assert isinstance(probed, UnsupportedSchema)
+    assert "spec.serveConfigV2" in probed.missing

@@ -149,15 +149,18 @@ def test_nothing_is_rendered_for_what_is_not_stated() -> None:
 
 def test_scaling_makes_no_new_cluster() -> None:
     """KubeRay's hash leaves `replicas` out, in every version."""
-    one, four = cluster(with_fields(scaling={"replicas": 1})), cluster(with_fields(scaling={"replicas": 4}))
+    single, four = (
+        cluster(with_fields(scaling={"replicas": 1})),
+        cluster(with_fields(scaling={"replicas": 4})),
+    )
 
-    counts = [config["workerGroupSpecs"][0].pop("replicas") for config in (one, four)]
+    counts = [config["workerGroupSpecs"][0].pop("replicas") for config in (single, four)]
     assert counts == [1, 4]
-    assert one == four
+    assert single == four
 
 
 def test_tolerations_edit_makes_a_new_cluster_unless_reordered() -> None:
-    one, two = {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}
+    first, second = {"key": "a", "operator": "Exists"}, {"key": "b", "operator": "Exists"}
 
     def digests(*tolerations: Spec) -> set[str]:
         config = cluster(with_fields(tolerations=list(tolerations)))
@@ -166,9 +169,9 @@ def test_tolerations_edit_makes_a_new_cluster_unless_reordered() -> None:
             group["template"]["metadata"]["annotations"]["kubefoundry.ai/tolerations"] for group in groups
         }
 
-    assert len(digests(one, two)) == 1
-    assert digests(one, two) == digests(two, one)
-    assert digests(one, two) != digests(one)
+    assert len(digests(first, second)) == 1
+    assert digests(first, second) == digests(second, first)
+    assert digests(first, second) != digests(first)
 
 
 def test_roles_have_worker_groups_with_a_resource_of_their_own() -> None:
@@ -255,10 +258,10 @@ def test_secrets_for_the_heads_image_are_its_own() -> None:
 def test_an_image_that_does_not_say_its_ray_version_is_noted() -> None:
     kuberay = provider(Settings(default_image="team/engine:1.0.0"))
 
-    made = kuberay.render(deployment(FULL), SCHEMA)
+    rendered = kuberay.render(deployment(FULL), SCHEMA)
 
-    assert "rayVersion" not in made.main["spec"]["rayClusterConfig"]
-    assert made.notes == (
+    assert "rayVersion" not in rendered.main["spec"]["rayClusterConfig"]
+    assert rendered.notes == (
         "the tag of image team/engine:1.0.0 does not say its Ray version: it must contain Ray 2.52 or newer "
         "with ray.serve.llm and vLLM",
     )

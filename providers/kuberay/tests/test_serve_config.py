@@ -37,8 +37,8 @@ def disaggregated(**engine: Any) -> Spec:
 
 
 def application(spec: Spec) -> Spec:
-    (found,) = yaml.safe_load(serve_config(deployment(spec).spec))["applications"]
-    return dict(found)
+    (serve_application,) = yaml.safe_load(serve_config(deployment(spec).spec))["applications"]
+    return dict(serve_application)
 
 
 def engine_kwargs(spec: Spec) -> Spec:
@@ -106,11 +106,14 @@ def test_disaggregated_engines_run_on_workers_of_their_role() -> None:
 
 def test_scaling_changes_the_replica_count_and_no_argument() -> None:
     """A change of the arguments would replace every running engine."""
-    one, four = application(aggregated(replicas=1)), application(aggregated(replicas=4))
+    single, four = application(aggregated(replicas=1)), application(aggregated(replicas=4))
 
-    assert one["args"] == four["args"]
-    assert [one["deployments"][0].pop("num_replicas"), four["deployments"][0].pop("num_replicas")] == [1, 4]
-    assert one == four
+    assert single["args"] == four["args"]
+    assert [single["deployments"][0].pop("num_replicas"), four["deployments"][0].pop("num_replicas")] == [
+        1,
+        4,
+    ]
+    assert single == four
 
 
 @pytest.mark.parametrize(
@@ -137,16 +140,16 @@ def test_scaling_changes_the_replica_count_and_no_argument() -> None:
     ],
 )
 def test_an_engine_argument_gets_its_type(text: str, value: Any) -> None:
-    found = engine_kwargs(aggregated(args={"some-argument": text}))["some_argument"]
+    argument = engine_kwargs(aggregated(args={"some-argument": text}))["some_argument"]
 
-    assert (found, type(found)) == (value, type(value))
+    assert (argument, type(argument)) == (value, type(value))
 
 
 @pytest.mark.parametrize("flag", ["revision", "code-revision", "tokenizer_revision"])
 def test_a_revision_of_digits_stays_text(flag: str) -> None:
-    found = engine_kwargs(aggregated(args={flag: "1234567"}))
+    arguments = engine_kwargs(aggregated(args={flag: "1234567"}))
 
-    assert found[flag.replace("-", "_")] == "1234567"
+    assert arguments[flag.replace("-", "_")] == "1234567"
 
 
 @pytest.mark.parametrize(
@@ -160,9 +163,9 @@ def test_a_revision_of_digits_stays_text(flag: str) -> None:
     ],
 )
 def test_parallel_sizes_use_all_gpus_unless_stated(args: Spec, sizes: tuple[int, int | None]) -> None:
-    found = engine_kwargs(aggregated(gpus=8, args=args))
+    arguments = engine_kwargs(aggregated(gpus=8, args=args))
 
-    assert (found["tensor_parallel_size"], found.get("pipeline_parallel_size")) == sizes
+    assert (arguments["tensor_parallel_size"], arguments.get("pipeline_parallel_size")) == sizes
 
 
 def test_model_arguments_go_to_the_model_loading_config() -> None:

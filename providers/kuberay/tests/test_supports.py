@@ -197,10 +197,12 @@ def test_what_repeats_a_field_or_fits_is_accepted(given: Spec) -> None:
 def test_unknown_override_keys_are_warned_about_at_every_depth() -> None:
     overrides = {"head": {"resources": {"cpus": "4"}, "rayStartParams": {"any-key": "x"}}, "haed": {}}
 
-    found = check(KUBERAY, deployment(spec(provider={"name": "kuberay", "overrides": overrides})), NEW)
+    compatibility = check(
+        KUBERAY, deployment(spec(provider={"name": "kuberay", "overrides": overrides})), NEW
+    )
 
-    assert found.problems == ()
-    assert found.warning == (
+    assert compatibility.problems == ()
+    assert compatibility.warning == (
         "Ignored unknown provider.overrides: head.resources.cpus, haed; "
         "KubeRay knows head.resources.cpu, head.resources.memory, head.rayStartParams, head.imagePullSecrets"
     )

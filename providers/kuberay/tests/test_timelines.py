@@ -93,12 +93,14 @@ ASKED = deployment({"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resou
 @requires_shared
 @pytest.mark.parametrize("recording", EXPECTED)
 def test_replay(recording: str) -> None:
-    found = {}
+    observations = {}
     for state in states(recording, "rayservices"):
         live = {"metadata": {"generation": state.generation}, "status": dict(state.status)}
         seen = observe(ASKED, live)
-        found[state.line] = FAILED_UPDATE if seen.update_failed else UPDATING if seen.updating else seen.phase
+        observations[state.line] = (
+            FAILED_UPDATE if seen.update_failed else UPDATING if seen.updating else seen.phase
+        )
         assert seen.message
         assert seen.reason != "Unknown"
 
-    assert found == EXPECTED[recording]
+    assert observations == EXPECTED[recording]

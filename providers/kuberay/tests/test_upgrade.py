@@ -34,8 +34,8 @@ def older() -> Provider:
 
 
 def application(todo: Any) -> dict[str, Any]:
-    (found,) = yaml.safe_load(todo.main["spec"]["serveConfigV2"])["applications"]
-    return dict(found)
+    (serve_application,) = yaml.safe_load(todo.main["spec"]["serveConfigV2"])["applications"]
+    return dict(serve_application)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def application(todo: Any) -> dict[str, Any]:
 )
 def test_only_what_the_user_changed(change: dict[str, Any], expect: tuple[Any, ...]) -> None:
     before = planned(deployment(), subject=older(), schema=V1)
-    wanted = application(before)
+    expected = application(before)
     *path, last, value = expect
-    part: Any = wanted
+    part: Any = expected
     for step in path:
         part = part[step]
     part[last] = value
 
     todo = planned(deployment(change), before, TODAY, V1)
 
-    assert application(todo) == wanted
+    assert application(todo) == expected
     assert todo.changed == [todo.main]

@@ -35,14 +35,14 @@ KUBERAY = provider(Settings())
 
 
 def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
-    found = probe(crd.document)
-    assert isinstance(found, Schema)
+    probed = probe(crd.document)
+    assert isinstance(probed, Schema)
     asked = deployment(spec)
-    problems = check(KUBERAY, asked, found).problems
+    problems = check(KUBERAY, asked, probed).problems
     refusals = ("replicas 0 alone", "scale to zero", "no default image")
     assume(not any(words in text for text in problems for words in refusals))
     assert problems == ()
-    return violations(schema(crd, "v1"), KUBERAY.render(asked, found).main)
+    return violations(schema(crd, "v1"), KUBERAY.render(asked, probed).main)
 
 
 @pytest.mark.upstream
