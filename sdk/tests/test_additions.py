@@ -191,9 +191,9 @@ def test_update_under_our_name_is_somebody_elses() -> None:
     """The provider only applies; any client may choose its name."""
     live = extended(in_engine(command=["x"]), {"f:containers": {ENGINE: {"f:command": {}}}}, OURS)
 
-    [found] = added(MANIFEST, live, OURS)
+    [addition] = added(MANIFEST, live, OURS)
 
-    assert (found.path, found.writer) == (
+    assert (addition.path, addition.writer) == (
         "spec.template.spec.containers[engine].command",
         "an unknown field manager",
     )
@@ -219,7 +219,7 @@ def test_apply_under_our_name_is_somebody_elses() -> None:
     fields["f:spec"]["f:template"]["f:spec"]["f:containers"][ENGINE]["f:command"] = {}
     live["metadata"]["managedFields"][0]["fieldsV1"] = fields
 
-    assert [found.path for found in added(MANIFEST, live, OURS)] == [
+    assert [addition.path for addition in added(MANIFEST, live, OURS)] == [
         "spec.template.spec.containers[engine].command"
     ]
 
@@ -229,7 +229,7 @@ def test_forged_record_hides_no_addition() -> None:
     forged = copy.deepcopy(MANIFEST)
     pod(forged)["containers"][0]["command"] = ["x"]
 
-    assert [found.replaces for found in added(forged, live, OURS)] == [True]
+    assert [addition.replaces for addition in added(forged, live, OURS)] == [True]
 
 
 GROUPS: Object = {
@@ -288,7 +288,7 @@ def test_path_that_others_own_is_no_addition() -> None:
     ]
 
     assert added(GROUPS, live, OURS, ["spec.scale"]) == []
-    assert [found.path for found in added(GROUPS, live, OURS)] == ["spec.scale"]
+    assert [addition.path for addition in added(GROUPS, live, OURS)] == ["spec.scale"]
 
 
 @pytest.mark.parametrize(
@@ -352,16 +352,16 @@ def test_store_keeps_the_fields_of_others_for_it() -> None:
         live["metadata"]["managedFields"], frozenset({OURS}), content=True
     )
 
-    assert [found.path for found in added(MANIFEST, live, OURS)] == [
+    assert [addition.path for addition in added(MANIFEST, live, OURS)] == [
         "spec.template.spec.containers[engine].command"
     ]
     assert "f:x" not in json.dumps(live["metadata"]["managedFields"])
 
 
 def test_text_names_at_most_five_fields() -> None:
-    found = [Addition(f"spec.f{at}", "editor", False) for at in range(7)]
+    additions = [Addition(f"spec.f{at}", "editor", False) for at in range(7)]
 
-    assert text("Deployment 'm'", found) == (
+    assert text("Deployment 'm'", additions) == (
         "Deployment 'm' has fields that others added: spec.f0, spec.f1, spec.f2, spec.f3, spec.f4 (editor) and 2 "
         "more; they are left as they are"
     )

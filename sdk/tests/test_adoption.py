@@ -34,8 +34,8 @@ def restored(obj: Object) -> Object:
 
 
 def recreated(spec: dict[str, Any] | None = None) -> Deployment:
-    made = deployment(spec)
-    return Deployment(made.name, made.namespace, NEW, 1, made.spec, raw_spec=made.raw_spec)
+    desired = deployment(spec)
+    return Deployment(desired.name, desired.namespace, NEW, 1, desired.spec, raw_spec=desired.raw_spec)
 
 
 def test_restored_object_is_adopted_when_the_spec_is_the_same() -> None:
@@ -67,14 +67,14 @@ def test_object_without_our_traces_is_not_adopted(lost: str) -> None:
 
 def test_restored_helpers_follow_their_main_object() -> None:
     todo = planned(deployment())
-    found = knowing(NEW)
+    context = knowing(NEW)
     for helper in todo.helpers:
-        found.helpers.store(helper).put(restored(helper))
+        context.helpers.store(helper).put(restored(helper))
 
-    adopted = preconditions.helpers(found, recreated(), restored(todo.main))
+    adopted = preconditions.helpers(context, recreated(), restored(todo.main))
 
     assert [obj["metadata"]["name"] for obj in adopted] == ["m-config"]
-    assert preconditions.helpers(found, recreated(), None) == []
+    assert preconditions.helpers(context, recreated(), None) == []
 
 
 def test_adoption_changes_only_metadata() -> None:

@@ -36,8 +36,8 @@ async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:
             upstream.objects.put({**created, "metadata": {**meta, "resourceVersion": "8"}, "status": serving})
         return ok(created)
 
-    async with wire(answer) as made:
-        held = context(client=made.client, upstream=upstream)
+    async with wire(answer) as api:
+        held = context(client=api.client, upstream=upstream)
         report = Report(1)
         await application.write(held, ENGINES, todo, model, report)
 

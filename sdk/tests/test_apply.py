@@ -55,8 +55,8 @@ async def put_back(store: Store, admission: Admission | None = None) -> None:
     """Applies to an API server that is not there, so that any request is Unreachable."""
     nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
     async with Client(nowhere, user_agent="test") as client:
-        known = admission or Admission()
-        await apply.put_back(client, KIND, store, OURS, manager="test", admission=known)
+        evidence = admission or Admission()
+        await apply.put_back(client, KIND, store, OURS, manager="test", admission=evidence)
 
 
 @settings(max_examples=20)
@@ -69,10 +69,10 @@ def test_a_refused_try_says_the_same_each_time(name: str) -> None:
             generated = f"{asked.body['metadata']['generateName']}{suffix}"
             return refusal(422, "Invalid", f'engines "{generated}" is forbidden: {generated}: too many')
 
-        async with wire(answer) as made:
+        async with wire(answer) as api:
             with pytest.raises(Refused) as error:
                 main = {**OURS, "metadata": {**OURS["metadata"], "name": name}}
-                await apply.try_new(made.client, KIND, main, manager="test")
+                await apply.try_new(api.client, KIND, main, manager="test")
         return str(error.value)
 
     first, second = asyncio.run(tried("xls8j")), asyncio.run(tried("g8wb7"))
@@ -111,9 +111,9 @@ async def test_a_conflict_where_nothing_stands_passes_by_itself(dry_run: bool) -
     def answer(asked: Asked) -> web.Response:
         return refusal(404, "NotFound") if asked.method == "GET" else refusal(409, "Conflict", "of the quota")
 
-    async with wire(answer) as made:
+    async with wire(answer) as api:
         with pytest.raises(ApiError, match="of the quota"):
-            await stored(made.client, dry_run)
+            await stored(api.client, dry_run)
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
@@ -122,9 +122,9 @@ async def test_another_ones_config_map_is_named(dry_run: bool) -> None:
         foreign = {"metadata": {"name": "m", "namespace": "n", "uid": "v"}}
         return ok(foreign) if asked.method == "GET" else refusal(409, "Conflict")
 
-    async with wire(answer) as made:
+    async with wire(answer) as api:
         with pytest.raises(NameTaken, match="ConfigMap 'm'"):
-            await stored(made.client, dry_run)
+            await stored(api.client, dry_run)
 
 
 async def stored(client: Client, dry_run: bool) -> None:

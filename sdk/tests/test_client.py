@@ -21,10 +21,10 @@ MODEL: dict[str, Any] = {"metadata": {"name": "m", "namespace": "n"}}
 
 
 async def test_only_the_very_object_is_deleted() -> None:
-    async with wire(lambda asked: ok()) as made:
-        await made.client.delete(MODELS, "m", "n", uid="u")
+    async with wire(lambda asked: ok()) as api:
+        await api.client.delete(MODELS, "m", "n", uid="u")
 
-    [asked] = made.asked
+    [asked] = api.asked
     assert (asked.method, asked.path) == ("DELETE", "/apis/acme.io/v1/namespaces/n/models/m")
     assert asked.body["preconditions"] == {"uid": "u"}
     assert asked.body["propagationPolicy"] == "Background"
@@ -41,10 +41,10 @@ async def test_only_the_very_object_is_deleted() -> None:
 async def test_an_apply_is_strict_and_names_its_manager(
     arguments: dict[str, bool], query: dict[str, str]
 ) -> None:
-    async with wire(lambda asked: ok(MODEL)) as made:
-        await made.client.apply(MODELS, MODEL, manager="me", **arguments)
+    async with wire(lambda asked: ok(MODEL)) as api:
+        await api.client.apply(MODELS, MODEL, manager="me", **arguments)
 
-    [asked] = made.asked
+    [asked] = api.asked
     assert (asked.method, asked.path) == ("PATCH", "/apis/acme.io/v1/namespaces/n/models/m")
     assert asked.query == {"fieldManager": "me", "fieldValidation": "Strict", **query}
     assert asked.body == MODEL
@@ -56,25 +56,25 @@ async def test_list_reads_each_page_with_the_current_token() -> None:
         meta = {"resourceVersion": "9", **({"continue": "next"} if more else {})}
         return ok({"metadata": meta, "items": [{"first": more}]})
 
-    async with wire(answer) as made:
-        found = await made.client.list(MODELS)
+    async with wire(answer) as api:
+        listing = await api.client.list(MODELS)
 
-    assert found == ([{"first": True}, {"first": False}], "9")
-    assert [asked.query.get("continue") for asked in made.asked] == [None, "next"]
-    assert [asked.token for asked in made.asked] == ["token-0", "token-1"]
+    assert listing == ([{"first": True}, {"first": False}], "9")
+    assert [asked.query.get("continue") for asked in api.asked] == [None, "next"]
+    assert [asked.token for asked in api.asked] == ["token-0", "token-1"]
 
 
 async def test_a_watch_tells_events_of_any_length() -> None:
     reported = [("ADDED", {"text": "a" * 2**18}), ("DELETED", {"text": "b"})]
-    async with wire(lambda asked: events(*reported)) as made:
+    async with wire(lambda asked: events(*reported)) as api:
         seen = [
             (event["type"], event["object"])
-            async for event in made.client.watch(MODELS, resource_version="7", seconds=1, silence=5)
+            async for event in api.client.watch(MODELS, resource_version="7", seconds=1, silence=5)
         ]
 
     assert seen == reported
-    assert made.asked[0].query["resourceVersion"] == "7"
-    assert made.asked[0].query["allowWatchBookmarks"] == "true"
+    assert api.asked[0].query["resourceVersion"] == "7"
+    assert api.asked[0].query["allowWatchBookmarks"] == "true"
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ async def test_a_watch_tells_events_of_any_length() -> None:
         *(
             pytest.param(
                 web.Response(text="no", status=503, headers={"Retry-After": header}),
-                said,
+                seconds,
                 id=f"header {header[:9]}",
             )
-            for header, said in (
+            for header, seconds in (
                 ("Wed, 21 Oct 2026 07:28:00 GMT", None),
                 ("-1", None),
                 ("nan", None),
@@ -108,10 +108,10 @@ async def test_a_watch_tells_events_of_any_length() -> None:
         *(
             pytest.param(
                 web.json_response({"kind": "Status", **reported}, status=500),
-                said,
+                seconds,
                 id=f"status {reported}"[:40],
             )
-            for reported, said in (
+            for reported, seconds in (
                 ({"details": {"retryAfterSeconds": 86400}}, LONGEST),
                 ({"details": {"retryAfterSeconds": "soon"}}, None),
                 ({"details": {"retryAfterSeconds": [1]}}, None),
@@ -122,9 +122,9 @@ async def test_a_watch_tells_events_of_any_length() -> None:
     ],
 )
 async def test_how_long_the_server_asks_to_wait(answer: web.Response, seconds: float | None) -> None:
-    async with wire(lambda asked: answer) as made:
+    async with wire(lambda asked: answer) as api:
         with pytest.raises(ApiError) as raised:
-            await made.client.get(MODELS, "m", "n")
+            await api.client.get(MODELS, "m", "n")
 
     assert (raised.value.code, raised.value.retry_after) == (answer.status, seconds)
 
@@ -185,9 +185,9 @@ NOT_ITS_OWN: dict[str, str] = {
 async def test_an_answer_that_no_api_server_gives_is_none(
     text: str, ask: Callable[[Client], Awaitable[Any]]
 ) -> None:
-    async with wire(lambda asked: web.Response(text=f"{text}\n")) as made:
+    async with wire(lambda asked: web.Response(text=f"{text}\n")) as api:
         with pytest.raises(Unreachable):
-            await ask(made.client)
+            await ask(api.client)
 
 
 async def watched(it: Client) -> None:
@@ -199,18 +199,18 @@ async def test_credentials_that_fail_are_no_answer() -> None:
     def token() -> str:
         raise FileNotFoundError("token")
 
-    async with Client(Credentials("http://nobody.invalid", None, token), user_agent="t") as made:
+    async with Client(Credentials("http://nobody.invalid", None, token), user_agent="t") as api:
         with pytest.raises(Unreachable, match="no token"):
-            await made.get(MODELS, "m", "n")
+            await api.get(MODELS, "m", "n")
         with pytest.raises(Unreachable, match="no token"):
-            await watched(made)
+            await watched(api)
 
 
 @pytest.mark.parametrize("token", ["a\nb", "a\r\nHost: b", "a\0", "a\x1b[31m"])
 async def test_a_token_that_is_no_header_is_no_answer(token: str) -> None:
-    async with Client(Credentials("http://nobody.invalid", None, lambda: token), user_agent="t") as made:
+    async with Client(Credentials("http://nobody.invalid", None, lambda: token), user_agent="t") as api:
         with pytest.raises(Unreachable, match="no token"):
-            await made.get(MODELS, "m", "n")
+            await api.get(MODELS, "m", "n")
 
 
 async def test_a_page_of_large_objects_has_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,12 +224,12 @@ async def test_a_page_of_large_objects_has_few_of_them(monkeypatch: pytest.Monke
         more = {"continue": str(end)} if end < len(objects) else {}
         return ok({"metadata": {"resourceVersion": "9", **more}, "items": objects[start:end]})
 
-    async with wire(answer) as made:
-        found = [page async for page, _ in made.client.pages(MODELS)]
+    async with wire(answer) as api:
+        pages = [page async for page, _ in api.client.pages(MODELS)]
 
-    assert [item for page in found for item in page] == objects
-    assert len(made.asked) < 50
-    assert max(len(page) for page in found if large in page) <= 10
+    assert [item for page in pages for item in page] == objects
+    assert len(api.asked) < 50
+    assert max(len(page) for page in pages if large in page) <= 10
 
 
 async def test_an_object_above_every_bound_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,18 +237,18 @@ async def test_an_object_above_every_bound_is_not_read(monkeypatch: pytest.Monke
     monkeypatch.setattr(client, "PAGE_BYTES", 5_000)
     body = {"metadata": {"resourceVersion": "9"}, "items": [{"text": "x" * 20_000}]}
 
-    async with wire(lambda asked: ok(body)) as made:
+    async with wire(lambda asked: ok(body)) as api:
         with pytest.raises(Unreachable, match="longer than 10000 bytes"):
-            await made.client.list(MODELS)
+            await api.client.list(MODELS)
 
 
 async def test_a_number_that_json_has_none_for_is_a_refusal() -> None:
-    async with wire(lambda asked: ok(MODEL)) as made:
+    async with wire(lambda asked: ok(MODEL)) as api:
         with pytest.raises(ApiError, match="cannot be sent") as raised:
-            await made.client.apply(MODELS, {**MODEL, "spec": {"a": math.nan}}, manager="me")
+            await api.client.apply(MODELS, {**MODEL, "spec": {"a": math.nan}}, manager="me")
 
     assert raised.value.rejected
-    assert made.asked == []
+    assert api.asked == []
 
 
 async def test_the_fence_is_asked_again_when_the_connection_is_there() -> None:
@@ -261,12 +261,12 @@ async def test_the_fence_is_asked_again_when_the_connection_is_there() -> None:
         if asked_for % 2 == 0:
             raise Fenced("thawed too late")
 
-    async with wire(lambda asked: ok(MODEL)) as made:
-        fenced = made.client.behind(fence)
+    async with wire(lambda asked: ok(MODEL)) as api:
+        fenced = api.client.behind(fence)
         for _ in range(100):
             with pytest.raises(Fenced):
                 await fenced.apply(MODELS, MODEL, manager="me")
         await fenced.get(MODELS, "m", "n")
 
-    assert [asked.method for asked in made.asked] == ["GET"]
+    assert [asked.method for asked in api.asked] == ["GET"]
     assert asked_for == 200

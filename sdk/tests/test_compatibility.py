@@ -121,12 +121,12 @@ def test_supports_is_called_when_capabilities_and_types_fit() -> None:
 def test_unknown_keys_are_warned_about_and_wrong_types_refused(
     given: dict[str, Any], wrong: bool, warning: str | None
 ) -> None:
-    found = compatibility.check(KAITO, deployment(given=given), None)
+    result = compatibility.check(KAITO, deployment(given=given), None)
 
-    assert found.invalid_overrides is wrong
-    assert bool(found.problems) is wrong
-    known = "; KAITO knows frontend.replicas, mode"
-    assert found.warning == (f"{warning}{known}" if warning else None)
+    assert result.invalid_overrides is wrong
+    assert bool(result.problems) is wrong
+    ending = "; KAITO knows frontend.replicas, mode"
+    assert result.warning == (f"{warning}{ending}" if warning else None)
 
 
 def test_a_wrong_type_is_named_with_its_path() -> None:

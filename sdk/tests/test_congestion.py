@@ -266,8 +266,8 @@ async def test_window_shrinks_when_the_server_is_overloaded(code: int, shrinks: 
         return ok(OBJECT) if code == 200 else refusal(code, "Word")
 
     learns = Congestion(Window(8.0))
-    async with wire(answer) as made:
-        client = made.client.behind(lambda: None, learns)
+    async with wire(answer) as api:
+        client = api.client.behind(lambda: None, learns)
         with suppress(ApiError):
             await client.apply(CONFIG_MAPS, OBJECT, manager="t")
 

@@ -166,7 +166,7 @@ def test_no_helper_that_stands_is_ever_given_another_content(
         assert name(todo) == todo.helpers[0]["metadata"]["name"]
         standing = {obj["metadata"]["name"]: obj for obj in live.helpers} if live else {}
         for obj in todo.helpers:
-            if (known := standing.get(obj["metadata"]["name"])) is not None:
-                assert manifest.body(known) == manifest.body(obj)
+            if (before := standing.get(obj["metadata"]["name"])) is not None:
+                assert manifest.body(before) == manifest.body(obj)
         assert (todo.recreate is None) == (live is None or content(live)["context"] == length)
         live = todo

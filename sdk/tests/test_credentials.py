@@ -54,7 +54,7 @@ def test_a_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [b", "cannot be read"),
         ("hello", "is not a kubeconfig"),
@@ -68,7 +68,7 @@ def test_a_broken_kubeconfig_is_reported_in_one_line(tmp_path: Path, text: str) 
         ("{}", ""),
     ],
 )
-def test_the_file_that_is_broken_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_the_file_that_is_broken_is_named(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "config"
     file.write_text(text)
 
@@ -76,7 +76,7 @@ def test_the_file_that_is_broken_is_named(tmp_path: Path, text: str, said: str) 
         from_kubeconfig(str(file))
 
     assert str(file) in str(received.value)
-    assert said in str(received.value)
+    assert message in str(received.value)
 
 
 def test_a_folder_or_a_broken_authority_is_reported(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("users", "said"),
+    ("users", "message"),
     [
         ([], "context 'c' names user 'u', which is not in the kubeconfig"),
         (
@@ -116,9 +116,9 @@ def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
     ],
 )
 def test_missing_credentials_are_refused(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], users: list[dict[str, Any]], said: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], users: list[dict[str, Any]], message: str
 ) -> None:
-    with pytest.raises(NoCredentials, match=said) as error:
+    with pytest.raises(NoCredentials, match=message) as error:
         from_kubeconfig(kubeconfig(tmp_path, users))
 
     assert "\n" not in str(error.value)
@@ -305,7 +305,7 @@ def outcome(file: str) -> tuple[object, ...] | None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "user", "said"),
+    ("cluster", "user", "message"),
     [
         (
             {"certificate-authority-data": "aGVsbG8="},
@@ -331,11 +331,11 @@ def outcome(file: str) -> tuple[object, ...] | None:
     ],
 )
 def test_field_that_is_no_certificate_is_named(
-    tmp_path: Path, cluster: dict[str, str], user: dict[str, Any], said: str
+    tmp_path: Path, cluster: dict[str, str], user: dict[str, Any], message: str
 ) -> None:
     cluster = {"server": "https://127.0.0.1:1", **cluster}
 
-    with pytest.raises(NoCredentials, match=f"no usable kubeconfig: .*{said}") as received:
+    with pytest.raises(NoCredentials, match=f"no usable kubeconfig: .*{message}") as received:
         from_kubeconfig(kubeconfig(tmp_path, [{"name": "u", "user": user}], cluster))
 
     assert "_ssl.c" not in str(received.value)

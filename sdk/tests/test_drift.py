@@ -88,9 +88,9 @@ def test_what_is_drift(now: dict[str, Any], expected: list[str]) -> None:
 def test_a_key_more_in_the_selector_of_a_service_is_drift(stated: Any, now: Any, expected: list[str]) -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {}}
 
-    found = differences({**service, "spec": {"selector": stated}}, {**service, "spec": {"selector": now}})
+    paths = differences({**service, "spec": {"selector": stated}}, {**service, "spec": {"selector": now}})
 
-    assert found == expected
+    assert paths == expected
 
 
 JSON = st.recursive(

@@ -39,8 +39,8 @@ def test_kopf_logs_in_as_the_service_account(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
 
-    found = login()
+    connection = login()
 
-    assert found
-    assert (found.server, found.token) == ("https://[fd00::1]:6443", "secret")
-    assert found.ca_path == tmp_path / "ca.crt"
+    assert connection
+    assert (connection.server, connection.token) == ("https://[fd00::1]:6443", "secret")
+    assert connection.ca_path == tmp_path / "ca.crt"

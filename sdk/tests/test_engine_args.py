@@ -174,7 +174,7 @@ def test_json_that_cannot_be_written_again_stays_text(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "one", "other", "value"),
+    ("engine", "flag", "other", "value"),
     [
         ("vllm", "tp", "tensor-parallel-size", "1"),
         ("vllm", "max_num_seqs", "max-num-seqs", "1"),
@@ -185,10 +185,10 @@ def test_json_that_cannot_be_written_again_stays_text(value: str) -> None:
         ("trtllm", "tp-size", "tensor-parallel-size", "1"),
     ],
 )
-def test_two_names_of_one_flag_are_refused(engine: str, one: str, other: str, value: str) -> None:
-    problems = validation.validate(_spec(engine, {one: value, other: value}))
+def test_two_names_of_one_flag_are_refused(engine: str, flag: str, other: str, value: str) -> None:
+    problems = validation.validate(_spec(engine, {flag: value, other: value}))
 
-    assert [problem.message for problem in problems] == [f"is the same flag as {one}: remove one"]
+    assert [problem.message for problem in problems] == [f"is the same flag as {flag}: remove one"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from kubefoundry_sdk.api.equality import same
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("value", "other", "expected"),
     [
         (1, 1, True),
         (1, 1.0, True),
@@ -30,5 +30,5 @@ from kubefoundry_sdk.api.equality import same
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
     ],
 )
-def test_same(one: Any, other: Any, expected: bool) -> None:
-    assert (same(one, other), same(other, one)) == (expected, expected)
+def test_same(value: Any, other: Any, expected: bool) -> None:
+    assert (same(value, other), same(other, value)) == (expected, expected)

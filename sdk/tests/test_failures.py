@@ -148,12 +148,12 @@ def test_a_fault_is_one_bounded_line() -> None:
 def test_a_long_message_keeps_its_ends(length: int) -> None:
     message = "begin " + "x" * length + " end"
 
-    found = condition("Ready", False, "Failed", message, generation=1)["message"]
+    text = condition("Ready", False, "Failed", message, generation=1)["message"]
 
-    assert len(found) <= MAX_MESSAGE
-    assert found.startswith("begin ")
-    assert found.endswith(" end")
-    assert clip(found) == found
+    assert len(text) <= MAX_MESSAGE
+    assert text.startswith("begin ")
+    assert text.endswith(" end")
+    assert clip(text) == text
 
 
 @given(st.text())

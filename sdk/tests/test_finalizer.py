@@ -85,10 +85,10 @@ async def test_what_is_deleted_is_what_is_known(manager: str | None, preconditio
     applied = [{"manager": "acme-provider", "operation": "Apply"}]
     objects.replace([model("u", managedFields=applied)], "9")
 
-    async with wire(lambda asked: ok()) as made:
-        await finalizer.clean_up(made.client, deployment(), MODELS, objects, Helpers(), manager)
+    async with wire(lambda asked: ok()) as api:
+        await finalizer.clean_up(api.client, deployment(), MODELS, objects, Helpers(), manager)
 
-    [asked] = made.asked
+    [asked] = api.asked
     assert asked.body["preconditions"] == preconditions
 
 
@@ -119,10 +119,10 @@ async def test_changed_object_is_read_and_decided_again(
         )
         return ok() if fits else refusal(409, "Conflict")
 
-    async with wire(answer) as made:
-        await finalizer.clean_up(made.client, deployment(), MODELS, objects, Helpers())
+    async with wire(answer) as api:
+        await finalizer.clean_up(api.client, deployment(), MODELS, objects, Helpers())
 
-    assert [asked.method for asked in made.asked] == methods
+    assert [asked.method for asked in api.asked] == methods
 
 
 NO_PERMISSION = (
@@ -145,31 +145,31 @@ NO_PERMISSION = (
 async def test_forbidden_finalizer_is_refused_by_policies(words: str, error: type[Exception]) -> None:
     live = {"metadata": {"name": "m", "namespace": "n", "uid": "u", "finalizers": []}}
 
-    async with wire(lambda asked: refusal(403, "Forbidden", words)) as made:
+    async with wire(lambda asked: refusal(403, "Forbidden", words)) as api:
         with pytest.raises(error):
-            await finalizer.own(context(client=made.client), live, hold=True, dry_run_result=None)
+            await finalizer.own(context(client=api.client), live, hold=True, dry_run_result=None)
 
 
-@pytest.mark.parametrize(("said", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])
-def test_the_time_is_a_setting(monkeypatch: pytest.MonkeyPatch, said: str | None, seconds: float) -> None:
-    if said:
-        monkeypatch.setenv("KUBEFOUNDRY_FINALIZER_TIMEOUT", said)
+@pytest.mark.parametrize(("setting", "seconds"), [(None, 300.0), ("2", 2.0), ("0.5", 0.5), ("0", 0.0)])
+def test_the_time_is_a_setting(monkeypatch: pytest.MonkeyPatch, setting: str | None, seconds: float) -> None:
+    if setting:
+        monkeypatch.setenv("KUBEFOUNDRY_FINALIZER_TIMEOUT", setting)
     parser = options.parser("t", "")
     options.finalizer_timeout(parser)
 
     assert parser.parse_args([]).finalizer_timeout == seconds
 
 
-@pytest.mark.parametrize("said", ["-1", "inf", "nan", "5m"])
-def test_a_time_that_is_none_is_refused(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("setting", ["-1", "inf", "nan", "5m"])
+def test_a_time_that_is_none_is_refused(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
     parser = options.parser("t", "")
     options.finalizer_timeout(parser)
 
     with pytest.raises(SystemExit) as ended:
-        parser.parse_args([f"--finalizer-timeout={said}"])
+        parser.parse_args([f"--finalizer-timeout={setting}"])
 
     assert ended.value.code == 1
-    assert f"'{said}' is not a number of seconds" in capsys.readouterr().err
+    assert f"'{setting}' is not a number of seconds" in capsys.readouterr().err
 
 
 def test_finalizers_that_hold_are_named_and_clipped() -> None:

@@ -29,8 +29,8 @@ def two_helpers(port: int = 8000) -> Provider:
 
     def render(deployment: Deployment, schema: Schema) -> Rendered:
         service = helper("Service", f"{deployment.name}-config", spec={"ports": [{"port": port}]})
-        made = plain.render(deployment, schema)
-        return replace(made, helpers=(*made.helpers, service))
+        rendered = plain.render(deployment, schema)
+        return replace(rendered, helpers=(*rendered.helpers, service))
 
     return replace(plain, render=render, helper_kinds=("ConfigMap", "Service"))
 
@@ -67,21 +67,21 @@ def test_the_users_change_reaches_the_one_that_it_concerns() -> None:
 
 
 def test_each_kind_has_a_store_of_its_own() -> None:
-    known = Helpers({"ConfigMap": Store(), "Service": Store()})
+    helpers = Helpers({"ConfigMap": Store(), "Service": Store()})
     service = helper("Service", "m")
     service["metadata"] |= {"namespace": "n", "resourceVersion": "1"}
-    known.store(service).put(dict(service))
+    helpers.store(service).put(dict(service))
 
-    assert known.live(service) is not None
-    assert known.live({**service, "kind": "ConfigMap"}) is None
-    assert known.live({**service, "kind": "PersistentVolumeClaim"}) is None
-    assert [kind for kind, _ in known] == [HELPER_KINDS["ConfigMap"], HELPER_KINDS["Service"]]
+    assert helpers.live(service) is not None
+    assert helpers.live({**service, "kind": "ConfigMap"}) is None
+    assert helpers.live({**service, "kind": "PersistentVolumeClaim"}) is None
+    assert [kind for kind, _ in helpers] == [HELPER_KINDS["ConfigMap"], HELPER_KINDS["Service"]]
 
 
 @given(st.permutations(["n", "other", "z"]), st.sampled_from(["annotation", "ownerReference"]))
 def test_an_object_of_another_namespace_is_nobodys_helper(namespaces: list[str], claim: str) -> None:
     """Whoever knows a uid can write it on objects of their own namespace."""
-    known = Helpers({"Service": Store(index=manifest.owner_uid)})
+    helpers = Helpers({"Service": Store(index=manifest.owner_uid)})
     for number, namespace in enumerate(namespaces):
         claimed = helper("Service", "m")
         claimed["metadata"] |= {"namespace": namespace, "resourceVersion": str(number + 1)}
@@ -97,18 +97,18 @@ def test_an_object_of_another_namespace_is_nobodys_helper(namespaces: list[str],
             if claim == "annotation"
             else {"ownerReferences": [owner]}
         )
-        known.store(claimed).put(claimed)
+        helpers.store(claimed).put(claimed)
 
-    assert [obj["metadata"]["namespace"] for obj in known.of("n", "u")] == ["n"]
+    assert [obj["metadata"]["namespace"] for obj in helpers.of("n", "u")] == ["n"]
 
 
 def test_what_was_listed_has_a_kind() -> None:
     """The items of a list state none."""
-    known = Helpers({"Service": Store(index=lambda obj: "u")})
+    helpers = Helpers({"Service": Store(index=lambda obj: "u")})
     service = helper("Service", "m")
     listed = {"metadata": {"name": "m", "namespace": "n", "resourceVersion": "1"}}
-    known.store(service).replace([listed], "1")
+    helpers.store(service).replace([listed], "1")
 
-    assert [(obj["apiVersion"], obj["kind"]) for obj in known.of("n", "u")] == [("v1", "Service")]
-    live = known.live({**service, "metadata": {"name": "m", "namespace": "n"}})
+    assert [(obj["apiVersion"], obj["kind"]) for obj in helpers.of("n", "u")] == [("v1", "Service")]
+    live = helpers.live({**service, "metadata": {"name": "m", "namespace": "n"}})
     assert live is not None and live["kind"] == "Service"

@@ -32,8 +32,8 @@ class Server:
             return refusal(500, "InternalError")
         if asked.method == "GET":
             return ok(self.stored) if self.stored else refusal(404, "NotFound")
-        known = (asked.body or {}).get("metadata", {}).get("resourceVersion")
-        if self.stored and known != self.stored["metadata"]["resourceVersion"]:
+        version = (asked.body or {}).get("metadata", {}).get("resourceVersion")
+        if self.stored and version != self.stored["metadata"]["resourceVersion"]:
             return refusal(409, "Conflict")
         return ok(self.put(asked.body))
 
@@ -43,8 +43,8 @@ class Server:
         return self.stored
 
 
-def holder(made: Wire, identity: str) -> Holder:
-    return Holder(made.client, name="l", namespace="n", identity=identity)
+def holder(api: Wire, identity: str) -> Holder:
+    return Holder(api.client, name="l", namespace="n", identity=identity)
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(lease, name, seconds)
 
 
-async def kept(made: Wire, server: Server, then: Callable[[], None]) -> None:
+async def kept(api: Wire, server: Server, then: Callable[[], None]) -> None:
     """Takes the Lease, lets that happen, and keeps it for as long as it may."""
-    first = holder(made, "a")
+    first = holder(api, "a")
     await first.take()
     then()
     async with asyncio.timeout(SECONDS):
@@ -71,9 +71,9 @@ async def test_one_that_another_has_taken_is_lost(quick: None) -> None:
         body = server.stored
         server.put({**body, "spec": {**body["spec"], "holderIdentity": "b", "leaseDurationSeconds": 15}})
 
-    async with wire(server.answer) as made:
+    async with wire(server.answer) as api:
         with pytest.raises(LeaseLost, match="lease n/l was acquired by another replica"):
-            await kept(made, server, taken)
+            await kept(api, server, taken)
     assert server.holder == "b"
 
 
@@ -83,11 +83,11 @@ async def test_lease_is_lost_before_another_may_take_it(quick: None) -> None:
     def fails() -> None:
         server.down = True
 
-    async with wire(server.answer) as made:
+    async with wire(server.answer) as api:
         loop = asyncio.get_running_loop()
         started = loop.time()
         with pytest.raises(LeaseLost, match="lease n/l could not be renewed in time"):
-            await kept(made, server, fails)
+            await kept(api, server, fails)
         assert loop.time() - started < 2 * lease.DURATION
 
 
@@ -97,27 +97,27 @@ async def test_lease_is_lost_when_renewed_too_late(quick: None, monkeypatch: pyt
     clock = lease.now
     monkeypatch.setattr(lease, "now", lambda: clock() + slept)
 
-    async with wire(server.answer) as made:
-        first = holder(made, "a")
+    async with wire(server.answer) as api:
+        first = holder(api, "a")
         await first.take()
         assert first.holds
         slept = lease.DURATION - lease.RENEW + 0.1
         assert not first.holds, "before any write, not at the next renewal"
-        asked = len(made.asked)
+        asked = len(api.asked)
 
         with pytest.raises(LeaseLost, match="lease n/l could not be renewed in time"):
             async with asyncio.timeout(SECONDS):
                 await first.keep()
 
-        assert len(made.asked) == asked
+        assert len(api.asked) == asked
         await first.take()
         assert first.holds
 
 
 async def test_given_back_at_the_end_the_next_one_takes_it_at_once(quick: None) -> None:
     server = Server()
-    async with wire(server.answer) as made:
-        first = holder(made, "a")
+    async with wire(server.answer) as api:
+        first = holder(api, "a")
         await first.take()
         keeping = asyncio.create_task(first.keep())
         await asyncio.sleep(0)
@@ -127,20 +127,20 @@ async def test_given_back_at_the_end_the_next_one_takes_it_at_once(quick: None) 
 
         assert server.holder == ""
         async with asyncio.timeout(SECONDS):
-            await holder(made, "b").take()
+            await holder(api, "b").take()
     assert server.holder == "b"
 
 
 async def test_lease_is_retaken_by_its_own_replica_alone(quick: None) -> None:
     server = Server()
-    async with wire(server.answer) as made:
-        await holder(made, "a").take()
-        again = holder(made, "a")
+    async with wire(server.answer) as api:
+        await holder(api, "a").take()
+        again = holder(api, "a")
         async with asyncio.timeout(SECONDS):
             await again.take()
         keeping = asyncio.create_task(again.keep())
 
-        waiting = asyncio.create_task(holder(made, "b").take())
+        waiting = asyncio.create_task(holder(api, "b").take())
         await asyncio.wait(
             [waiting, keeping], timeout=2 * lease.DURATION, return_when=asyncio.FIRST_COMPLETED
         )

@@ -45,7 +45,7 @@ async def ended(reader: asyncio.StreamReader) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("secure", "said"),
+    ("secure", "sent"),
     [
         pytest.param(True, b"", id="TLS, nothing said"),
         pytest.param(True, b"\x16\x03\x01", id="TLS, a handshake begun"),
@@ -53,13 +53,13 @@ async def ended(reader: asyncio.StreamReader) -> None:
         pytest.param(False, b"GET / HTTP/1.1\r\nHost: x\r\n", id="plain, a request begun"),
     ],
 )
-async def test_who_holds_many_connections_keeps_nobody_out(secure: bool, said: bytes) -> None:
+async def test_who_holds_many_connections_keeps_nobody_out(secure: bool, sent: bytes) -> None:
     async with answering(secure) as url, asyncio.timeout(SECONDS):
         port = int(url.rsplit(":", 1)[1].strip("/"))
         held = []
         for _ in range(3 * MOST):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(said)
+            writer.write(sent)
             held.append((reader, writer))
 
         async with aiohttp.ClientSession() as session, session.get(url, ssl=False) as answer:

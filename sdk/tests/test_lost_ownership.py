@@ -24,27 +24,27 @@ def unchanged() -> Plan:
 def test_main_object_is_applied_again() -> None:
     todo = unchanged()
 
-    found = repaired(todo, with_manager(todo.main, "before-first-apply"), todo.helpers, MANAGER)
+    repair = repaired(todo, with_manager(todo.main, "before-first-apply"), todo.helpers, MANAGER)
 
-    assert found.repairs == [(todo.main, (PATH,))]
+    assert repair.repairs == [(todo.main, (PATH,))]
 
 
 def test_helper_is_applied_again() -> None:
     todo = unchanged()
     [helper] = todo.helpers
 
-    found = repaired(todo, with_manager(todo.main), [with_manager(helper, "somebody")], MANAGER)
+    repair = repaired(todo, with_manager(todo.main), [with_manager(helper, "somebody")], MANAGER)
 
-    assert found.repairs == [(helper, (PATH,))]
+    assert repair.repairs == [(helper, (PATH,))]
 
 
 def test_emptied_entry_is_applied_again() -> None:
     todo = unchanged()
     emptied = with_manager(todo.main, fields={"f:metadata": {"f:labels": {}}})
 
-    found = repaired(todo, emptied, [with_manager(obj) for obj in todo.helpers], MANAGER)
+    repair = repaired(todo, emptied, [with_manager(obj) for obj in todo.helpers], MANAGER)
 
-    assert found.repairs == [(todo.main, (PATH,))]
+    assert repair.repairs == [(todo.main, (PATH,))]
 
 
 def test_nothing_is_written_while_ownership_is_there() -> None:

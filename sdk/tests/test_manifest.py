@@ -194,12 +194,12 @@ def test_a_record_that_is_none_takes_no_more_than_a_bounded_look(write: Callable
     written = write()
     tracemalloc.start()
     try:
-        found = manifest.applied(written)
+        record = manifest.applied(written)
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
-    assert found is None
+    assert record is None
     assert most < 8 * manifest.RECORD_BYTES
 
 

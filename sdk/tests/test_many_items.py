@@ -27,9 +27,9 @@ def test_many_items_of_a_list_map_are_each_looked_at_once() -> None:
     marks = [f"k:{json.dumps({'name': row['name']})}" for row in rows]
     Counted.asked = 0
 
-    found = managed_fields.project(rows, {mark: {"f:name": {}, "f:phase": {}} for mark in marks})
+    projected = managed_fields.project(rows, {mark: {"f:name": {}, "f:phase": {}} for mark in marks})
 
-    assert found == [{"name": row["name"], "phase": "Ready"} for row in rows]
+    assert projected == [{"name": row["name"], "phase": "Ready"} for row in rows]
     assert Counted.asked == MANY
 
 

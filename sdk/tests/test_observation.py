@@ -23,7 +23,7 @@ def upstream(**spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "standing", "replicas"),
+    ("desired", "standing", "replicas"),
     [
         pytest.param(live(scaling={"replicas": 3}), upstream(scaling={"replicas": 2}), 2, id="refused"),
         pytest.param(live(scaling={"replicas": "x"}), upstream(scaling={"replicas": 2}), 2, id="unreadable"),
@@ -33,8 +33,8 @@ def upstream(**spec: Any) -> dict[str, Any]:
         pytest.param(live(scaling={"replicas": 3}), {"metadata": {}}, 3, id="no record"),
     ],
 )
-def test_the_applied_spec_counts(wanted: dict[str, Any], standing: dict[str, Any], replicas: int) -> None:
-    seen = as_applied(wanted, standing)
+def test_the_applied_spec_counts(desired: dict[str, Any], standing: dict[str, Any], replicas: int) -> None:
+    seen = as_applied(desired, standing)
 
     assert seen is not None
     assert (seen.spec.scaling.replicas, seen.uid) == (replicas, "u")

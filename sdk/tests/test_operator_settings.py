@@ -22,42 +22,42 @@ def read(obj: Object) -> Mapping[str, str]:
 def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
     """Nothing known yet; the second is what was known at each change that was reported."""
     received: list[Mapping[str, str]] = []
-    made = OperatorSettings(
-        Operator("acme-operator", ("acme",), read, stated), lambda: received.append(made.values)
+    operator_settings = OperatorSettings(
+        Operator("acme-operator", ("acme",), read, stated), lambda: received.append(operator_settings.values)
     )
-    return made, received
+    return operator_settings, received
 
 
 def test_what_is_reported_when() -> None:
-    made, received = settings()
+    operator_settings, received = settings()
 
-    made.see([], "acme")
-    made.see([deployment("auto")], "acme")
-    made.see([deployment("auto")], "acme")
-    made.see([deployment("byo")], "acme")
+    operator_settings.see([], "acme")
+    operator_settings.see([deployment("auto")], "acme")
+    operator_settings.see([deployment("auto")], "acme")
+    operator_settings.see([deployment("byo")], "acme")
 
     assert received == [{}, {"mode": "auto"}, {"mode": "byo"}]
 
 
 def test_what_was_read_stays_while_the_operator_is_gone() -> None:
-    made, received = settings()
-    made.see([deployment("auto")], "acme")
+    operator_settings, received = settings()
+    operator_settings.see([deployment("auto")], "acme")
 
-    made.see([], "acme")
+    operator_settings.see([], "acme")
 
-    assert (made.values, received) == ({"mode": "auto"}, [{"mode": "auto"}])
-    made.see([deployment("byo")], "acme")
-    assert made.values == {"mode": "byo"}
+    assert (operator_settings.values, received) == ({"mode": "auto"}, [{"mode": "auto"}])
+    operator_settings.see([deployment("byo")], "acme")
+    assert operator_settings.values == {"mode": "byo"}
 
 
 def test_operators_that_disagree_tell_nothing() -> None:
-    made, _ = settings()
+    operator_settings, _ = settings()
 
-    made.see([deployment("auto", "one"), deployment("byo", "two")], "acme")
-    assert made.values == {}
-    made.see([deployment("auto", "one")], "acme")
+    operator_settings.see([deployment("auto", "one"), deployment("byo", "two")], "acme")
+    assert operator_settings.values == {}
+    operator_settings.see([deployment("auto", "one")], "acme")
 
-    assert made.values == {"mode": "auto"}
+    assert operator_settings.values == {"mode": "auto"}
 
 
 SEEN = "read from Deployment acme/acme-operator"
@@ -65,7 +65,7 @@ DEFAULTS = "using the provider's defaults: if they are wrong, set the flags"
 
 
 @pytest.mark.parametrize(
-    ("stated", "there", "reason", "message"),
+    ("stated", "deployments", "reason", "message"),
     [
         pytest.param({}, [deployment("auto")], "Known", f"mode=auto: {SEEN}", id="read"),
         pytest.param({"mode": "byo"}, [deployment("auto")], "Known", "mode=byo: set by flags", id="stated"),
@@ -93,13 +93,13 @@ DEFAULTS = "using the provider's defaults: if they are wrong, set the flags"
     ],
 )
 def test_the_condition_says_where_settings_come_from(
-    stated: dict[str, str], there: list[Object], reason: str, message: str
+    stated: dict[str, str], deployments: list[Object], reason: str, message: str
 ) -> None:
-    made, _ = settings(**stated)
+    operator_settings, _ = settings(**stated)
 
-    made.see(there, "acme")
+    operator_settings.see(deployments, "acme")
 
-    said = made.condition()
-    assert (said["reason"], said["message"]) == (reason, message)
-    assert said["status"] == str(reason == "Known")
-    assert made.is_known
+    condition = operator_settings.condition()
+    assert (condition["reason"], condition["message"]) == (reason, message)
+    assert condition["status"] == str(reason == "Known")
+    assert operator_settings.is_known

@@ -77,8 +77,8 @@ async def seconds_until_written(seconds: float, away: int) -> float:
     """Return how long after an outage a process that needs no Lease makes the write that failed in the outage."""
     server, clock, stop = Server(), asyncio.get_running_loop().time, asyncio.Event()
     done: asyncio.Queue[float] = asyncio.Queue()
-    async with wire(server.answer) as made:
-        process, queue = began(made, done, elects=False)
+    async with wire(server.answer) as api:
+        process, queue = began(api, done, elects=False)
         running = asyncio.create_task(process.run(stop))
         await done.get()
         server.away = away
@@ -95,19 +95,19 @@ async def seconds_until_written(seconds: float, away: int) -> float:
 async def outage(seconds: float, away: int) -> None:
     server, clock, stop = Server(), asyncio.get_running_loop().time, asyncio.Event()
     done: asyncio.Queue[float] = asyncio.Queue()
-    async with wire(server.answer) as made:
-        process, queue = began(made, done)
+    async with wire(server.answer) as api:
+        process, queue = began(api, done)
         running = asyncio.create_task(process.run(stop))
         await done.get()
 
-        server.away, seen, asked = away, process.sight.now(), len(made.asked)
+        server.away, seen, asked = away, process.sight.now(), len(api.asked)
         queue.add(("n", "m"))
         for _ in range(round(seconds / 10)):
             await asyncio.sleep(10)
             assert process._healthy() is None
         assert not running.done() and not process.leading.is_set() and done.empty()
         assert process.sight.now() - seen < SOON
-        assert len(made.asked) - asked < 3 * seconds
+        assert len(api.asked) - asked < 3 * seconds
 
         server.away, back = None, clock()
         assert await done.get() - back < SOON
@@ -116,12 +116,12 @@ async def outage(seconds: float, away: int) -> None:
         await running
 
 
-def began(made: Wire, done: asyncio.Queue[float], *, elects: bool = True) -> tuple[Process, WorkQueue]:
+def began(api: Wire, done: asyncio.Queue[float], *, elects: bool = True) -> tuple[Process, WorkQueue]:
     """A process that writes each ModelDeployment once, and says when it has."""
     chosen = options.parser("t", "").parse_args(
         ["--health-port=0", "--metrics-port=0", *(["--leader-elect"] if elects else [])]
     )
-    process = Process("t", chosen, made.client)
+    process = Process("t", chosen, api.client)
 
     async def reconcile(key: Key) -> None:
         await process.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="t")

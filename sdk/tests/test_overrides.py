@@ -66,9 +66,9 @@ def test_wrong_value_is_answered_in_words(given: dict[str, Any], problem: str) -
 
 
 def test_each_wrong_value_is_named() -> None:
-    found = wrong_types(Overrides, {"frontend": {"replicas": "x"}, "command": 1})
+    problems = wrong_types(Overrides, {"frontend": {"replicas": "x"}, "command": 1})
 
-    assert found == [
+    assert problems == [
         "overrides.frontend.replicas: must be a whole number, but is text",
         "overrides.command: must be a list, but is a whole number",
     ]

@@ -51,7 +51,7 @@ STATUS = {
 
 
 @pytest.mark.parametrize(
-    ("obj", "wanted", "expected"),
+    ("obj", "desired", "expected"),
     [
         pytest.param(live(STATUS), OWNED, True, id="all as wanted"),
         pytest.param(live({**STATUS, "phase": "Failed"}), OWNED, False, id="a value differs"),
@@ -71,21 +71,21 @@ STATUS = {
     ],
 )
 def test_a_write_is_needed_only_where_the_owned_fields_differ(
-    obj: dict[str, Any], wanted: dict[str, Any], expected: bool
+    obj: dict[str, Any], desired: dict[str, Any], expected: bool
 ) -> None:
-    assert same(obj, wanted, "me") is expected
+    assert same(obj, desired, "me") is expected
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("desired", "expected"),
     [
         pytest.param({"provider": {"resourceName": "m"}}, True, id="only shares are left to drop"),
         pytest.param({"provider": {"resourceName": "other"}}, False, id="something else differs"),
         pytest.param({}, False, id="something of its own is to be released"),
     ],
 )
-def test_dropping_shares_is_worth_no_write_of_its_own(wanted: dict[str, Any], expected: bool) -> None:
-    assert same(live(STATUS), {**wanted, "conditions": []}, "me", {"phase", "Ready"}) is expected
+def test_dropping_shares_is_worth_no_write_of_its_own(desired: dict[str, Any], expected: bool) -> None:
+    assert same(live(STATUS), {**desired, "conditions": []}, "me", {"phase", "Ready"}) is expected
 
 
 def test_compaction_keeps_ones_own_fields_and_the_others_names() -> None:

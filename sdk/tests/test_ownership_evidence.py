@@ -39,12 +39,12 @@ def record(whose: str) -> str | None:
     if whose in ("none", "corrupt"):
         return None if whose == "none" else "!"
     main = planned(deployment()).main
-    known = manifest.applied(main)
-    assert known is not None
-    meta = known.manifest["metadata"]
+    record_ = manifest.applied(main)
+    assert record_ is not None
+    meta = record_.manifest["metadata"]
     name, uid = {"ours": ("m", OURS), "earlier": ("m", EARLIER), "another's": ("other", OTHER)}[whose]
     changed = {**meta, "name": name, "ownerReferences": [owner(name, uid)]}
-    return manifest.pack(manifest.Record({**known.manifest, "metadata": changed}, known.spec, "", None))
+    return manifest.pack(manifest.Record({**record_.manifest, "metadata": changed}, record_.spec, "", None))
 
 
 PACKED = {whose: record(whose) for whose in RECORDS}
@@ -118,7 +118,7 @@ def test_restored_object_is_left_alone_before_adoption() -> None:
 
 
 def test_object_of_another_is_never_written() -> None:
-    wanted = planned(deployment()).main
+    manifest_ = planned(deployment()).main
     for case in EVERY:
         owners, mark, _, whose, _ = case
         obj = live(*case)
@@ -127,7 +127,7 @@ def test_object_of_another_is_never_written() -> None:
             and mark != OURS
             and (whose, mark) != ("earlier", EARLIER)
         ):
-            assert not manifest.may_be_written(obj, wanted), case
+            assert not manifest.may_be_written(obj, manifest_), case
             assert manifest.ownership(obj, name="m", uid=OURS) == "foreign", case
 
 

@@ -42,10 +42,10 @@ def test_true_in_the_place_of_1_is_a_change() -> None:
     before, after = ({"provider": {"overrides": {"count": value}}} for value in (1, True))
 
     def render(deployment: Deployment, schema: Schema) -> Rendered:
-        known = provider().render(deployment, schema)
+        rendered = provider().render(deployment, schema)
         assert deployment.spec.provider and deployment.spec.provider.overrides
         count = deployment.spec.provider.overrides["count"]
-        return replace(known, main={**known.main, "spec": {**known.main["spec"], "count": count}})
+        return replace(rendered, main={**rendered.main, "spec": {**rendered.main["spec"], "count": count}})
 
     subject = replace(provider(), render=render)
 
@@ -95,7 +95,9 @@ def test_what_a_change_needs(
     ("spec", "annotations", "recreate"),
     [
         pytest.param({}, {}, None, id="nothing changed"),
-        pytest.param({"scaling": {"replicas": 3}}, {}, "Example has given up on the old one", id="a change"),
+        pytest.param(
+            {"scaling": {"replicas": 3}}, {}, "Example has given up on the old one", id="a change"
+        ),
         pytest.param(
             {}, {"kubefoundry.ai/refresh": "1"}, "Example has given up on the old one", id="refresh"
         ),
@@ -129,8 +131,8 @@ def test_a_helper_follows_a_change_and_its_taking_back() -> None:
 
     live = planned(deployment())
     # Only the helper is written.
-    there = replace(live, helpers=planned(named, live).helpers)
-    back = planned(deployment(), there)
+    applied = replace(live, helpers=planned(named, live).helpers)
+    back = planned(deployment(), applied)
 
     assert changed(back) == ["ConfigMap"]
     assert back.helpers[0]["data"] == planned(deployment()).helpers[0]["data"]

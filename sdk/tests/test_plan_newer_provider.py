@@ -66,9 +66,9 @@ def test_a_refresh_that_changes_nothing_is_over_once_written() -> None:
 
 def test_a_recreated_object_starts_from_what_was_applied() -> None:
     record = manifest.applied(planned(deployment()).main)
-    wanted = pinned(deployment({"engine": {"type": "vllm", "contextLength": 8}}), record)
+    desired = pinned(deployment({"engine": {"type": "vllm", "contextLength": 8}}), record)
 
-    todo = plan(NEWER, wanted, V1, NEWER.render(wanted, V1), None, {}, record)
+    todo = plan(NEWER, desired, V1, NEWER.render(desired, V1), None, {}, record)
 
     assert (image(todo), todo.main["spec"]["context"]) == ("default:1", 8)
     assert changed(todo) == ["ConfigMap", "Engine"]

@@ -110,9 +110,9 @@ def test_what_is_recreated_keeps_the_helper_that_it_names() -> None:
     before = planned(deployment(), subject=serving())
     record = manifest.applied(before.main)
     other = serving("default:1")
-    wanted = pinned(deployment(), record)
+    desired = pinned(deployment(), record)
 
-    todo = plan(other, wanted, V1, other.render(wanted, V1), None, before.helpers, record)
+    todo = plan(other, desired, V1, other.render(desired, V1), None, before.helpers, record)
 
     assert todo.main["spec"] == before.main["spec"]
     assert kept(todo, before) == [before.main["spec"]["config"]]
@@ -122,9 +122,9 @@ def test_what_is_recreated_never_names_a_helper_that_is_gone() -> None:
     before = planned(deployment(), subject=serving())
     record = manifest.applied(before.main)
     other = serving("default:1")
-    wanted = pinned(deployment(), record)
+    desired = pinned(deployment(), record)
 
-    todo = plan(other, wanted, V1, other.render(wanted, V1), None, [], record)
+    todo = plan(other, desired, V1, other.render(desired, V1), None, [], record)
 
     assert todo.main["spec"] == {"template": {"image": "default:1", "length": "0"}}
 
@@ -153,9 +153,13 @@ def test_a_refresh_takes_todays_way_and_leaves_nothing() -> None:
 
 def test_upgrade_adds_no_labels_or_annotations() -> None:
     def newer(asked: Deployment, schema: Schema) -> Rendered:
-        known = serving().render(asked, schema)
-        meta = {**known.main["metadata"], "annotations": {"example.com/other": "new"}, "labels": {"a": "b"}}
-        return replace(known, main={**known.main, "metadata": meta})
+        rendered = serving().render(asked, schema)
+        meta = {
+            **rendered.main["metadata"],
+            "annotations": {"example.com/other": "new"},
+            "labels": {"a": "b"},
+        }
+        return replace(rendered, main={**rendered.main, "metadata": meta})
 
     before = planned(deployment(), subject=serving())
 

@@ -11,12 +11,12 @@ from support.plans import V2, changed, deployment, planned, provider
 
 def moved(live: Plan, *, converts: bool, replicas: int = 1) -> Plan:
     """The plan after the move, for a ModelDeployment with that many replicas."""
-    subject, wanted = provider(), deployment({"scaling": {"replicas": replicas}})
+    subject, desired = provider(), deployment({"scaling": {"replicas": replicas}})
     return plan(
         subject,
-        wanted,
+        desired,
         V2,
-        subject.render(wanted, V2),
+        subject.render(desired, V2),
         live.main,
         live.helpers,
         converts=converts,

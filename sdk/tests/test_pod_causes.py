@@ -231,10 +231,10 @@ MEMORY = "; raise its memory, or reduce what the model needs"
     ],
 )  # fmt: skip
 def test_a_pod_in_trouble_says(item: dict[str, Any], failed: bool, message: str) -> None:
-    found = cause([item], NOW)
+    reported = cause([item], NOW)
 
-    assert found is not None
-    assert (found.failed, found.message) == (failed, message)
+    assert reported is not None
+    assert (reported.failed, reported.message) == (failed, message)
 
 
 @pytest.mark.parametrize(
@@ -266,10 +266,10 @@ def test_a_pod_that_is_being_deleted_says_nothing() -> None:
 
 
 def test_crash_is_over_once_the_container_lives_longer() -> None:
-    found = cause([pod(container(running(3), ended(1, lived=20), restarts=2))], NOW)
+    reported = cause([pod(container(running(3), ended(1, lived=20), restarts=2))], NOW)
 
-    assert found is not None and found.until is not None
-    assert (found.until - NOW).total_seconds() == 2 * 20 + 60 - 3
+    assert reported is not None and reported.until is not None
+    assert (reported.until - NOW).total_seconds() == 2 * 20 + 60 - 3
 
 
 def test_the_root_of_the_trouble_is_reported_whatever_the_order() -> None:
@@ -282,8 +282,8 @@ def test_the_root_of_the_trouble_is_reported_whatever_the_order() -> None:
 
     received = {cause(order, NOW) for order in (pods, pods[::-1])}
 
-    [found] = received
-    assert found is not None and "pod c" in found.message
+    [reported] = received
+    assert reported is not None and "pod c" in reported.message
 
 
 @pytest.mark.parametrize(
@@ -298,9 +298,9 @@ def test_the_root_of_the_trouble_is_reported_whatever_the_order() -> None:
 def test_live_pod_precedes_finished_pods(live: dict[str, Any]) -> None:
     dead = [pod(container(ended(137), restarts=9), name=f"m-{number}", **EVICTED) for number in (0, 2)]
 
-    found = cause([*dead, live], NOW)
+    reported = cause([*dead, live], NOW)
 
-    assert found is not None and "pod m-1" in found.message and not found.past
+    assert reported is not None and "pod m-1" in reported.message and not reported.past
 
 
 @pytest.mark.parametrize(
@@ -318,12 +318,12 @@ def test_live_pod_precedes_finished_pods(live: dict[str, Any]) -> None:
 def test_failed_pods_are_counted(count: int, expected: str) -> None:
     refused = [pod(name=f"m-{number:04}", made=5000 - number, **REFUSED) for number in range(count)]
 
-    found = cause([pod(name="old", made=9000, **EVICTED), *refused[::-1]], NOW)
+    reported = cause([pod(name="old", made=9000, **EVICTED), *refused[::-1]], NOW)
 
-    assert found is not None and found.past
+    assert reported is not None and reported.past
     assert (
-        found.message.startswith("pod m-0000 has failed: UnexpectedAdmissionError")
-        and expected in found.message
+        reported.message.startswith("pod m-0000 has failed: UnexpectedAdmissionError")
+        and expected in reported.message
     )
 
 
@@ -335,7 +335,7 @@ def test_pods_that_failed_for_other_reasons_are_counted() -> None:
         pod(container(ended(1)), name="m-4", made=10, phase="Failed"),
     ]
 
-    received = {found.message for order in (pods, pods[::-1]) if (found := cause(order, NOW))}
+    received = {reported.message for order in (pods, pods[::-1]) if (reported := cause(order, NOW))}
 
     [words] = received
     assert words.startswith("pod m-2 has failed: container main ended: exit code 1, and so have 1 other pod")
@@ -365,9 +365,9 @@ def test_slow_container_creation_is_reported_after_a_minute() -> None:
     )
     assert creations.overdue([pod(waiting("ContainerCreating"), made=1)], 200.0) == (frozenset(), 60.0)
 
-    found = cause(starting, NOW, {"m-1"})
-    assert found is not None
-    assert (found.failed, found.message) == (
+    reported = cause(starting, NOW, {"m-1"})
+    assert reported is not None
+    assert (reported.failed, reported.message) == (
         False,
         "container main of pod m-1 has been waiting to be created for more than a minute: its image is still being "
         "pulled, or a volume cannot be attached or mounted; see the Events in kubectl describe pod -n n m-1",

@@ -113,6 +113,6 @@ DONE = {"name": "init", "state": {"terminated": {"exitCode": 0}}}
     ],
 )  # fmt: skip
 def test_container_that_is_being_created(init: list[Any], main: list[Any], expected: str | None) -> None:
-    found = creating({"initContainerStatuses": init, "containerStatuses": main})
+    container = creating({"initContainerStatuses": init, "containerStatuses": main})
 
-    assert (found or {}).get("name") == expected
+    assert (container or {}).get("name") == expected

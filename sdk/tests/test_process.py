@@ -42,12 +42,12 @@ async def test_a_taken_port_is_reported_and_leaves_nothing_waiting() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         chosen = options.parser("t", "").parse_args([f"--health-port={port}", "--metrics-port=0"])
-        made = Process("t", chosen, Client(NOBODY, user_agent="t"))
-        made.queue("t", nothing, of=made.watch(MODEL_DEPLOYMENTS))
+        process = Process("t", chosen, Client(NOBODY, user_agent="t"))
+        process.queue("t", nothing, of=process.watch(MODEL_DEPLOYMENTS))
 
         with pytest.raises(CannotStart, match=f"a port cannot be opened: .*{port}"):
-            await made.run(asyncio.Event())
-        del made
+            await process.run(asyncio.Event())
+        del process
         gc.collect()
 
     assert [str(warning.message) for warning in received] == []
@@ -66,8 +66,8 @@ async def test_forbidden_lease_makes_a_process_unready(verb: str, quick: None) -
     if verb == "PUT":
         server.lease = {"metadata": {"name": "t", "resourceVersion": "1"}, "spec": {"holderIdentity": ""}}
     async with (
-        wire(answer) as made,
-        running(made, "--leader-elect=true", "--namespace=ml", set_up=lambda it: None) as begun,
+        wire(answer) as api,
+        running(api, "--leader-elect=true", "--namespace=ml", set_up=lambda it: None) as begun,
         asyncio.timeout(SECONDS),
     ):
         answered = await refused(begun)
@@ -149,9 +149,9 @@ class Server:
 
 
 @asynccontextmanager
-async def running(made: Wire, *flags: str, set_up: Callable[[Process], None]) -> AsyncIterator[Process]:
+async def running(api: Wire, *flags: str, set_up: Callable[[Process], None]) -> AsyncIterator[Process]:
     chosen = options.parser("t", "").parse_args(["--health-port=0", "--metrics-port=0", *flags])
-    begun, stop = Process("t", chosen, made.client), asyncio.Event()
+    begun, stop = Process("t", chosen, api.client), asyncio.Event()
     set_up(begun)
     task = asyncio.create_task(begun.run(stop))
     try:
@@ -182,7 +182,7 @@ async def test_a_start_waits_for_an_api_server_that_is_on_its_way(
         lambda: refusal(503, "ServiceUnavailable"),
         ok,
     )
-    async with wire(server.answer) as made, running(made, set_up=lambda it: None) as begun:
+    async with wire(server.answer) as api, running(api, set_up=lambda it: None) as begun:
         assert begun._ready() == "the API server has not answered yet"
         async with asyncio.timeout(SECONDS):
             await begun.leading.wait()
@@ -209,9 +209,9 @@ async def test_a_refusal_of_a_server_that_is_there_ends_the_start(
     answer: Callable[[], web.Response], words: str, quick: None
 ) -> None:
     chosen = options.parser("t", "").parse_args(["--health-port=0", "--metrics-port=0"])
-    async with wire(Server(answer).answer) as made:
+    async with wire(Server(answer).answer) as api:
         with pytest.raises(ExceptionGroup) as raised:
-            await Process("t", chosen, made.client).run(asyncio.Event())
+            await Process("t", chosen, api.client).run(asyncio.Event())
 
     [error] = raised.value.exceptions
     assert isinstance(error, CannotStart) and words in str(error)
@@ -219,8 +219,8 @@ async def test_a_refusal_of_a_server_that_is_there_ends_the_start(
 
 async def test_a_stop_is_heard_while_the_api_server_is_waited_for(quick: None) -> None:
     server = Server(lambda: refusal(503, "ServiceUnavailable"))
-    async with wire(server.answer) as made:
-        async with running(made, set_up=lambda it: None) as begun:
+    async with wire(server.answer) as api:
+        async with running(api, set_up=lambda it: None) as begun:
             await asyncio.sleep(0)
         assert not begun.leading.is_set()
 
@@ -244,7 +244,7 @@ async def test_background_work_that_fails_ends_nothing_else(quick: None) -> None
         it.background("fails", fails)
         it.background("works", works)
 
-    async with wire(Server().answer) as made, running(made, set_up=set_up):
+    async with wire(Server().answer) as api, running(api, set_up=set_up):
         async with asyncio.timeout(SECONDS):
             await beside.wait()
 
@@ -270,9 +270,9 @@ async def test_leader_without_lease_writes_nothing_and_retries(quick: None) -> N
         it.while_leading("work", work)
 
     async with (
-        wire(server.answer) as made,
+        wire(server.answer) as api,
         asyncio.timeout(SECONDS),
-        running(made, "--leader-elect", set_up=set_up) as it,
+        running(api, "--leader-elect", set_up=set_up) as it,
     ):
         with pytest.raises(Fenced):
             await it.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="me")
@@ -293,9 +293,9 @@ async def test_a_leader_that_stood_still_writes_nothing(quick: None, monkeypatch
     server = Server()
 
     async with (
-        wire(server.answer) as made,
+        wire(server.answer) as api,
         asyncio.timeout(SECONDS),
-        running(made, "--leader-elect", set_up=lambda it: None) as it,
+        running(api, "--leader-elect", set_up=lambda it: None) as it,
     ):
         await it.leading.wait()
         slept = lease.DURATION
@@ -311,4 +311,4 @@ async def test_a_leader_that_stood_still_writes_nothing(quick: None, monkeypatch
                 await write
         await it.client.get(MODEL_DEPLOYMENTS, "m", "n")
 
-    assert {asked.method for asked in made.asked if "modeldeployments" in asked.path} == {"GET"}
+    assert {asked.method for asked in api.asked if "modeldeployments" in asked.path} == {"GET"}

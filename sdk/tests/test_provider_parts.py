@@ -24,18 +24,18 @@ from kubefoundry_sdk.testing import deployment, specs
 
 def expanded(entry: str, variables: dict[str, str]) -> str:
     """What the kubelet makes of an entry of `args` (Kubernetes, third_party/forked/golang/expansion/expand.go)."""
-    found, at = "", 0
+    text, at = "", 0
     while at < len(entry):
         if entry[at] != "$" or at + 1 == len(entry):
-            found, at = found + entry[at], at + 1
+            text, at = text + entry[at], at + 1
         elif entry[at + 1] == "$":
-            found, at = found + "$", at + 2
+            text, at = text + "$", at + 2
         elif entry[at + 1] == "(" and (end := entry.find(")", at + 2)) >= 0:
             name = entry[at + 2 : end]
-            found, at = found + variables.get(name, f"$({name})"), end + 1
+            text, at = text + variables.get(name, f"$({name})"), end + 1
         else:
-            found, at = found + entry[at : at + 2], at + 2
-    return found
+            text, at = text + entry[at : at + 2], at + 2
+    return text
 
 
 @given(st.text(alphabet="$()Xa{} ", max_size=12))

@@ -68,7 +68,7 @@ def test_what_only_looks_like_a_quantity_is_refused(text: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("amount", "other", "same"),
     [
         ("1Gi", "1024Mi", True),
         (1, "1000m", True),
@@ -78,8 +78,8 @@ def test_what_only_looks_like_a_quantity_is_refused(text: Any) -> None:
         ("0.1", "100m", True),
     ],
 )
-def test_amounts_are_compared_not_texts(one: int | str, other: int | str, same: bool) -> None:
-    assert quantity.same(one, other) is same
+def test_amounts_are_compared_not_texts(amount: int | str, other: int | str, same: bool) -> None:
+    assert quantity.same(amount, other) is same
 
 
 @given(st.integers(0, 10**20), st.sampled_from(["m", "k", "Mi", "Gi", "Ti"]))

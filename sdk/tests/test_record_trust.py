@@ -105,6 +105,6 @@ def test_a_version_that_is_none_makes_a_record_unreadable(version: Any, read: bo
     parts = [{"apiVersion": version, "kind": "E", "metadata": {}}, {}, "", None]
     packed = base64.b64encode(zlib.compress(json.dumps(parts).encode())).decode()
 
-    found = manifest.applied({"metadata": {"annotations": {"kubefoundry.ai/applied": packed}}})
+    record_ = manifest.applied({"metadata": {"annotations": {"kubefoundry.ai/applied": packed}}})
 
-    assert (found is not None) is read
+    assert (record_ is not None) is read

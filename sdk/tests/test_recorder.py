@@ -34,8 +34,8 @@ async def sent(*received: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
             done.set()
         return ok()
 
-    async with wire(answer) as made:
-        recorder = Recorder(made.client, component="test", instance="i")
+    async with wire(answer) as api:
+        recorder = Recorder(api.client, component="test", instance="i")
         for about, note in (*received, (ABOUT, "last")):
             recorder.event(about, "Warning", "DriftDetected", note)
         sending = asyncio.create_task(recorder.run())
@@ -43,15 +43,15 @@ async def sent(*received: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
             await done.wait()
         sending.cancel()
         await asyncio.wait([sending])
-    return [asked.body for asked in made.asked][:-1]
+    return [asked.body for asked in api.asked][:-1]
 
 
 async def test_event_is_repeated_for_other_texts_or_objects_only() -> None:
     another = {**ABOUT, "metadata": {**ABOUT["metadata"], "uid": "v"}}
 
-    made = await sent((ABOUT, "a"), (ABOUT, "a"), (ABOUT, "b"), (another, "a"))
+    events = await sent((ABOUT, "a"), (ABOUT, "a"), (ABOUT, "b"), (another, "a"))
 
-    assert [(event["regarding"]["uid"], event["note"]) for event in made] == [
+    assert [(event["regarding"]["uid"], event["note"]) for event in events] == [
         ("u", "a"),
         ("u", "b"),
         ("v", "a"),
@@ -79,8 +79,8 @@ async def test_event_flood_affects_its_own_namespace_only() -> None:
 
 async def test_what_waits_when_the_process_ends_is_still_sent() -> None:
     """The status that they tell of is written already: nobody will say it again."""
-    async with wire(lambda asked: ok()) as made:
-        recorder = Recorder(made.client, component="test", instance="i")
+    async with wire(lambda asked: ok()) as api:
+        recorder = Recorder(api.client, component="test", instance="i")
         sending = asyncio.create_task(recorder.run())
         await asyncio.sleep(0)
         for note in ("a", "b", "c"):
@@ -90,7 +90,7 @@ async def test_what_waits_when_the_process_ends_is_still_sent() -> None:
         await asyncio.wait([sending])
 
     assert sending.cancelled()
-    assert [asked.body["note"] for asked in made.asked] == ["a", "b", "c"]
+    assert [asked.body["note"] for asked in api.asked] == ["a", "b", "c"]
 
 
 async def test_an_end_does_not_wait_for_a_server_that_does_not_answer(
@@ -119,8 +119,8 @@ async def test_an_end_does_not_wait_for_a_server_that_does_not_answer(
 async def test_its_name_is_one_however_long_the_object_s_is(name: str) -> None:
     [event] = await sent(({**ABOUT, "metadata": {**ABOUT["metadata"], "name": name}}, "a"))
 
-    made = event["metadata"]["name"]
-    assert re.fullmatch(formats.DNS_SUBDOMAIN, made) and len(made) <= 253
+    event_name = event["metadata"]["name"]
+    assert re.fullmatch(formats.DNS_SUBDOMAIN, event_name) and len(event_name) <= 253
     assert event["regarding"]["name"] == name
 
 

@@ -82,16 +82,16 @@ async def reflected(
         # A response is sent once; this one is used by several cases.
         return web.Response(text="<html>") if given is HTML else given
 
-    async with wire(answer) as made:
+    async with wire(answer) as api:
         refused = (lambda: sink.seen.append(("refused",))) if optional else None
-        task = asyncio.create_task(reflect(made.client, MODELS, sink, refused=refused))
+        task = asyncio.create_task(reflect(api.client, MODELS, sink, refused=refused))
         async with asyncio.timeout(SECONDS):
             await used.wait()
         task.cancel()
     asked = [
-        "list" if "watch" not in request.query else request.query["resourceVersion"] for request in made.asked
+        "list" if "watch" not in request.query else request.query["resourceVersion"] for request in api.asked
     ]
-    return asked[: len(answers) + 1], sink, made
+    return asked[: len(answers) + 1], sink, api
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ async def test_what_is_asked_and_reported(
     seen: list[tuple[str, ...]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found, sink, _ = await reflected(answers, monkeypatch)
+    requests, sink, _ = await reflected(answers, monkeypatch)
 
-    assert found == asked
+    assert requests == asked
     assert sink.seen == seen
 
 
@@ -214,10 +214,10 @@ async def test_a_watch_that_ends_before_its_time_is_not_resumed(
 ) -> None:
     answers = [listing(version="5"), events(("ADDED", model("6"))), listing(model("4"), version="7")]
 
-    found, sink, _ = await reflected(answers, monkeypatch, lasts=lasts)
+    requests, sink, _ = await reflected(answers, monkeypatch, lasts=lasts)
 
     # The server that ended it has stopped, and what has come back may have another history.
-    assert found == ["list", "5", "list", "7"]
+    assert requests == ["list", "5", "list", "7"]
     assert sink.seen == [("all",), ("put", "6"), ("all", "4")]
 
 
@@ -230,9 +230,9 @@ async def test_where_only_listing_is_permitted_it_stays_refused(monkeypatch: pyt
         *(listing(model("8"), version="8"), events(("ADDED", model("9"))), events(("ADDED", model("9")))),
     ]
 
-    found, sink, _ = await reflected(answers, monkeypatch, optional=True)
+    requests, sink, _ = await reflected(answers, monkeypatch, optional=True)
 
-    assert found == ["list", "5", "5", "list", "6", "list", "list", "7", "list", "8", "8", "9"]
+    assert requests == ["list", "5", "5", "list", "6", "list", "list", "7", "list", "8", "8", "9"]
     assert sink.seen == [("all", "3"), ("refused",), ("all", "8"), ("put", "9")]
 
 
@@ -243,8 +243,8 @@ async def test_quiet_watch_is_resumed_without_a_warning(
     caplog.set_level(logging.INFO, reflector.__name__)
     quiet = [listing(version="5"), Quiet(), listing(version="5"), Quiet(), listing(version="5"), Quiet()]
 
-    found, sink, _ = await reflected(quiet, monkeypatch)
+    requests, sink, _ = await reflected(quiet, monkeypatch)
 
-    assert found == ["list", "5", "list", "5", "list", "5", "list"]
+    assert requests == ["list", "5", "list", "5", "list", "5", "list"]
     assert sink.seen == [("all",)]
     assert [entry.message for entry in caplog.records if entry.name == reflector.__name__] == []

@@ -52,11 +52,11 @@ class Server:
 async def registered(server: Server) -> AsyncIterator[None]:
     """A provider whose upstream CRD is looked for and not there, registering for as long as the block lasts, its
     heartbeats as close together as they may be."""
-    async with wire(server.answer) as made:
-        process = Process("t", options.parser("t", "").parse_args([]), made.client)
+    async with wire(server.answer) as api:
+        process = Process("t", options.parser("t", "").parse_args([]), api.client)
         upstream = Upstream(process, provider(), "example-provider", lambda: None)
         upstream.replace([], "1")
-        task = asyncio.create_task(Registration(made.client, provider(), upstream, None, interval=0).run())
+        task = asyncio.create_task(Registration(api.client, provider(), upstream, None, interval=0).run())
         try:
             yield
         finally:
@@ -113,10 +113,10 @@ async def test_rules_of_an_admin_stay_the_admins() -> None:
     async with registered(server):
         written = await server.until(lambda _: server.heartbeats() >= 1)
 
-    made, reported = written[:2]
-    assert "selectionRules" not in made.body["spec"]
-    assert made.body["spec"]["capabilities"]["engines"] == ["vllm", "sglang"]
-    assert made.query["force"] == "true"
+    applied, reported = written[:2]
+    assert "selectionRules" not in applied.body["spec"]
+    assert applied.body["spec"]["capabilities"]["engines"] == ["vllm", "sglang"]
+    assert applied.query["force"] == "true"
     received = [item["reason"] for item in reported.body["status"]["conditions"]]
     assert received == ["CRDNotInstalled", "ManagedByOthers"]
 
@@ -173,14 +173,17 @@ async def test_rules_are_applied_when_another_field_conflicts() -> None:
 def test_what_is_said_of_the_upstream_crd(
     schema: Schema | UnsupportedSchema | None, status: str, reason: str, message: str
 ) -> None:
-    said = upstream_condition(provider(), schema)
+    condition = upstream_condition(provider(), schema)
 
-    assert (said["status"], said["reason"], said["message"]) == (status, reason, message)
+    assert (condition["status"], condition["reason"], condition["message"]) == (status, reason, message)
 
 
 def test_a_kind_of_kubernetes_needs_nothing_installed() -> None:
     of_kubernetes = replace(provider(), upstream=UpstreamKind("apps", "deployments", "Deployment", "v1"))
 
-    said = upstream_condition(of_kubernetes, Schema("apps/v1"))
+    condition = upstream_condition(of_kubernetes, Schema("apps/v1"))
 
-    assert (said["status"], said["message"]) == ("True", "Kind Deployment of apps/v1 is part of Kubernetes")
+    assert (condition["status"], condition["message"]) == (
+        "True",
+        "Kind Deployment of apps/v1 is part of Kubernetes",
+    )

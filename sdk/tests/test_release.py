@@ -33,7 +33,7 @@ def entry(manager: str, types: Iterable[str]) -> dict[str, Any]:
 
 
 def deployment(
-    *said: Said,
+    *reported: Said,
     ours: tuple[str, ...] = (),
     theirs: tuple[str, ...] | None = None,
     chosen: str | None = "new",
@@ -42,7 +42,7 @@ def deployment(
 ) -> dict[str, Any]:
     """ours, theirs: the conditions that we and the chosen provider own, by default all that are not ours."""
     if theirs is None:
-        theirs = tuple(item[0] for item in said if item[0] not in ours)
+        theirs = tuple(item[0] for item in reported if item[0] not in ours)
     return {
         "metadata": {
             "name": "m",
@@ -53,7 +53,7 @@ def deployment(
         },
         "status": {
             "provider": {"name": chosen} if chosen else {},
-            "conditions": [dict(zip(KEYS, item, strict=True)) for item in said],
+            "conditions": [dict(zip(KEYS, item, strict=True)) for item in reported],
             **status,
         },
     }
@@ -124,9 +124,9 @@ def deployment(
     ],
 )
 def test_what_keeps_a_provider_serving(live: dict[str, Any], why: str | None) -> None:
-    found = waits_for(live, OLD)
+    reason = waits_for(live, OLD)
 
-    assert found == why or (found is not None and why is not None and found.startswith(why))
+    assert reason == why or (reason is not None and why is not None and reason.startswith(why))
 
 
 @pytest.mark.parametrize(

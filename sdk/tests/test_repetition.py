@@ -64,11 +64,11 @@ def test_json_patches_are_equal_whatever_they_test() -> None:
 
 async def test_refused_writes_are_not_counted() -> None:
     def answer(asked: Asked) -> web.Response:
-        failing = len(made.asked) <= 2 * BURST
+        failing = len(api.asked) <= 2 * BURST
         return refusal(503, "ServiceUnavailable") if failing else ok({"metadata": {"name": "m"}})
 
-    async with wire(answer) as made:
-        client = made.client.behind(lambda: None, repetition=Repetition(lambda: 0.0))
+    async with wire(answer) as api:
+        client = api.client.behind(lambda: None, repetition=Repetition(lambda: 0.0))
         sent = {"apiVersion": "kubefoundry.ai/v1alpha1", "metadata": {"name": "m", "namespace": "n"}}
         for _ in range(2 * BURST):
             with pytest.raises(Exception, match="503"):
@@ -81,8 +81,8 @@ async def test_dry_runs_are_not_counted() -> None:
     def answer(asked: Asked) -> web.Response:
         return ok({"metadata": {"name": "m"}})
 
-    async with wire(answer) as made:
-        client = made.client.behind(lambda: None, repetition=Repetition(lambda: 0.0))
+    async with wire(answer) as api:
+        client = api.client.behind(lambda: None, repetition=Repetition(lambda: 0.0))
         sent = {"apiVersion": "kubefoundry.ai/v1alpha1", "metadata": {"name": "m", "namespace": "n"}}
         for _ in range(BURST):
             await client.apply(MODEL_DEPLOYMENTS, sent, manager="t")
@@ -91,4 +91,4 @@ async def test_dry_runs_are_not_counted() -> None:
 
         for _ in range(2 * BURST):
             await client.apply(MODEL_DEPLOYMENTS, sent, manager="t", dry_run=True)
-        assert len(made.asked) == 3 * BURST
+        assert len(api.asked) == 3 * BURST

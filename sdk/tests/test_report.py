@@ -43,10 +43,10 @@ def seen(phase: str) -> Observation:
 
 
 def report(stop: Stop | None, phase: str | None) -> Report:
-    made = Report(generation=3, stop=stop)
+    result = Report(generation=3, stop=stop)
     if phase:
-        made.observation, made.live = seen(phase), LIVE
-    return made
+        result.observation, result.live = seen(phase), LIVE
+    return result
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ def test_what_stands_upstream_is_named_and_counted() -> None:
 
 
 def test_each_finding_has_its_condition() -> None:
-    made = report(None, "Running")
-    made.compatible, made.created, made.notes = (
+    subject = report(None, "Running")
+    subject.compatible, subject.created, subject.notes = (
         "Configuration compatible",
         "Created Engine 'm'",
         ["So you know."],
     )
-    made.override_warning = "Ignored unknown provider.overrides: x"
+    subject.override_warning = "Ignored unknown provider.overrides: x"
 
-    status = made.status(PROVIDER)
+    status = subject.status(PROVIDER)
 
     reported = {
         item["type"]: (item["status"], item["reason"], item["message"]) for item in status["conditions"]
@@ -125,9 +125,9 @@ def test_each_finding_has_its_condition() -> None:
 
 
 def status_of(stop: Stop | None, phase: str | None, created: str | None = None) -> dict[str, Any]:
-    made = report(stop, phase)
-    made.created = created
-    return made.status(PROVIDER)
+    subject = report(stop, phase)
+    subject.created = created
+    return subject.status(PROVIDER)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +187,11 @@ def test_an_error_is_reported_in_the_designs_words() -> None:
 
 @pytest.mark.parametrize(("stop", "phase"), [(None, "Running"), (None, "Failed"), (REFUSED, "Running")])
 def test_additions_of_others_end_the_message(stop: Stop | None, phase: str) -> None:
-    made = report(stop, phase)
-    made.additions = "Engine 'm' has fields that others added: spec.x (editor); they are left as they are"
+    subject = report(stop, phase)
+    subject.additions = "Engine 'm' has fields that others added: spec.x (editor); they are left as they are"
 
-    status = made.status(PROVIDER)
+    status = subject.status(PROVIDER)
 
     ready = next(item for item in status["conditions"] if item["type"] == "Ready")
-    assert status["message"].endswith(f"; {made.additions}")
+    assert status["message"].endswith(f"; {subject.additions}")
     assert ready["message"] == status["message"]

@@ -16,7 +16,7 @@ MANAGER = "example-provider"
 @pytest.mark.parametrize("status", ["True", "False"])
 def test_last_report_keeps_its_generation(status: str, observed: int | None) -> None:
     """Another provider still serves, and may have written `observedGeneration` for the newest edit."""
-    said = {
+    before = {
         "type": "ProviderCompatible",
         "status": status,
         "reason": "Unsupported",
@@ -34,7 +34,7 @@ def test_last_report_keeps_its_generation(status: str, observed: int | None) -> 
         "metadata": {"name": "m", "namespace": "n", "generation": 16, "managedFields": [entry]},
         "status": {
             "observedGeneration": observed,
-            "conditions": [said],
+            "conditions": [before],
             "provider": {"name": "example", "resourceName": "m"},
         },
     }
@@ -42,5 +42,5 @@ def test_last_report_keeps_its_generation(status: str, observed: int | None) -> 
 
     unvalidated(live, report, MANAGER)
 
-    written = [(one["type"], one["status"], one["observedGeneration"]) for one in report.conditions()]
+    written = [(item["type"], item["status"], item["observedGeneration"]) for item in report.conditions()]
     assert written == [("ProviderCompatible", status, 15)]

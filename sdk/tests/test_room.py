@@ -82,10 +82,10 @@ def test_a_list_keeps_no_more_than_the_store_while_it_arrives() -> None:
     store.put(large("known", 1, 10_000))
 
     reduced = store.arriving()
-    came = [one for number in range(50) if (one := reduced(large(f"a-{number}", number + 2, 10_000)))]
-    known = reduced(large("known", 1, 10_000))
-    assert known is not None
-    store.replace([*came, known], "100")
+    came = [arrived for number in range(50) if (arrived := reduced(large(f"a-{number}", number + 2, 10_000)))]
+    earlier = reduced(large("known", 1, 10_000))
+    assert earlier is not None
+    store.replace([*came, earlier], "100")
 
     # What was known keeps its place, however late it comes.
     assert "known" in names(store)
@@ -93,7 +93,7 @@ def test_a_list_keeps_no_more_than_the_store_while_it_arrives() -> None:
     assert store.incomplete
     # With the others gone, a later list is complete.
     reduced = store.arriving()
-    store.replace([one for one in [reduced(large("known", 1, 10_000))] if one], "101")
+    store.replace([arrived for arrived in [reduced(large("known", 1, 10_000))] if arrived], "101")
     assert names(store) == {"known"}
     assert not store.incomplete
 
@@ -125,7 +125,7 @@ def test_whatever_comes_the_total_holds_and_is_counted_exactly(
         obj = large(str(number), version, max(size, 0), namespace=namespace)
         store.remove(obj) if size < 0 else store.put(obj)
 
-        taken = sum(room.taken(one) for one in "abc")
-        assert taken == sum(size_of(one) for one in store.objects())
+        taken = sum(room.taken(namespace) for namespace in "abc")
+        assert taken == sum(size_of(obj) for obj in store.objects())
         assert taken <= TOTAL
-        assert all(room.left(one) > OVERHEAD for one in "xyz")
+        assert all(room.left(namespace) > OVERHEAD for namespace in "xyz")

@@ -114,9 +114,9 @@ async def taken(turn: Turn, *until: Any) -> Turn:
 @pytest.fixture
 async def nobody() -> AsyncIterator[Wire]:
     """A server that no step may ask."""
-    async with wire(lambda asked: refusal(500, "InternalError", "nothing may be sent")) as made:
-        yield made
-        assert made.asked == []
+    async with wire(lambda asked: refusal(500, "InternalError", "nothing may be sent")) as api:
+        yield api
+        assert api.asked == []
 
 
 async def test_missing_model_ends_without_a_report(nobody: Wire) -> None:
@@ -284,15 +284,15 @@ EDIT = model({"scaling": {"replicas": 2}})
 async def test_each_end_of_the_writing_is_observed_and_reported(
     live: Object, parts: dict[str, Any], answer: Callable[[Asked], web.Response], reason: str | None
 ) -> None:
-    async with wire(answer) as made:
+    async with wire(answer) as api:
         held = reconciled(
-            live, made.client, provider=replace(provider(), observe=observed, settles=0.0, **parts)
+            live, api.client, provider=replace(provider(), observe=observed, settles=0.0, **parts)
         )
         serve(held)
 
         await reconcile(held, KEY)
 
-        written = [asked for asked in made.asked if asked.path.endswith("/modeldeployments/m/status")]
+        written = [asked for asked in api.asked if asked.path.endswith("/modeldeployments/m/status")]
     assert len(written) == 1
     status = written[0].body["status"]
     assert status["replicas"] == {"desired": 3, "ready": 2, "available": 2}
@@ -302,16 +302,16 @@ async def test_each_end_of_the_writing_is_observed_and_reported(
 
 
 async def test_retry_that_is_not_due_is_observed_and_reported() -> None:
-    async with wire(rejected(422, "Invalid")) as made:
-        held = reconciled(EDIT, made.client, provider=replace(provider(), observe=observed))
+    async with wire(rejected(422, "Invalid")) as api:
+        held = reconciled(EDIT, api.client, provider=replace(provider(), observe=observed))
         serve(held)
         await reconcile(held, KEY)
-        sent = len(made.asked)
+        sent = len(api.asked)
         held.deployments.put({**EDIT, "metadata": {**EDIT["metadata"], "resourceVersion": "300"}})
 
         retry = await reconcile(held, KEY)
 
-        again = [asked.path for asked in made.asked[sent:]]
+        again = [asked.path for asked in api.asked[sent:]]
     assert retry == pytest.approx(AGAIN, abs=1.0)
     assert [path.rpartition("/")[2] for path in again] == ["status"]
 

@@ -24,9 +24,9 @@ def received() -> list[tuple[Key, Any]]:
 
 @pytest.fixture
 def store(received: list[tuple[Key, Any]]) -> Store:
-    made = Store(index=lambda item: item.get("owner"))
-    made.subscribe(lambda key, item: received.append((key, item and item["metadata"]["resourceVersion"])))
-    return made
+    objects = Store(index=lambda item: item.get("owner"))
+    objects.subscribe(lambda key, item: received.append((key, item and item["metadata"]["resourceVersion"])))
+    return objects
 
 
 def test_a_late_answer_does_not_overwrite_a_newer_event(store: Store, received: list[Any]) -> None:

@@ -71,10 +71,13 @@ def followed() -> tuple[Upstream, Told]:
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
     received: Told = []
-    made = Upstream(
-        process, ACME, "acme-provider", lambda: received.append(made.kind.version if made.kind else None)
+    upstream = Upstream(
+        process,
+        ACME,
+        "acme-provider",
+        lambda: received.append(upstream.kind.version if upstream.kind else None),
     )
-    return made, received
+    return upstream, received
 
 
 @pytest.mark.parametrize(
@@ -128,9 +131,9 @@ def test_what_cannot_be_written_is_still_addressed(
         {"name": name, "served": what != "", "storage": what == "stored"} for name, what in versions.items()
     ]
 
-    found = addressed({"spec": {"versions": listed}}, UnsupportedSchema(("spec.x",)), before)
+    version = addressed({"spec": {"versions": listed}}, UnsupportedSchema(("spec.x",)), before)
 
-    assert found == through
+    assert version == through
 
 
 def test_a_field_that_goes_leaves_the_objects_in_sight(followed: tuple[Upstream, Told]) -> None:
@@ -188,19 +191,19 @@ def test_kind_is_unlisted_when_listing_keeps_failing() -> None:
         now += UNLISTED / 2
     upstream.listing(down)
     upstream.listing(Unreachable("nobody answers"))
-    [said] = changes
+    [message] = changes
     upstream.listing(None)
 
-    assert said == (
+    assert message == (
         "Model objects cannot be listed: 500 InternalError: conversion webhook failed; "
         "check the Acme operator and its webhooks"
     )
-    assert changes == [said, None]
-    assert upstream_condition(ACME, Schema("acme.io/v1"), said) == {
+    assert changes == [message, None]
+    assert upstream_condition(ACME, Schema("acme.io/v1"), message) == {
         "type": "UpstreamReady",
         "status": "False",
         "reason": "ListFailed",
-        "message": said,
+        "message": message,
     }
 
 

@@ -57,7 +57,7 @@ FULL = ("spec.model", "spec.parts[].name", "spec.services{}.replicas", "spec.pau
 
 
 @pytest.mark.parametrize(
-    ("document", "found"),
+    ("document", "expected"),
     [
         pytest.param(
             crd(v2={"tree": tree(*FULL)}), Schema("example.com/v2", frozenset({"pause"})), id="all of it"
@@ -92,8 +92,8 @@ FULL = ("spec.model", "spec.parts[].name", "spec.services{}.replicas", "spec.pau
         ),
     ],
 )
-def test_the_version_and_its_features(document: dict[str, Any], found: Schema | UnsupportedSchema) -> None:
-    assert by_fields(KNOWN, document) == found
+def test_the_version_and_its_features(document: dict[str, Any], expected: Schema | UnsupportedSchema) -> None:
+    assert by_fields(KNOWN, document) == expected
 
 
 @given(NOTHING_KNOWN)

@@ -154,15 +154,17 @@ def labelled(name: str) -> dict[str, Any]:
 def test_operator_namespace_counts_by_label_or_by_name() -> None:
     received: list[frozenset[str]] = []
     every = ("named", "one", "two")
-    made = TrustedNamespaces(["named"], lambda: received.append(frozenset(filter(made.trusts, every))))
+    namespaces = TrustedNamespaces(
+        ["named"], lambda: received.append(frozenset(filter(namespaces.trusts, every)))
+    )
 
-    made.replace([], "1")
-    made.replace([], "2")
-    made.put(labelled("one"))
-    made.put(labelled("one"))
-    made.put(labelled("two"))
-    made.remove(labelled("one"))
-    made.refused()
+    namespaces.replace([], "1")
+    namespaces.replace([], "2")
+    namespaces.put(labelled("one"))
+    namespaces.put(labelled("one"))
+    namespaces.put(labelled("two"))
+    namespaces.remove(labelled("one"))
+    namespaces.refused()
 
     assert received == [{"named"}, {"named", "one"}, set(every), {"named", "two"}, {"named"}]
 
@@ -173,19 +175,19 @@ async def test_settings_wait_for_a_denied_permission_once(
     """An API server that has just started denies everything; the Deployment that it shows next tells the settings."""
     monkeypatch.setattr(upstream_operator, "ASKING", (0.0,))
     operator = Operator("operator", ("here",), lambda obj: obj["status"])
-    known: list[object] = []
+    statuses: list[object] = []
     for denials in (1, 2):
         received = asyncio.Event()
         settings = OperatorSettings(operator, received.set)
-        async with wire(Server(denials).answer) as made:
-            watch = OperatorWatch(made.client, operator, settings, lambda: None, clock=time.monotonic)
+        async with wire(Server(denials).answer) as api:
+            watch = OperatorWatch(api.client, operator, settings, lambda: None, clock=time.monotonic)
             async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as group:
                 watching = group.create_task(watch.run())
                 await received.wait()
                 watching.cancel()
-        known.append(settings.values)
+        statuses.append(settings.values)
 
-    assert known == [{"availableReplicas": 1}, {}]
+    assert statuses == [{"availableReplicas": 1}, {}]
 
 
 class Server:

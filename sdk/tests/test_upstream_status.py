@@ -22,9 +22,9 @@ ANYTHING: Any = st.recursive(
 
 @given(ANYTHING)
 def test_nothing_crashes_it(status: Any) -> None:
-    for name, found in upstream_conditions(status).items():
-        assert found.type == name
-        assert all(isinstance(part, str) for part in found)
+    for name, condition in upstream_conditions(status).items():
+        assert condition.type == name
+        assert all(isinstance(part, str) for part in condition)
 
 
 def test_a_condition_is_read_by_type() -> None:
@@ -36,37 +36,39 @@ def test_a_condition_is_read_by_type() -> None:
         "lastTransitionTime": "t",
     }
 
-    found = upstream_conditions({"conditions": [ready, {"type": 3}, "x", {"type": "Odd", "status": True}]})
+    by_type = upstream_conditions({"conditions": [ready, {"type": 3}, "x", {"type": "Odd", "status": True}]})
 
-    assert found == {
+    assert by_type == {
         "Ready": UpstreamCondition("Ready", "False", "Pulling", "50 %", "t"),
         "Odd": UpstreamCondition("Odd"),
     }
-    assert found["Ready"].words() == "Ready is False (Pulling): 50 %"
+    assert by_type["Ready"].words() == "Ready is False (Pulling): 50 %"
 
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_condition_that_contradicts_itself_is_unknown(order: int) -> None:
-    said = [
+    reported = [
         {"type": "Ready", "status": "False", "reason": "Crash", "message": "bad"},
         {"type": "Ready", "status": "True", "message": "fine"},
     ]
 
-    found = upstream_conditions({"conditions": said[::order]})["Ready"]
+    condition = upstream_conditions({"conditions": reported[::order]})["Ready"]
 
-    assert (found.status, found.reason) == ("Unknown", "Contradiction")
-    assert found.message == "the status says both that Ready is False (Crash): bad and Ready is True: fine"
+    assert (condition.status, condition.reason) == ("Unknown", "Contradiction")
+    assert (
+        condition.message == "the status says both that Ready is False (Crash): bad and Ready is True: fine"
+    )
 
 
 def test_many_contradictions_take_little_time_and_room() -> None:
-    said = [
+    reported = [
         {"type": "Ready", "status": ("True", "False")[number % 2], "message": f"m{number}"}
         for number in range(20_000)
     ]
 
-    found = upstream_conditions({"conditions": said})["Ready"]
+    condition = upstream_conditions({"conditions": reported})["Ready"]
 
-    assert found.message == "the status says both that Ready is False: m1 and Ready is True: m0"
+    assert condition.message == "the status says both that Ready is False: m1 and Ready is True: m0"
 
 
 @pytest.mark.parametrize(

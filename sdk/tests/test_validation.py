@@ -215,12 +215,12 @@ def with_overrides(overrides: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["maps", "lists"])
 @pytest.mark.parametrize("levels", [61, 62, 200, 500, 960, 1000, 100_000])
 def test_a_spec_that_is_nested_too_deep_says_so_and_nothing_else(levels: int, kind: str) -> None:
-    found = validation.validate(with_overrides({"deep": deep(levels - 1, kind)}))
+    problems = validation.validate(with_overrides({"deep": deep(levels - 1, kind)}))
 
     # spec, provider and overrides are three levels.
     message = "is nested more than 64 levels deep; use fewer levels"
     reported = [] if levels + 2 <= extent.DEPTH else [("spec.provider", message)]
-    assert [(problem.path, problem.message) for problem in found] == reported
+    assert [(problem.path, problem.message) for problem in problems] == reported
 
 
 @pytest.mark.parametrize(

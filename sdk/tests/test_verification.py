@@ -73,8 +73,8 @@ async def serving(engine: Engine) -> AsyncIterator[Engine]:
 
 @pytest.fixture
 async def engine() -> AsyncIterator[Engine]:
-    async with serving(Engine("model")) as made:
-        yield made
+    async with serving(Engine("model")) as started:
+        yield started
 
 
 def service(**spec: Any) -> Object:
@@ -107,12 +107,12 @@ async def test_a_service_that_leads_elsewhere_is_not_followed(
 
 
 async def test_an_endpoint_is_asked_at_the_address_of_its_service(engine: Engine) -> None:
-    found = service(type="ClusterIP", clusterIP="127.0.0.1", selector=SELECTOR)
+    service_ = service(type="ClusterIP", clusterIP="127.0.0.1", selector=SELECTOR)
     asked_for: list[str] = []
 
     def answer(asked: Asked) -> web.Response:
         asked_for.append(asked.path)
-        return ok(found)
+        return ok(service_)
 
     async with wire(answer) as server:
         assert await directly(server.client)("n", Endpoint("m", engine.port)) == {"model"}
@@ -259,9 +259,9 @@ class Watched:
 @pytest.fixture
 async def watched(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watched]:
     monkeypatch.setattr(verification, "DELAYS", Backoff(0.01, 60.0))
-    made = Watched(engine)
-    yield made
-    for task in made.tasks:
+    watch = Watched(engine)
+    yield watch
+    for task in watch.tasks:
         task.cancel()
 
 
@@ -428,17 +428,17 @@ async def test_a_forgotten_endpoint_is_not_asked_any_more(engine: Engine, watche
     assert engine.asked == 1
 
 
-@pytest.mark.parametrize(("always", "annotation", "wanted"), [
+@pytest.mark.parametrize(("always", "annotation", "expected"), [
     (False, None, False),
     (False, "true", True),
     (False, "false", False),
     (True, None, True),
 ])  # fmt: skip
-def test_flag_or_annotation_ask_for_it(always: bool, annotation: str | None, wanted: bool) -> None:
+def test_flag_or_annotation_ask_for_it(always: bool, annotation: str | None, expected: bool) -> None:
     async def nobody(namespace: str, endpoint: Endpoint) -> frozenset[str]:
         raise AssertionError("nothing is asked")
 
-    made = Verification(nobody, lambda work: None, lambda key: None, always=always)
+    verification = Verification(nobody, lambda work: None, lambda key: None, always=always)
     annotations = {"kubefoundry.ai/verify-endpoint": annotation} if annotation else None
 
-    assert made.is_requested({"metadata": {"annotations": annotations}}) is wanted
+    assert verification.is_requested({"metadata": {"annotations": annotations}}) is expected

@@ -42,10 +42,10 @@ def reported() -> list[Key]:
 
 @pytest.fixture
 def watch(reported: list[Key]) -> PodWatch:
-    made = PodWatch(Pods(LABEL, lambda live: live["status"]["clusters"]), reported.append)
-    made.replace([], "1")
-    made.upstream_changed(("n", "m"), engine("c1", "c2"))
-    return made
+    pod_watch = PodWatch(Pods(LABEL, lambda live: live["status"]["clusters"]), reported.append)
+    pod_watch.replace([], "1")
+    pod_watch.upstream_changed(("n", "m"), engine("c1", "c2"))
+    return pod_watch
 
 
 def names(watch: PodWatch, live: dict[str, Any]) -> list[str]:
@@ -119,9 +119,9 @@ def test_with_an_owner_check_a_strangers_pod_does_not_count(reported: list[Key])
         ("of-another", {"kind": "StatefulSet", "name": "other", "controller": True}),
         ("like-a-replica-set", {"kind": "StatefulSet", "name": "m-main-7d4b9c", "controller": True}),
     ):
-        made = pod(name, "c1", BAD)
-        made["metadata"]["ownerReferences"] = [reference]
-        watch.put(made)
+        item = pod(name, "c1", BAD)
+        item["metadata"]["ownerReferences"] = [reference]
+        watch.put(item)
     watch.put(pod("nobodys", "c1", BAD))
 
     assert names(watch, engine()) == ["of-a-deployment", "own"]

@@ -143,7 +143,7 @@ def test_tensor_parallel_size_uses_the_remaining_gpus(
 
 
 @pytest.mark.parametrize(
-    ("engine", "args", "there", "not_there"),
+    ("engine", "args", "ending", "not_there"),
     [
         ("vllm", {"tp": "2"}, ["--tensor-parallel-size", "2"], "--tp"),
         ("vllm", {"no-enable-prefix-caching": ""}, ["--no-enable-prefix-caching"], "--enable-prefix-caching"),
@@ -152,11 +152,11 @@ def test_tensor_parallel_size_uses_the_remaining_gpus(
     ],
 )
 def test_a_flag_has_the_form_that_the_engine_knows(
-    engine: str, args: dict[str, str], there: list[str], not_there: str
+    engine: str, args: dict[str, str], ending: list[str], not_there: str
 ) -> None:
     line = argv(engine, gpus=2, args=args)
 
-    assert line[len(line) - len(there) :] == there
+    assert line[len(line) - len(ending) :] == ending
     assert not_there not in line
 
 

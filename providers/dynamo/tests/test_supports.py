@@ -60,7 +60,7 @@ LONGEST = {
 
 @pytest.mark.parametrize(("engine", "mode"), LONGEST)
 @pytest.mark.parametrize(
-    ("schema", "made"),
+    ("schema", "service_name"),
     [
         (V0_9, "{name}-{worker}"),
         (V1_2, "{name}-{worker}-989a60ed"),
@@ -70,10 +70,10 @@ LONGEST = {
     ids=["0.9", "1.2", "1.5", "unknown"],
 )
 def test_name_limit_is_that_of_the_longest_service(
-    engine: str, mode: str, schema: Schema | None, made: str
+    engine: str, mode: str, schema: Schema | None, service_name: str
 ) -> None:
     spec = {**(AGGREGATED if mode == "aggregated" else DISAGGREGATED), "engine": {"type": engine}}
-    longest = 63 - len(made.format(name="", worker=LONGEST[engine, mode]))
+    longest = 63 - len(service_name.format(name="", worker=LONGEST[engine, mode]))
 
     assert problems(spec, "m" * longest, "n", schema) == []
     (problem,) = problems(spec, "m" * (longest + 1), "n", schema)
