@@ -69,7 +69,7 @@ async def test_a_provider_that_may_not_delete(
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
         leaving = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Terminating")
-        assert "Deleting what was made upstream failed: " in message(leaving, "ResourceCreated")
+        assert "The upstream objects could not be deleted: " in message(leaving, "ResourceCreated")
         assert f'cannot delete resource "{kind.plural}"' in message(leaving, "ResourceCreated")
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
         reported = await until_event(api, namespace, "FinalizerTimeout")

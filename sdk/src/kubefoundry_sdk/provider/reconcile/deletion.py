@@ -51,7 +51,7 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
         if remaining > 0:
             if reports and error.rejected:
                 await _tell_terminating(
-                    context, live, f"Deleting what was made upstream failed: {error.message}"
+                    context, live, f"The upstream objects could not be deleted: {error.message}"
                 )
             raise
         left = [str(error)]
