@@ -8,5 +8,5 @@ from kubefoundry_sdk import run
 
 
 def main() -> int:
-    """Run the provider until it is stopped, and return its exit status."""
+    """Run the provider until SIGTERM or SIGINT, and return the exit code."""
     return run(NAME, build=build, add_arguments=add_arguments)
