@@ -32,8 +32,8 @@ PAGE: Final = 500
 """The most objects that a list call requests, as in kubectl."""
 
 PAGE_BYTES: Final = 4 * 2**20
-"""Bytes of a page that are read; for longer ones, a page of fewer objects is requested. 500 ModelDeployments of the
-usual size have half of that, and as Python objects a page takes about ten times its bytes."""
+"""Bytes of a page that are read; instead of a longer page, a page of fewer objects is requested. 500
+ModelDeployments of the usual size have half of that, and as Python objects a page takes about ten times its bytes."""
 
 ANSWER: Final = 16 * 2**20
 """Bytes of one object that are read: etcd accepts 1.5 MiB, which JSON's escapes may turn into nine."""

@@ -37,8 +37,8 @@ OVERLOADED: Final = (429, 503, 504)
 """Status codes of an overloaded API server."""
 
 LONGEST: Final = 1.0
-"""Seconds that a reconcile counts. One that takes longer is waiting for something else, such as an upstream system's
-webhook, and would only hold up other objects."""
+"""Seconds that a reconcile counts. A reconcile that takes longer is waiting for something else, such as an
+upstream system's webhook, and would only hold up other objects."""
 
 PERIOD: Final = 300.0
 """Seconds after which a floor is forgotten, at most twice that: a server may have moved to a slower machine."""

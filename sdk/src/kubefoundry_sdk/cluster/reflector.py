@@ -142,7 +142,7 @@ class _Reflection:
     silent: bool = False
     """Whether the watch ended because nothing came for so long that the connection may be dead."""
     heard: float = field(default_factory=lambda: asyncio.get_running_loop().time())
-    """When the watch was begun, or sent its last event."""
+    """The time at which the watch was begun, or sent its last event."""
 
     async def run(self) -> None:
         while True:

@@ -1,4 +1,4 @@
-"""What a request to the API server consists of: its path, its media types, its body."""
+"""The parts of a request to the API server: its path, its media types, its body."""
 
 from __future__ import annotations
 

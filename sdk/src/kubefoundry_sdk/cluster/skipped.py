@@ -1,4 +1,4 @@
-"""One object's content harms only that object: an object that cannot be read is skipped, named and counted."""
+"""Objects that cannot be read are skipped, named and counted: an object's content harms only that object."""
 
 from __future__ import annotations
 

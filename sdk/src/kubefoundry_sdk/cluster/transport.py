@@ -1,4 +1,4 @@
-"""One exchange with the API server: address, token, deadline, size limits, and naming of failures."""
+"""An exchange with the API server: address, token, deadline, size limits, and naming of failures."""
 
 from __future__ import annotations
 

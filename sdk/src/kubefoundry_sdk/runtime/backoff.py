@@ -30,7 +30,7 @@ class Backoff:
 
 
 OBJECT: Final = Backoff(0.2, 300.0)
-"""Of one object. The last delay is also the longest `Retry-After` obeyed."""
+"""The delays of one object. The last delay is also the longest `Retry-After` that is obeyed."""
 
 FAULT_DELAY: Final = 60.0
 """Seconds: the longest delay after an error that says nothing about the object, such as a webhook that is down."""

@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from kubefoundry_sdk.runtime.listening import bind
 
 Check = Callable[[], str | None]
-"""None if all is well, else one line that says what is wrong."""
+"""Returns None if all is well, else the problem in one line."""
 
 
 async def serve(*, health_port: int, metrics_port: int, healthy: Check, ready: Check) -> list[web.AppRunner]:

@@ -1,4 +1,4 @@
-"""Which replica works: the holder of the Lease or, without leader election, every replica."""
+"""The replica that works: the holder of the Lease or, without leader election, every replica."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class Holder:
         self._expiry = Expiry(lambda: asyncio.get_running_loop().time())
         self._held: Object | None = None
         self._renewed: float | None = None
-        """When the request was sent that took or renewed it last; None while it is not held."""
+        """The time at which the request was sent that took or renewed the Lease last; None while it is not held."""
         self.refused: str | None = None
         """Why the Lease cannot be taken, if this process lacks the permission: waiting does not help."""
 

@@ -1,4 +1,7 @@
-"""What a process reports in Events, because no status can: an object that it does not read, a failed reconcile."""
+"""Events for problems that no status can report.
+
+They are an object that a process does not read, and a failed reconcile.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the API server's refusals mean to the user, and when to retry (contract §4)."""
+"""The meaning of the API server's refusals for the user, and when to retry (contract §4)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Final
 from kubefoundry_sdk.runtime.store import Key
 
 PERIOD: Final = 6 * 3600.0
-"""Seconds between two resyncs of an object, roughly. One that finds no change costs no request."""
+"""Seconds between two resyncs of an object, roughly. A resync that detects no change costs no request."""
 
 
 async def resync(keys: Callable[[], Iterable[Key]], add: Callable[[Key], None]) -> None:

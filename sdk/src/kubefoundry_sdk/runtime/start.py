@@ -17,8 +17,8 @@ WAITS: Final = (0.5, 1.0, 2.0, 5.0)
 """Seconds between checks for the API server at the start."""
 
 SETTLES: Final = 30.0
-"""Seconds after which refusals of an API server that was not reachable count: one that has just started has not
-loaded its roles, accounts and CRDs yet."""
+"""Seconds after which refusals of an API server that was not reachable count: a server that has just started has
+not loaded its roles, accounts and CRDs yet."""
 
 
 class CannotStart(Exception):

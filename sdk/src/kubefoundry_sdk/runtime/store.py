@@ -1,9 +1,9 @@
-"""What we know of a kind: filled by the watch and by the answers to our own writes, read by reconciles.
+"""The known objects of a kind: filled by the watch and by the answers to our own writes, read by reconciles.
 
 Objects are kept as deflated JSON and parsed on every read. That takes a tenth of the memory of dicts, and each reader
 gets its own copy. The newest resource version wins, so a late answer never overwrites a newer event.
 
-What is kept of one namespace is bounded (`room`). An object for which there is no room stays as it was known before,
+The memory of each namespace is bounded (`room`). An object for which there is no room stays as it was known before,
 or is left out.
 """
 
