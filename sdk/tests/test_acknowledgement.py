@@ -67,35 +67,78 @@ def upstream(
     ],
 )
 def test_first_look_needs_proof(live: dict[str, Any], expected: bool) -> None:
-    assert Acknowledgement().is_processed(live, MANAGER) is expected
+    assert Acknowledgement().is_processed(live, MANAGER, numbered=False) is expected
+
+
+@pytest.mark.parametrize(
+    ("live", "expected"),
+    [
+        pytest.param(upstream(1, {"state": "x"}), False, id="never edited"),
+        pytest.param(upstream(2, {"state": "x"}, written=LATE), False, id="status written later"),
+        pytest.param(upstream(2, {"state": "x"}, applied=None), False, id="never applied by us"),
+        pytest.param(upstream(2, {"observedGeneration": 2}), True, id="generation reached"),
+        pytest.param(
+            upstream(2, {"conditions": [{"type": "Ready", "observedGeneration": 2}]}),
+            True,
+            id="condition new",
+        ),
+        pytest.param(
+            upstream(2, {"conditions": [{"type": "Ready", "observedGeneration": 1}]}, written=LATE),
+            False,
+            id="condition old",
+        ),
+    ],
+)
+def test_status_names_the_generation_when_the_crd_can(live: dict[str, Any], expected: bool) -> None:
+    assert Acknowledgement().is_processed(live, MANAGER, numbered=True) is expected
+
+
+def test_changed_status_is_no_proof_when_the_crd_has_the_field() -> None:
+    acknowledgement = Acknowledgement()
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, numbered=True)
+
+    changed = upstream(2, {"state": "new"}, written=LATE)
+
+    assert not acknowledgement.is_processed(changed, MANAGER, numbered=True)
+
+
+def test_confirmed_object_stays_so_when_the_crd_gains_the_field() -> None:
+    acknowledgement = Acknowledgement()
+    acknowledgement.confirm(upstream(2, {"state": "x"}))
+
+    assert acknowledgement.is_processed(upstream(2, {"state": "x"}), MANAGER, numbered=True)
 
 
 def test_changed_status_is_proof_after_an_edit() -> None:
     acknowledgement = Acknowledgement()
-    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER)
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, numbered=False)
 
-    assert not acknowledgement.is_processed(upstream(2, {"state": "old"}, written=EARLY), MANAGER)
-    assert acknowledgement.is_processed(upstream(2, {"state": "new"}, written=EARLY), MANAGER)
+    assert not acknowledgement.is_processed(
+        upstream(2, {"state": "old"}, written=EARLY), MANAGER, numbered=False
+    )
+    assert acknowledgement.is_processed(upstream(2, {"state": "new"}, written=EARLY), MANAGER, numbered=False)
 
 
 def test_changed_status_is_no_proof_if_written_before_the_apply() -> None:
     acknowledgement = Acknowledgement()
-    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER)
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, numbered=False)
 
     late = upstream(2, {"state": "new"}, applied=LATE, written=EARLY)
 
-    assert not acknowledgement.is_processed(late, MANAGER)
+    assert not acknowledgement.is_processed(late, MANAGER, numbered=False)
 
 
 def test_metadata_edit_needs_no_new_status_once_confirmed() -> None:
     acknowledgement = Acknowledgement()
     acknowledgement.confirm(upstream(7, {"state": "x"}))
 
-    assert acknowledgement.is_processed(upstream(7, {"state": "x"}, applied=LATE, written=EARLY), MANAGER)
+    assert acknowledgement.is_processed(
+        upstream(7, {"state": "x"}, applied=LATE, written=EARLY), MANAGER, numbered=False
+    )
 
 
 def test_status_of_another_object_is_no_proof() -> None:
     acknowledgement = Acknowledgement()
     acknowledgement.confirm(upstream(2, {"state": "x"}))
 
-    assert not acknowledgement.is_processed(upstream(2, {"state": "y"}, uid="other"), MANAGER)
+    assert not acknowledgement.is_processed(upstream(2, {"state": "y"}, uid="other"), MANAGER, numbered=False)

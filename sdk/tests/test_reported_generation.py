@@ -149,6 +149,18 @@ def test_status_settles_after_the_acknowledgement() -> None:
     assert lefts == [3.0, 1.0, None]
 
 
+@pytest.mark.parametrize(("numbered", "expected"), [(False, None), (True, 3)])
+def test_bare_status_is_no_proof_when_the_crd_has_the_field(numbered: bool, expected: int | None) -> None:
+    generations, report, thing = Generations(), Report(4), {**upstream(), "status": {"state": "successful"}}
+    note_applied(generations, report, thing)
+
+    held = judge(
+        generations, Look(model(4, 3), thing, report, SERVES, PLAIN, MANAGER, 1.0, numbered=numbered)
+    )
+
+    assert (held.generation if held else None) == expected
+
+
 def test_first_generation_is_reported_at_once() -> None:
     generations, report, thing = Generations(), Report(1), upstream()
     note_idle(generations, thing)
@@ -261,7 +273,9 @@ class World:
     def reconcile(self, *, writes: bool) -> int | None:
         """One turn of the provider; the generation that Ready is True at, None if it is not."""
         live = {"metadata": {"generation": self.generation}, "status": self.model}
-        self.generations.acknowledgement.is_processed(self.upstream(), MANAGER)
+        self.generations.acknowledgement.is_processed(
+            self.upstream(), MANAGER, numbered=self.reports_generation
+        )
         report = Report(self.generation, stop=None if writes else REFUSED)
         if writes:
             self.apply()
@@ -270,9 +284,9 @@ class World:
         if self.serving is not None:
             updating = self.serving != self.processed
             seen = replace(SERVES, updating=updating)
-            held = judge(
-                self.generations, Look(live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock)
-            )
+            numbered = self.reports_generation
+            look = Look(live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock, numbered)
+            held = judge(self.generations, look)
             reported = held.generation if held else self.generation
         is_ready = self.serving is not None
         condition = {"type": "Ready", "status": str(is_ready), "observedGeneration": reported}

@@ -105,6 +105,15 @@ def test_acknowledged(status: dict[str, Any] | None, serving: bool, expected: bo
     assert acknowledged(upstream(status), serving=serving) is expected
 
 
+@pytest.mark.parametrize("serving", [True, False])
+def test_status_has_to_name_a_generation_when_the_crd_can(serving: bool) -> None:
+    bare, named = upstream({"state": "x"}), upstream({"conditions": [{"observedGeneration": 3}]})
+
+    assert not acknowledged(bare, serving=serving, numbered=True)
+    assert acknowledged(named, serving=serving, numbered=True)
+    assert acknowledged(CURRENT, serving=serving, numbered=True)
+
+
 @pytest.mark.parametrize("live", [upstream(None), BEHIND], ids=["no status", "an older generation"])
 def test_five_minutes_without_an_answer_are_stale_until_it_comes(live: dict[str, Any]) -> None:
     watched = Watched()

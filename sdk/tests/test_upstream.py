@@ -160,6 +160,31 @@ def test_a_digest_is_of_what_the_schema_says() -> None:
     assert schema_digest(installed(named), "v2") is None
 
 
+@pytest.mark.parametrize(
+    ("status", "numbered"),
+    [
+        pytest.param({"properties": {"observedGeneration": {"type": "integer"}}}, True, id="declared"),
+        pytest.param({"properties": {"state": {"type": "string"}}}, False, id="not declared"),
+        pytest.param({"x-kubernetes-preserve-unknown-fields": True}, False, id="any field"),
+        pytest.param("odd", False, id="no schema"),
+    ],
+)
+def test_numbered_status_is_told_by_the_crd(
+    followed: tuple[Upstream, Told], status: Any, numbered: bool
+) -> None:
+    upstream, seen = followed
+    upstream.replace([crd()], "1")
+    assert not upstream.numbered
+
+    declaring = crd()
+    declaring["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"properties": {"status": status}}}
+    upstream.put(declaring)
+
+    assert upstream.numbered is numbered
+    # Each model is judged again by the new schema.
+    assert seen == ["v1", "v1"]
+
+
 def test_refusal_is_retried_soon_after_a_crd_change() -> None:
     now = 0.0
     chosen = options.parser("t", "").parse_args([])

@@ -29,6 +29,8 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
     "kuberay": kuberay(),
     "kaito": kaito(),
 }
+NUMBERED: Final = frozenset({"dynamo", "kuberay"})
+"""Providers whose CRD declares `status.observedGeneration`: Dynamo's from 1.0 on."""
 NUMBER: Final = 2000
 """Statuses of each provider: about a second on an idle machine."""
 SEED: Final = 2
@@ -94,7 +96,9 @@ def observed(provider: str, drawn: Drawn) -> tuple[Observation, bool]:
     generations, report = Generations(), Report(4)
     note_applied(generations, report, live)
     looks = (
-        Look(thing, live, report, seen, PROVIDERS[provider], f"{provider}-provider", now)
+        Look(
+            thing, live, report, seen, PROVIDERS[provider], f"{provider}-provider", now, provider in NUMBERED
+        )
         for now in (0.0, LONG)
     )
     return seen, [judge(generations, look) for look in looks][-1] is None
@@ -147,9 +151,14 @@ def disproof_of_dynamo(generation: int, status: Mapping[str, Any]) -> str:
             return "a rolling update"
     if status.get("state") not in ("successful", "pending"):
         return "its state is neither successful nor pending"
+    if "observedGeneration" not in status and not any(
+        is_number(ready.get("observedGeneration")) and ready["observedGeneration"] == generation
+        for ready in found
+    ):
+        return "it names no generation"
     counts = status.get("services") or status.get("components")
     if not {"observedGeneration", "services", "components"} & set(status):
-        return ""  # up to 0.7
+        return ""  # nothing but condition Ready names the generation, and nothing counts pods
     named = counts if isinstance(counts, dict) else {}
     if lacks_pods(named.get("Frontend")) or lacks_pods(named.get("VllmWorker")):
         return "pods of a component are missing, or may be of an earlier spec"

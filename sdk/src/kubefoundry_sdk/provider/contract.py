@@ -115,8 +115,8 @@ class Observation:
         selector: The label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the
             upstream does not report one.
         acknowledged: Whether the upstream has processed the object as it is now, for kinds whose status shows it
-            in a way of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and
-            without that field it waits until the status was written after the last apply.
+            in a way of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and if
+            the installed CRD does not declare that field it waits until the status was written after the last apply.
     """
 
     phase: ObservedPhase

@@ -17,8 +17,8 @@ from kubefoundry_sdk.api.kinds import Object
 class Acknowledgement:
     """Remember of one upstream object which generation its operator is known to have processed.
 
-    Only needed for kinds without `status.observedGeneration`. A status counts for a generation if the operator wrote
-    it after that generation was applied.
+    Only needed where a status has no `observedGeneration`. If the installed CRD does not declare that field, a status
+    counts for a generation if the operator wrote it after that generation was applied.
     """
 
     def __init__(self) -> None:
@@ -31,12 +31,14 @@ class Acknowledgement:
         self._processed = _version(live)
         self._status = (self._processed[0], _digest(live.get("status") or {}))
 
-    def is_processed(self, live: Object, manager: str) -> bool:
+    def is_processed(self, live: Object, manager: str, *, numbered: bool) -> bool:
         """Check whether the status describes the object as it is now.
 
         Args:
             live: The upstream object.
             manager: The field manager of its provider.
+            numbered: Whether the installed CRD declares `status.observedGeneration`. An operator that knows the field
+                writes it with every status, so without it the time of the status proves nothing.
         """
         status: dict[str, Any] = live.get("status") or {}
         version = _version(live)
@@ -44,7 +46,8 @@ class Acknowledgement:
             # A generation above the object's is about another object of that name, or made up. A value that
             # is no number names no generation, and the time of the status does not replace it.
             return is_generation(status.get("observedGeneration"), version[1])
-        if self._processed == version or self._has_new_status(live, manager):
+        named = _is_named(status, version[1])
+        if self._processed == version or named or (not numbered and self._has_new_status(live, manager)):
             self.confirm(live)
             return True
         if self._status is None or self._status[0] != version[0]:
@@ -55,7 +58,7 @@ class Acknowledgement:
         """Check for proof that the operator wrote the status after the last apply."""
         status, (uid, generation) = live["status"], _version(live)
         applied = managed_fields.applied_at(live, manager)
-        if generation <= 1 or applied is None or _is_named(status, generation):
+        if generation <= 1 or applied is None:
             # No edit of ours can be newer than the status.
             return True
         written = managed_fields.status_written_at(live)

@@ -18,7 +18,7 @@ THRESHOLD: Final = 300.0
 """Seconds (contract §3)."""
 
 
-def acknowledged(live: Object, *, serving: bool = False) -> bool:
+def acknowledged(live: Object, *, serving: bool = False, numbered: bool = False) -> bool:
     """Check whether the upstream's status describes the object as it is now.
 
     The evidence is any generation in `status.observedGeneration` or the conditions (the 1.5 line of Dynamo moves only
@@ -30,11 +30,13 @@ def acknowledged(live: Object, *, serving: bool = False) -> bool:
         serving: Whether it serves. Then the generations of conditions prove nothing, because an operator may
             leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
             `pkg/utils/workspace`).
+        numbered: Whether the status has to name a generation: the CRD declares the field, and nothing else shows
+            that the newest generation serves.
     """
     status: dict[str, Any] = live.get("status") or {}
     if not status:
         return False
-    is_numbered = "observedGeneration" in status
+    is_numbered = numbered or "observedGeneration" in status
     if serving and not is_numbered:
         return True
     conditions = status.get("conditions")
@@ -80,7 +82,15 @@ class Verdict:
 
 
 def judge(
-    silence: Wait, live: Object, *, phase: str, stood: bool, down: str | None, threshold: float, now: float
+    silence: Wait,
+    live: Object,
+    *,
+    phase: str,
+    stood: bool,
+    down: str | None,
+    threshold: float,
+    now: float,
+    numbered: bool = False,
 ) -> Verdict:
     """Judge whether the status of an upstream object is stale.
 
@@ -93,8 +103,9 @@ def judge(
         down: The evidence that the operator is down, or None.
         threshold: Seconds of silence after which the status is stale.
         now: Monotonic seconds.
+        numbered: As in `acknowledged`.
     """
-    answered = phase == "Failed" or acknowledged(live, serving=phase == "Running")
+    answered = phase == "Failed" or acknowledged(live, serving=phase == "Running", numbered=numbered)
     if answered and not down:
         silence.over()
         return Verdict()

@@ -94,6 +94,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         _name_additions(context, live, upstream, report)
     due = _soonest(due, _hold(context, live, upstream, report))
     _verify(context, live, deployment, report)
+    serves = seen.phase == "Running" and report.seen_generation is None
     verdict = staleness.judge(
         context.memory(key).silence,
         upstream,
@@ -102,6 +103,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         down=context.operator.down if context.operator else None,
         threshold=context.stale_after,
         now=context.clock(),
+        numbered=context.upstream.numbered and not serves,
     )
     report.stale = verdict.message
     return _soonest(due, verdict.again, unclear)
@@ -163,7 +165,9 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     if report.applied:
         reported_generation.note_applied(generations, report, upstream)
     now = asyncio.get_running_loop().time()
-    look = reported_generation.Look(live, upstream, report, seen, context.provider, context.manager, now)
+    look = reported_generation.Look(
+        live, upstream, report, seen, context.provider, context.manager, now, context.upstream.numbered
+    )
     held = reported_generation.judge(generations, look)
     if held is None:
         return None

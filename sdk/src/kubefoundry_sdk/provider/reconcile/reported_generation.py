@@ -75,6 +75,7 @@ class Look:
         provider: Our provider.
         manager: Our field manager.
         now: Monotonic seconds.
+        numbered: Whether the installed CRD declares `status.observedGeneration`.
     """
 
     live: Object
@@ -84,6 +85,7 @@ class Look:
     provider: Provider
     manager: str
     now: float
+    numbered: bool = False
 
 
 def judge(generations: Generations, look: Look) -> Holdback | None:
@@ -122,7 +124,7 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
     """Return why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
     upstream, provider, seen = look.upstream, look.provider, look.seen
     # Asked at each look, because it remembers the status before the next edit.
-    processed = generations.acknowledgement.is_processed(upstream, look.manager)
+    processed = generations.acknowledgement.is_processed(upstream, look.manager, numbered=look.numbered)
     if seen.acknowledged is not None:
         processed = seen.acknowledged
     model = LiveModelDeployment(look.live)

@@ -11,8 +11,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.api.parts import mapping, mappings
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.upstream_fields import declared, version_schema
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
 from kubefoundry_sdk.provider.write import manifest
@@ -58,6 +60,9 @@ class Upstream(CrdWatch):
         """The version through which objects are addressed; None while no version is served."""
         self.digest: str | None = None
         """The digest of that version's schema; reported, never decided on (contract §4.10)."""
+        self.numbered = False
+        """Whether that version declares `status.observedGeneration`, so that its operator names the generation that a
+        status is about."""
         self.unlisted: str | None = None
         """Why the objects cannot be listed or watched, in the server's words; None if they can."""
         self._failing_since: float | None = None
@@ -137,6 +142,7 @@ class Upstream(CrdWatch):
         probed = self._probe(crd)
         version = addressed(crd, probed, self.version)
         digest = schema_digest(crd, version)
+        self.numbered = is_numbered(crd, version)
         self.converts = (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook"
         if (probed, version, digest) != (self._probed, self.version, self.digest):
             self._take(probed, version, digest)
@@ -183,6 +189,15 @@ def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | Non
     served = [str(item["name"]) for item in crd["spec"]["versions"] if item.get("served")]
     stored = [str(item["name"]) for item in crd["spec"]["versions"] if item.get("storage")]
     return next((name for name in (before, *stored, *served) if name in served), None)
+
+
+def is_numbered(crd: Object, version: str | None) -> bool:
+    """Check whether that version declares `status.observedGeneration`."""
+    return any(
+        declared(version_schema(item), "status.observedGeneration") is not None
+        for item in mappings(mapping(crd.get("spec")).get("versions"))
+        if item.get("name") == version
+    )
 
 
 def schema_digest(crd: Object, version: str | None) -> str | None:
