@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Capabilities, Endpoint, Observation, Provider, Replicas
-from kubefoundry_sdk.provider.reconcile.report import Report, Stop, transitions
+from kubefoundry_sdk.provider.reconcile.report import UNREAD, Report, Stop, transitions
 from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
 
 
@@ -60,8 +60,8 @@ def report(stop: Stop | None, phase: str | None) -> Report:
         (REFUSED, None, "Failed", "Failed", REFUSED.message),
         (UNSUPPORTED, None, "Failed", "Failed", UNSUPPORTED.message),
         (WAITING, None, "Pending", "Progressing", WAITING.message),
-        (REFUSED, "Running", "Running", "DeploymentReady", f"{REFUSED.message}; the last good version keeps serving"),
-        (INVALID, "Running", "Running", "DeploymentReady", f"{INVALID.message}; the last good version keeps serving"),
+        (REFUSED, "Running", "Running", "DeploymentReady", f"{REFUSED.message}; the model keeps serving"),
+        (INVALID, "Running", "Running", "DeploymentReady", f"{INVALID.message}; the model keeps serving"),
         (RECREATING, "Running", "Running", "DeploymentReady", RECREATING.message),
         (REFUSED, "Failed", "Failed", "Failed", f"it is Failed; {REFUSED.message}"),
         (WAITING, "Failed", "Failed", "Failed", f"it is Failed; {WAITING.message}"),
@@ -78,6 +78,36 @@ def test_what_is_reported_of_a_stop_and_of_what_runs(
     assert ready["status"] == ("True" if phase == "Running" else "False")
     assert ready["message"] == message
     assert status["observedGeneration"] == ready["observedGeneration"] == 3
+
+
+@pytest.mark.parametrize(
+    ("serving", "words"),
+    [
+        pytest.param(2, "the last good version keeps serving", id="an earlier generation"),
+        pytest.param(3, "the model keeps serving", id="the newest generation"),
+        pytest.param(None, "the model keeps serving", id="the newest generation, nothing held back"),
+        pytest.param(0, "the model serves, but it is not known which version", id="unknown"),
+    ],
+)
+def test_message_claims_the_version_that_is_known_to_serve(serving: int | None, words: str) -> None:
+    made = report(REFUSED, "Running")
+    made.seen_generation = serving
+
+    assert made.status(PROVIDER)["message"] == f"{REFUSED.message}; {words}"
+
+
+def test_repeated_report_names_the_last_good_version() -> None:
+    made = report(REFUSED, "Running")
+    made.generation = 2
+
+    assert made.status(PROVIDER)["message"].endswith("; the last good version keeps serving")
+
+
+def test_unread_status_is_no_evidence_of_serving() -> None:
+    made = report(REFUSED, "Running")
+    made.stale, made.stale_reason = "cannot be read", UNREAD
+
+    assert made.status(PROVIDER)["message"] == f"{REFUSED.message}; it is Running"
 
 
 def test_an_endpoint_is_published_only_while_it_serves() -> None:

@@ -140,7 +140,7 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
     )
     assert message(reported, "ProviderCompatible") == says
-    assert reported["status"]["message"] == f"{says}; the last good version keeps serving"
+    assert reported["status"]["message"] == f"{says}; the model keeps serving"
     assert (phase(reported), reason(reported, "Ready")) == ("Running", "DeploymentReady")
     assert reported["status"]["endpoint"]["service"] == "m"
 

@@ -157,7 +157,7 @@ async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
             "; install", "; ask an administrator to install"
         )
         assert (phase(stopped), reason(stopped, "Ready")) == ("Running", "DeploymentReady")
-        assert stopped["status"]["message"].endswith("; the last good version keeps serving")
+        assert stopped["status"]["message"].endswith("; the model keeps serving")
         assert stopped["status"]["endpoint"]
         suite.plane.kubectl("scale", "md/m", "-n", namespace, "--replicas=0")
         await until_deployment(

@@ -138,7 +138,7 @@ class Providers:
             gone = "" if seen.registered else "is not registered, and "
             return Health(
                 "HeartbeatLost",
-                f"Provider {name} {gone}has sent no heartbeat for {self._timeout:g} s: what serves keeps serving, "
+                f"Provider {name} {gone}has sent no heartbeat for {self._timeout:g} s: that stops no pod, but "
                 "changes wait until it is back; ask an administrator to check that "
                 f"kubefoundry-provider-{name} is running",
             )
@@ -147,7 +147,7 @@ class Providers:
                 return None
             return Health(
                 "UpstreamOperatorDown",
-                f"The upstream operator of provider {name} is down: {seen.trouble}. What serves keeps serving, "
+                f"The upstream operator of provider {name} is down: {seen.trouble}. That stops no pod, but "
                 "changes wait until it is back",
             )
         return Health("HeartbeatSeen", f"Provider {name} is running") if seen.changed else None

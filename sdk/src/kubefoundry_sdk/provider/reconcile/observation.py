@@ -17,7 +17,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation,
 from kubefoundry_sdk.provider.health import pod_causes, staleness
 from kubefoundry_sdk.provider.reconcile import release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context, read
-from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.provider.reconcile.report import UNREAD, Report
 from kubefoundry_sdk.provider.write import additions, foreign_values, manifest
 from kubefoundry_sdk.provider.write.helpers import whole
 from kubefoundry_sdk.runtime.logs import described
@@ -58,7 +58,7 @@ def _not_read(context: Context, live: Object, report: Report, fault: str) -> Non
         replicas=Replicas(*(counts.get(name, 0) for name in ("desired", "ready", "available"))),
         endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0), endpoint.get("url", "")),
     )
-    report.stale, report.stale_reason = message, "ProviderError"
+    report.stale, report.stale_reason = message, UNREAD
     if phase == "Running":
         # The status that was read last says nothing about a newer generation.
         report.seen_generation = min(report.generation, reported_generation.reported(before))

@@ -35,6 +35,10 @@ _GOING: Final = frozenset({"Recreating", "Terminating"})
 """Reasons of a stop after which the serving object is about to be deleted."""
 
 
+UNREAD: Final = "ProviderError"
+"""Reason of `StaleStatus` if the provider cannot read the upstream's status."""
+
+
 _BESIDE: Final = frozenset({"ApplyFailed", "ProviderError"})
 """Reasons of a stop that is not about the spec."""
 
@@ -72,6 +76,11 @@ class Report:
     """Message of a True `StaleStatus`."""
     stale_reason: str = "NoUpstreamProgress"
     notes: list[str] = field(default_factory=list)
+    newest: int = field(init=False)
+    """The generation of the ModelDeployment, even if the report repeats that of an earlier one."""
+
+    def __post_init__(self) -> None:
+        self.newest = self.generation
 
     def status(self, provider: Provider) -> dict[str, Any]:
         """Return the status fields that belong to the provider in `status.provider.name` (contract §3)."""
@@ -119,10 +128,7 @@ class Report:
                 return "Running", "DeploymentReady", message
             if stop is None:
                 return "Running", "DeploymentReady", seen.message
-            kept = "" if stop.reason in _GOING else "; the last good version keeps serving"
-            if self.unreverted:
-                kept = f"; {self.unreverted}"
-            return "Running", "DeploymentReady", f"{stop.message}{kept}"
+            return "Running", "DeploymentReady", f"{stop.message}{self._kept(stop, seen)}"
         if (
             stop is not None
             and seen is not None
@@ -147,6 +153,22 @@ class Report:
                 f"Someone keeps changing {self.left_alone}, so it is not observed",
             )
         return "Pending", "Progressing", "Waiting for the upstream object"
+
+    def _kept(self, stop: Stop, seen: Observation) -> str:
+        """Return the clause after the stop of a model that serves: which version does, as far as it is known."""
+        if self.unreverted:
+            return f"; {self.unreverted}"
+        if stop.reason in _GOING:
+            return ""
+        if self.stale is not None and self.stale_reason == UNREAD:
+            # Nobody has seen it serve now.
+            return f"; {seen.message}"
+        serving = self._observed_generation()
+        if not serving:
+            return "; the model serves, but it is not known which version"
+        return (
+            "; the last good version keeps serving" if serving < self.newest else "; the model keeps serving"
+        )
 
     def conditions(self) -> list[Condition]:
         """Return all conditions but Ready: those that a provider reports while another one still serves."""
