@@ -10,7 +10,8 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import compact
-from kubefoundry_sdk.provider.write.additions import Addition, added, text
+from kubefoundry_sdk.provider.write.additions import Addition, added, text, together
+from kubefoundry_sdk.provider.write.server_values import ALLOCATED
 
 OURS = "direct-provider"
 MANIFEST: Object = {
@@ -270,6 +271,114 @@ def test_command_in_a_list_that_has_one_owner_is_named() -> None:
     assert added(GROUPS, in_groups(command=["x"]), OURS) == [
         Addition("spec.groups[0].template.containers[ray].command", "editor", True)
     ]
+
+
+@pytest.mark.parametrize("group", ["gpu", "other"])
+def test_appended_group_of_pods_is_named(group: str) -> None:
+    live = in_groups()
+    live["spec"]["groups"].append({"groupName": group, "template": {"containers": []}})
+
+    assert added(GROUPS, live, OURS) == [Addition("spec.groups[1]", "editor", False)]
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before ours", "after ours"])
+def test_second_item_of_the_same_name_is_named(before: bool) -> None:
+    live = in_groups()
+    containers = live["spec"]["groups"][0]["template"]["containers"]
+    containers.insert(0 if before else 1, {"name": "ray", "image": "other"})
+
+    assert added(GROUPS, live, OURS) == [Addition("spec.groups[0].template.containers[ray]", "editor", False)]
+
+
+def test_item_without_a_readable_name_is_named_by_place() -> None:
+    live = in_groups()
+    live["spec"]["groups"][0]["template"]["containers"] += [{"name": ["ray"]}, "x"]
+
+    assert [found.path for found in added(GROUPS, live, OURS)] == [
+        "spec.groups[0].template.containers[1]",
+        "spec.groups[0].template.containers[2]",
+    ]
+
+
+def helper(kind: str, applied: Object, changed: Object, fields: dict[str, Any]) -> tuple[Object, Object]:
+    """A helper as it was applied, and as another manager has changed it."""
+    manifest = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "h"}, **applied}
+    own = {f"f:{key}": {f"f:{name}": {} for name in value} for key, value in applied.items()}
+    managed = [
+        {"manager": OURS, "operation": "Apply", "apiVersion": "v1", "fieldsV1": own},
+        {"manager": "editor", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields},
+    ]
+    return manifest, {**manifest, **changed, "metadata": {"name": "h", "managedFields": managed}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "applied", "changed", "fields", "paths"),
+    [
+        pytest.param(
+            "ConfigMap",
+            {"data": {"a": "1"}},
+            {"data": {"a": "1", "image": "2"}},
+            {"f:data": {"f:image": {}}},
+            ["data.image"],
+            id="key",
+        ),
+        pytest.param(
+            "Service",
+            {"spec": {"selector": {"app": "m"}}},
+            {"spec": {"selector": {"app": "m"}, "externalIPs": ["192.0.2.1"]}},
+            {"f:spec": {"f:externalIPs": {}}},
+            ["spec.externalIPs"],
+            id="external address",
+        ),
+        pytest.param(
+            "Service",
+            {"spec": {"selector": {"app": "m"}}},
+            {
+                "spec": {
+                    "selector": {"app": "m"},
+                    "clusterIP": "10.0.0.7",
+                    "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30000}],
+                    "sessionAffinity": "None",
+                    "type": "ClusterIP",
+                }
+            },
+            {
+                "f:spec": {
+                    "f:clusterIP": {},
+                    "f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:nodePort": {}}},
+                    "f:sessionAffinity": {},
+                    "f:type": {},
+                }
+            },
+            ["spec.ports"],
+            id="port, beside what Kubernetes fills in",
+        ),
+        pytest.param(
+            "PersistentVolumeClaim",
+            {"spec": {"accessModes": ["ReadWriteOnce"]}},
+            {"spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "pv", "volumeMode": "Filesystem"}},
+            {"f:spec": {"f:volumeName": {}, "f:volumeMode": {}}},
+            [],
+            id="bound volume",
+        ),
+    ],
+)
+def test_addition_to_a_helper_is_named(
+    kind: str, applied: Object, changed: Object, fields: dict[str, Any], paths: list[str]
+) -> None:
+    manifest, live = helper(kind, applied, changed, fields)
+
+    found = added(manifest, live, OURS, ALLOCATED.get(kind, ()))
+
+    assert [addition.path for addition in found] == paths
+
+
+def test_text_names_at_most_five_objects() -> None:
+    texts = [text(f"ConfigMap 'c{at}'", [Addition("data.x", "editor", False)]) for at in range(7)]
+
+    assert together(["", texts[0], ""]) == texts[0]
+    assert together([*texts[:2]]) == f"{texts[0]}; {texts[1]}"
+    assert together(texts).endswith(f"{texts[4]}; so have 2 more objects")
 
 
 def test_operator_that_writes_the_object_back_adds_nothing() -> None:

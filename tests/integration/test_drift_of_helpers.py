@@ -14,7 +14,7 @@ from support.deployments import GPU
 from support.edits import ADMIN, running
 from support.events import until_event
 from support.kinds import WORKSPACES
-from support.waiting import until
+from support.waiting import message, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -61,6 +61,21 @@ async def test_an_edit_of_a_helper_is_reported(suite: Suite, api: Client, namesp
         "Provider resource was modified directly, reconciling: "
         f"data.inference_config.yaml of ConfigMap '{helper}' by {ADMIN}"
     )
+
+
+async def test_added_key_of_a_helper_is_named_and_stays(suite: Suite, api: Client, namespace: str) -> None:
+    await running(api, namespace, GPU, "kaito")
+    helper = await helper_of(api, namespace)
+    change = [{"op": "add", "path": "/data/extra.yaml", "value": "vllm: {}"}]
+
+    await api.json_patch(CONFIG_MAPS, helper, namespace, change, manager=ADMIN)
+
+    words = f"ConfigMap '{helper}' has fields that others added: data.extra.yaml ({ADMIN}); they are left as they are"
+    named = await until_deployment(api, "m", namespace, lambda obj: words in message(obj, "Ready"))
+    assert named["status"]["message"].endswith(words)
+    assert serves(named)
+    assert await until_event(api, namespace, "DriftDetected") == words
+    assert (await api.get(CONFIG_MAPS, helper, namespace))["data"]["extra.yaml"] == "vllm: {}"
 
 
 async def test_a_deleted_helper_is_made_again(suite: Suite, api: Client, namespace: str) -> None:

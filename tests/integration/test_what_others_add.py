@@ -18,6 +18,18 @@ from support.kinds import UPSTREAM
 pytestmark = pytest.mark.integration
 
 
+GROUP: dict[str, Any] = {
+    "groupName": "worker",
+    "replicas": 1,
+    "minReplicas": 1,
+    "maxReplicas": 1,
+    "numOfHosts": 1,
+    "rayStartParams": {},
+    "template": {"spec": {"containers": [{"name": "ray-worker", "image": "example.com/other:1"}]}},
+}
+"""A group of workers as others may append it to ours, whose list KubeRay's CRD takes as one value."""
+
+
 @pytest.mark.parametrize("provider", UPSTREAM)
 async def test_what_others_add_stays(suite: Suite, api: Client, namespace: str, provider: str) -> None:
     kind = UPSTREAM[provider]
@@ -56,6 +68,13 @@ async def test_what_others_add_stays(suite: Suite, api: Client, namespace: str, 
             {"team": "search"},
             "spec.services.Frontend.extraPodMetadata.annotations",
             id="dynamo",
+        ),
+        pytest.param(
+            "kuberay",
+            ("spec", "rayClusterConfig", "workerGroupSpecs", 1),
+            GROUP,
+            "spec.rayClusterConfig.workerGroupSpecs[1]",
+            id="kuberay's second group of the same name",
         ),
         # A client in Go writes the zero values of its types.
         pytest.param("kuberay", ("spec", "suspend"), False, None, id="kuberay"),

@@ -165,6 +165,7 @@ def _watched_helpers(process: Process, provider: Provider) -> Helpers:
                 HELPER_KINDS[kind],
                 selector=manifest.selector(provider.name),
                 managers=frozenset({names.provider_manager(provider.name)}),
+                content_owners=True,
                 index=manifest.owner_uid,
             )
             for kind in provider.helper_kinds

@@ -98,11 +98,12 @@ class Process:
         namespace: str | None = None,
         selector: Mapping[str, str] | None = None,
         managers: frozenset[str] = frozenset(),
+        content_owners: bool = False,
         trim: Callable[[Object], Object] | None = None,
         index: Callable[[Object], str | None] | None = None,
     ) -> Store:
         """Return a store that follows the kind. For `selector` see Client.list, for the rest Store."""
-        store = Store(managers=managers, trim=trim, index=index)
+        store = Store(managers=managers, content_owners=content_owners, trim=trim, index=index)
         self._stores[f"{kind.plural}{selector or ''}"] = store
         self.background(
             f"watch of {kind.plural}",

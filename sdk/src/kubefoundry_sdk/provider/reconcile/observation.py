@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from kubefoundry_sdk.provider.health import pod_causes, staleness
 from kubefoundry_sdk.provider.reconcile import release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import UNREAD, Report
-from kubefoundry_sdk.provider.write import additions, foreign_values, manifest
+from kubefoundry_sdk.provider.write import additions, foreign_values, manifest, server_values
 from kubefoundry_sdk.provider.write.helpers import whole
 from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.store import Key, key_of
@@ -110,7 +111,10 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
 
 
 def _name_additions(context: Context, live: Object, upstream: Object, report: Report) -> None:
-    """Add the fields of others to the report, with an Event for those that neither the status nor an Event names."""
+    """Add the fields of others, also those of helpers, to the report.
+
+    There is an Event for those that neither the status nor an Event names.
+    """
     record = manifest.applied(upstream)
     if record is None:
         return
@@ -118,15 +122,27 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
         record.manifest, upstream, context.manager, foreign_values.paths(context.provider)
     )
     named = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
-    report.additions, report.replaced = (
-        additions.text(named, foreign_fields),
-        additions.replacing(named, foreign_fields),
+    report.additions = additions.together(
+        [additions.text(named, foreign_fields), *_helper_additions(context, live)]
     )
+    report.replaced = additions.replacing(named, foreign_fields)
     memory = context.memory(key_of(live))
     before = str(LiveModelDeployment(live).status.get("message"))
     if report.additions != memory.additions and not before.endswith(report.additions):
         context.recorder.event(live, "Warning", "DriftDetected", report.additions)
     memory.additions = report.additions
+
+
+def _helper_additions(context: Context, live: Object) -> Iterator[str]:
+    """Yield the fields that others added to each helper, as a clause for the user."""
+    meta = live["metadata"]
+    for helper in context.helpers.of(meta["namespace"], meta["uid"]):
+        record = manifest.applied(helper)
+        if record is None or not manifest.made_for(helper, meta["uid"]):
+            continue
+        allocated = server_values.ALLOCATED.get(helper["kind"], ())
+        found = additions.added(record.manifest, helper, context.manager, allocated)
+        yield additions.text(f"{helper['kind']} '{helper['metadata']['name']}'", found)
 
 
 def reported_stale(live: Object, manager: str) -> bool:

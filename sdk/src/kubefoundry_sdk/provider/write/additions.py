@@ -18,6 +18,7 @@ from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import UNKNOWN, pattern
 from kubefoundry_sdk.provider.write import drift
+from kubefoundry_sdk.provider.write.server_values import DEFAULTS
 
 SHOWN: Final = 5
 """The most fields that a message names."""
@@ -58,30 +59,6 @@ groups by writing them back, so everything else in there may be a default of its
 
 _RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 """Annotation by which `kubectl rollout restart` replaces pods with equal ones."""
-
-_DEFAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
-    "apiVersion": ("v1",),
-    "defaultMode": (420,),
-    "divisor": ("0",),
-    "dnsPolicy": ("ClusterFirst",),
-    "enableServiceLinks": (True,),
-    "failureThreshold": (3,),
-    "imagePullPolicy": ("Always", "IfNotPresent"),
-    "periodSeconds": (10,),
-    "preemptionPolicy": ("PreemptLowerPriority",),
-    "procMount": ("Default",),
-    "protocol": ("TCP",),
-    "restartPolicy": ("Always",),
-    "schedulerName": ("default-scheduler",),
-    "scheme": ("HTTP",),
-    "successThreshold": (1,),
-    "terminationGracePeriodSeconds": (30,),
-    "terminationMessagePath": ("/dev/termination-log",),
-    "terminationMessagePolicy": ("File",),
-    "timeoutSeconds": (1,),
-}
-"""Defaults of the API server in a pod template (Kubernetes 1.36, pkg/apis/core/v1/defaults.go). They have an owner
-only if somebody wrote a whole object that was read from the API server, which changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +132,17 @@ def text(named: str, additions: Sequence[Addition]) -> str:
     ]
     more = f" and {len(additions) - SHOWN} more" if len(additions) > SHOWN else ""
     return f"{named} has fields that others added: {', '.join(fields)}{more}; they are left as they are"
+
+
+def together(texts: Sequence[str]) -> str:
+    """Return the additions to several objects in one clause, of at most SHOWN objects; empty if there are none.
+
+    Args:
+        texts: The clause of each object (`text`).
+    """
+    stated = [words for words in texts if words]
+    more = f"; so have {len(stated) - SHOWN} more objects" if len(stated) > SHOWN else ""
+    return "; ".join(stated[:SHOWN]) + more
 
 
 def replacing(named: str, additions: Sequence[Addition]) -> str:
@@ -237,21 +225,35 @@ def _extras(applied: Any, live: Any, path: str, depth: int = 0) -> Iterator[str]
             elif key in _SERVING and not _is_trivial(value, key):
                 yield f"{path}.{key}"
     elif isinstance(applied, list) and isinstance(live, list):
-        named = drift.distinct_by(applied, "name")
-        applied_items = {item["name"]: item for item in applied} if named else dict(enumerate(applied))
-        for at, value in enumerate(live):
-            mark = value.get("name") if named and isinstance(value, dict) else at
-            if mark in applied_items:
-                yield from _extras(applied_items[mark], value, f"{path}[{mark}]", depth + 1)
-            elif path.rpartition(".")[2] in _SERVING:
-                yield f"{path}[{mark}]"
+        yield from _further_items(applied, live, path, depth)
+
+
+def _further_items(applied: list[Any], live: list[Any], path: str, depth: int) -> Iterator[str]:
+    """Yield the additions to the items of a list, matched by name or else by index, and the items that are added.
+
+    Of those only containers, variables and the like, others with a pod template, and items with the name of another:
+    one of the two is not ours.
+    """
+    named = drift.distinct_by(applied, "name")
+    applied_items = {item["name"]: item for item in applied} if named else dict(enumerate(applied))
+    seen: set[Any] = set()
+    for at, value in enumerate(live):
+        name = value.get("name") if named and isinstance(value, dict) else at
+        mark = name if isinstance(name, str | int) else at
+        if mark in seen:
+            yield f"{path}[{mark}]"
+        elif mark in applied_items:
+            yield from _extras(applied_items[mark], value, f"{path}[{mark}]", depth + 1)
+        elif path.rpartition(".")[2] in _SERVING or (isinstance(value, dict) and "template" in value):
+            yield f"{path}[{mark}]"
+        seen.add(mark)
 
 
 def _is_trivial(value: Any, key: str) -> bool:
     """Check whether a value says no more than its absence: a zero value, or a default of the API server."""
     if isinstance(value, dict):
         return all(_is_trivial(part, name) for name, part in value.items())
-    return not value or key == _RESTARTED or value in _DEFAULTS.get(key, ())
+    return not value or key == _RESTARTED or value in DEFAULTS.get(key, ())
 
 
 def _replaces(path: str) -> bool:
