@@ -378,7 +378,7 @@ def test_text_names_at_most_five_objects() -> None:
 
     assert together(["", texts[0], ""]) == texts[0]
     assert together([*texts[:2]]) == f"{texts[0]}; {texts[1]}"
-    assert together(texts).endswith(f"{texts[4]}; so have 2 more objects")
+    assert together(texts).endswith(f"{texts[4]}; others added fields to 2 more objects")
 
 
 def test_operator_that_writes_the_object_back_adds_nothing() -> None:

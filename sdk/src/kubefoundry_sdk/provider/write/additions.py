@@ -141,7 +141,7 @@ def together(texts: Sequence[str]) -> str:
         texts: The clause of each object (`text`).
     """
     stated = [words for words in texts if words]
-    more = f"; so have {len(stated) - SHOWN} more objects" if len(stated) > SHOWN else ""
+    more = f"; others added fields to {len(stated) - SHOWN} more objects" if len(stated) > SHOWN else ""
     return "; ".join(stated[:SHOWN]) + more
 
 
