@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -77,10 +77,28 @@ class Session:
                 ) from error
             raise failure from error
 
+    async def models(
+        self, namespace: str | None, selector: Mapping[str, str] | None = None
+    ) -> tuple[list[Object], str]:
+        """Return all ModelDeployments, and the resource version to watch from.
+
+        Args:
+            namespace: The namespace, None for all.
+            selector: `labelSelector` and `fieldSelector` parameters.
+
+        Raises:
+            Failure: They cannot be listed; its cause is the error.
+        """
+        try:
+            return await self.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
+        except (ApiError, Unreachable) as error:
+            where = f"namespace {namespace}" if namespace else "all namespaces"
+            raise of(error, f"list ModelDeployments in {where}") from error
+
     async def _instead(self, name: str) -> str:
         try:
-            deployments, _ = await self.client.list(MODEL_DEPLOYMENTS, self.namespace)
-        except (ApiError, Unreachable):
+            deployments, _ = await self.models(self.namespace)
+        except Failure:
             return ""
         return clean(suggestion(name, [obj["metadata"]["name"] for obj in deployments]))
 

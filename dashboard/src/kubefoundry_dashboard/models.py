@@ -11,11 +11,10 @@ from aiohttp import web
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.commands.status import rows as status_rows
-from kubefoundry_cli.failure import Exit, of
+from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.sign_in import by_link
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.api.kinds import Object
 
 routes = web.RouteTableDef()
 
@@ -81,20 +80,19 @@ async def list_models(session: Session, namespace: str) -> Listing:
         Failure: The list failed, for another reason than a missing right to all namespaces.
     """
     try:
-        objects, version = await session.client.list(MODEL_DEPLOYMENTS, namespace or None)
+        objects, version = await session.models(namespace or None)
         return Listing(objects, version, namespace, "")
-    except (ApiError, Unreachable) as error:
-        failure = of(error, f"list ModelDeployments in {namespace or 'all namespaces'}")
+    except Failure as failure:
         if namespace or failure.exit_code != Exit.FORBIDDEN:
-            raise failure from error
+            raise
+        refused = failure.message
     try:
-        objects, version = await session.client.list(MODEL_DEPLOYMENTS, session.namespace)
-    except (ApiError, Unreachable) as error:
-        own_failure = of(error, f"list ModelDeployments in namespace {session.namespace}")
-        if own_failure.exit_code != Exit.FORBIDDEN:
-            raise own_failure from error
-        return Listing((), "", session.namespace, own_failure.message)
-    return Listing(objects, version, session.namespace, failure.message)
+        objects, version = await session.models(session.namespace)
+    except Failure as failure:
+        if failure.exit_code != Exit.FORBIDDEN:
+            raise
+        return Listing((), "", session.namespace, failure.message)
+    return Listing(objects, version, session.namespace, refused)
 
 
 @routes.get("/")

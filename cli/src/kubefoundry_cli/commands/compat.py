@@ -16,7 +16,7 @@ from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import RELEASE_HELP, crd_file, crds_in, in_cluster, installed, named
 from kubefoundry_cli.upgrade import Model, Outcome, Release
 from kubefoundry_sdk.api.conditions import first_of
-from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, Kind, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.validation import default, validate
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -131,7 +131,7 @@ async def _compat(
 
 async def _models(session: Session, provider: Provider, namespace: str | None) -> list[Model]:
     """Return the models that run on the provider, with their upstream objects."""
-    listed, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
+    listed, _ = await session.models(namespace)
     ours = [
         deployment
         for deployment in listed

@@ -27,7 +27,6 @@ from kubefoundry_sdk.api.kinds import (
     CORE_EVENTS,
     DEPLOYMENTS,
     LEASES,
-    MODEL_DEPLOYMENTS,
     PROVIDER_CONFIGS,
     Object,
 )
@@ -140,11 +139,10 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
     findings = [Finding("wrong", old) if old else supported]
     models: list[Object] | None
     try:
-        models, _ = await session.client.list(MODEL_DEPLOYMENTS, namespace)
-    except (ApiError, Unreachable) as error:
-        failure = of(error, "list ModelDeployments")
+        models, _ = await session.models(namespace)
+    except Failure as failure:
         if failure.exit_code == Exit.NO_CLUSTER:
-            raise _absent(failure, old) from error
+            raise _absent(failure, old) from failure
         models = None
         findings.append(Unlisted("unknown", failure.message))
     leases, unseen = await leases_of(session)

@@ -8,12 +8,12 @@ from typing import Any, Final
 import click
 
 from kubefoundry_cli import cluster, output
-from kubefoundry_cli.cluster import MANAGER, Session, Target
+from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import Health, endpoint, health_of, phase
 from kubefoundry_cli.hint import hint, kubectl
+from kubefoundry_cli.model_list import list_models
 from kubefoundry_cli.output import age, clean, say
-from kubefoundry_cli.short_list import short_list
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -47,14 +47,9 @@ def command(name: str | None, everywhere: bool, watch: bool, form: str, target: 
 
 
 def _list(everywhere: bool, form: str, target: Target) -> None:
-    who, namespace = cluster.identity(target)
+    _, namespace = cluster.identity(target)
     where = None if everywhere else namespace
-    try:
-        models = short_list(who, MODEL_DEPLOYMENTS, where, user_agent=MANAGER)
-        if models is None:
-            models = cluster.run(_listed(target, where))
-    except (ApiError, Unreachable) as error:
-        raise of(error, f"list ModelDeployments in {where or 'all namespaces'}") from error
+    models = list_models(target, where)
     if not models and form in ("table", "wide"):
         say(
             f"No models in {f'namespace {where}' if where else 'any namespace'}. "
@@ -66,11 +61,6 @@ def _list(everywhere: bool, form: str, target: Target) -> None:
         )
         if form == "table":
             _explain(models, everywhere)
-
-
-async def _listed(target: Target, namespace: str | None) -> list[Object]:
-    async with cluster.session(target) as session:
-        return (await session.client.list(MODEL_DEPLOYMENTS, namespace))[0]
 
 
 def _explain(models: list[Object], everywhere: bool) -> None:
@@ -101,8 +91,8 @@ async def _watch(name: str | None, everywhere: bool, wide: bool, target: Target)
 async def _follow(
     session: Session, namespace: str | None, selector: Mapping[str, str] | None, lines: _Lines
 ) -> None:
-    """Show all models, and their changes until the watch ends. Raises ApiError and Unreachable."""
-    models, version = await session.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
+    """Show all models, and their changes until the watch ends. Raises Failure, ApiError and Unreachable."""
+    models, version = await session.models(namespace, selector)
     lines.begin(models)
     async for event in session.client.watch(
         MODEL_DEPLOYMENTS,

@@ -99,12 +99,11 @@ def _show(changes: Sequence[Change]) -> None:
 async def models(session: Session, provider: str | None = None) -> list[Object]:
     """Return all ModelDeployments of the cluster, or those of a provider; none if the kind is not installed."""
     try:
-        deployments, _ = await session.client.list(MODEL_DEPLOYMENTS)
-    except (ApiError, Unreachable) as error:
-        failure = of(error, "list ModelDeployments")
-        if isinstance(error, ApiError) and error.not_found:
+        deployments, _ = await session.models(None)
+    except Failure as failure:
+        if isinstance(failure.__cause__, ApiError) and failure.__cause__.not_found:
             return []
-        raise failure from error
+        raise
     return [
         deployment for deployment in deployments if provider is None or provider_of(deployment) == provider
     ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,9 +28,24 @@ def stored(name: str) -> dict[str, Any]:
     return model
 
 
-def test_list_of_models_imports_no_heavy_package(tmp_path: Path) -> None:
+class Paged(Answers):
+    """Two pages of one model each."""
+
+    def to(self, path: str) -> tuple[int, Any]:
+        is_first = "continue=" not in path
+        assert is_first or path.endswith("&continue=a%2Fb%3D")
+        meta = {"resourceVersion": "1", **({"continue": "a/b="} if is_first else {})}
+        return 200, {"metadata": meta, "items": [stored("first" if is_first else "second")]}
+
+
+def single_page() -> Answers:
     answers = Answers()
-    answers.objects = {"modeldeployments": [stored(f"m{number}") for number in range(3)]}
+    answers.objects = {"modeldeployments": [stored(f"m{number}") for number in range(2)]}
+    return answers
+
+
+@pytest.mark.parametrize("answers", [single_page(), Paged()], ids=["one page", "two pages"])
+def test_list_of_models_imports_no_heavy_package(tmp_path: Path, answers: Answers) -> None:
     program = str(Path(sys.executable).with_name("kubefoundry"))
 
     with serving(answers, tmp_path) as kubeconfig:
@@ -46,18 +63,9 @@ def test_list_of_models_imports_no_heavy_package(tmp_path: Path) -> None:
 
     lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in lines}
-    assert len(done.stdout.splitlines()) == 4
+    assert len(done.stdout.splitlines()) == 3
     assert {"click", "kubefoundry_cli"} <= imported
     assert imported & HEAVY == set()
-
-
-class Paged(Answers):
-    """Two pages of one model each."""
-
-    def to(self, path: str) -> tuple[int, Any]:
-        is_first = "continue=" not in path
-        meta = {"resourceVersion": "1", **({"continue": "token"} if is_first else {})}
-        return 200, {"metadata": meta, "items": [stored("first" if is_first else "second")]}
 
 
 def test_list_of_models_has_all_pages(call: Callable[..., Result], tmp_path: Path) -> None:
@@ -81,8 +89,24 @@ def test_refused_list_has_the_words_of_the_server(
 
     assert (done.exit_code, done.stderr.splitlines()[0]) == (
         5,
-        "error: cannot list ModelDeployments in models: you cannot list",
+        "error: cannot list ModelDeployments in namespace models: you cannot list",
     )
+
+
+@pytest.mark.parametrize("package", ["kubefoundry_cli", "kubefoundry_dashboard"])
+def test_models_are_listed_in_one_place(package: str) -> None:
+    folder = Path(str(import_module(package).__file__)).parent
+    listing = [
+        path.name
+        for path in sorted(folder.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("list", "pages")
+        and any(isinstance(word, ast.Name) and word.id == "MODEL_DEPLOYMENTS" for word in node.args)
+    ]
+
+    assert listing == (["cluster.py"] if package == "kubefoundry_cli" else [])
 
 
 def test_server_that_does_not_answer_is_named(call: Callable[..., Result], tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""List models with the standard library alone: the import of the client takes longer than the request."""
+
+from __future__ import annotations
+
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from kubefoundry_cli import cluster
+from kubefoundry_cli.cluster import MANAGER, Target
+from kubefoundry_cli.failure import of
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.cluster.answers import items_of, object_of
+from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk.cluster.errors import Unreachable
+from kubefoundry_sdk.cluster.requests import JSON, path
+
+LIMIT: Final = 500
+"""Objects of a page, as of the client."""
+
+LONGEST: Final = 4 * 2**20
+"""Bytes of a page that are read."""
+
+DEADLINE: Final = 30.0
+"""Seconds without a byte, as the client's for a call."""
+
+
+def list_models(target: Target, namespace: str | None) -> list[Object]:
+    """Return all ModelDeployments.
+
+    Args:
+        target: The cluster.
+        namespace: The namespace, None for all.
+
+    Raises:
+        Failure: They cannot be listed.
+    """
+    who, _ = cluster.identity(target)
+    try:
+        models = _quick_list(who, namespace)
+    except Unreachable as error:
+        where = f"namespace {namespace}" if namespace else "all namespaces"
+        raise of(error, f"list ModelDeployments in {where}") from error
+    return cluster.run(_list_by_client(target, namespace)) if models is None else models
+
+
+async def _list_by_client(target: Target, namespace: str | None) -> list[Object]:
+    async with cluster.session(target) as session:
+        models, _ = await session.models(namespace)
+        return models
+
+
+def _quick_list(who: Credentials, namespace: str | None) -> list[Object] | None:
+    """Return all models; None if the client has to list them.
+
+    The client handles everything unusual: proxies, impersonation, warnings, long pages, and errors.
+
+    Raises:
+        Unreachable: The API server does not answer in time.
+    """
+    if who.proxy or who.user or who.tls_server_name:
+        return None
+    url = path(MODEL_DEPLOYMENTS, namespace)
+    address = urlsplit(who.server)
+    connection = (
+        HTTPConnection(str(address.hostname), address.port, timeout=DEADLINE)
+        if who.tls is None
+        else HTTPSConnection(str(address.hostname), address.port, timeout=DEADLINE, context=who.tls)
+    )
+    models, following = list[Object](), ""
+    try:
+        token = who.token()
+        authorization = {"Authorization": f"Bearer {token}"} if token else {}
+        headers = {"Accept": JSON, "User-Agent": MANAGER, **authorization}
+        while True:
+            connection.request("GET", f"{address.path}{url}?limit={LIMIT}{following}", headers=headers)
+            response = connection.getresponse()
+            if response.status != 200 or "Warning" in response.headers:
+                return None
+            page = object_of(response.read(LONGEST), f"GET {url}")
+            models += items_of(page)
+            if not (further := page["metadata"].get("continue")):
+                return models
+            following = f"&continue={quote(str(further), safe='')}"
+    except TimeoutError as error:
+        raise Unreachable(f"GET {url}: {error}") from error
+    except (OSError, HTTPException, ValueError, Unreachable):
+        return None
+    finally:
+        connection.close()
