@@ -16,6 +16,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support import pods
+from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.kinds import RAY_SERVICES
@@ -208,6 +209,11 @@ async def no_models(reader: Reader) -> str:
     return await reader.says("status")
 
 
+async def namespace_missing(reader: Reader) -> str:
+    done = await CommandLine(reader.kubeconfig, f"{reader.namespace}-absent")("status")
+    return done.err
+
+
 async def handed_over(reader: Reader) -> str:
     await serving(reader)
     body = {
@@ -324,6 +330,7 @@ CASES: Final = (
     Case("cli/commands/logs: kubefoundry status {}", logs_without_pods, "Model:      org/model", code=None),
     Case("cli/commands/status: kubefoundry deploy MODEL", no_models, "created", fill={"MODEL": "org/m"}),
     Case("cli/commands/status: kubectl apply -f FILE", no_models, "created", over=is_running),
+    Case("cli/cluster: kubectl create namespace {}", namespace_missing, "-absent created"),
     Case("cli/ejection: kubefoundry status {}", handed_over, "Model:      org/model", code=None),
     Case("cli/endpoint: kubefoundry status {}", unreachable, "Model:      org/model", code=None),
     Case(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shlex
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -11,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import click
 
 from kubefoundry_cli.failure import Exit, Failure, Missing, of
-from kubefoundry_cli.hint import hint
+from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.kind_name import names_kind
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.suggestion import suggestion
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ class Session:
         except (ApiError, Unreachable) as error:
             failure = of(error, f"read ModelDeployment '{name}' in namespace {self.namespace}")
             if failure.exit_code == Exit.NO and isinstance(error, ApiError) and error.not_found:
+                where, instead = await self._instead(name)
                 raise Missing(
-                    f"ModelDeployment '{name}' not found in namespace {self.namespace}; "
-                    f"{hint('status -A')} lists all{await self._instead(name)}"
+                    f"ModelDeployment '{name}' not found{where}; {hint('status -A')} lists all{instead}"
                 ) from error
             raise failure from error
 
@@ -95,12 +96,34 @@ class Session:
             where = f"namespace {namespace}" if namespace else "all namespaces"
             raise of(error, f"list ModelDeployments in {where}") from error
 
-    async def _instead(self, name: str) -> str:
+    async def is_missing(self, namespace: str) -> bool:
+        """Check whether the namespace does not exist. A namespace that cannot be read may exist."""
+        try:
+            await self.client.get_metadata(NAMESPACES, namespace)
+        except ApiError as error:
+            return error.not_found
+        except Unreachable:
+            return False
+        return False
+
+    async def _instead(self, name: str) -> tuple[str, str]:
+        """Return where the model was not found, and a suggestion for its name."""
+        where = f" in namespace {self.namespace}"
         try:
             deployments, _ = await self.models(self.namespace)
         except Failure:
-            return ""
-        return clean(suggestion(name, [obj["metadata"]["name"] for obj in deployments]))
+            return where, ""
+        if not deployments and await self.is_missing(self.namespace):
+            return f": namespace {self.namespace} does not exist", ""
+        return where, clean(suggestion(name, [obj["metadata"]["name"] for obj in deployments]))
+
+
+def no_namespace(namespace: str) -> str:
+    """Return the message about a namespace that does not exist."""
+    return (
+        f"namespace {namespace} does not exist; name another one with -n, or "
+        f"{kubectl(f'create namespace {shlex.quote(namespace)}')}"
+    )
 
 
 def name_only(name: str) -> str:

@@ -14,7 +14,7 @@ from kubefoundry_cli.checks.finding import Finding, Unlisted, listed
 from kubefoundry_cli.checks.models import DRIFT, changed_by_others, pods_of, references, verdicts
 from kubefoundry_cli.checks.versions import versions
 from kubefoundry_cli.checks.webhooks import webhooks
-from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.cluster import Session, Target, no_namespace
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint, kubectl
@@ -155,7 +155,9 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
     findings += await versions(session)
     findings += await references(session, models or ())
     findings += await listed(session, CORE_EVENTS, namespace, changed_by_others, DRIFT)
-    if models is not None:
+    if models == [] and namespace and await session.is_missing(namespace):
+        findings.append(Finding("wrong", no_namespace(namespace)))
+    elif models is not None:
         findings += [*verdicts(models, namespace), *await pods_of(session, models)]
     # the same permission may be missing for several checks
     return list(dict.fromkeys(findings))

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from kubefoundry_cli import cluster, output
-from kubefoundry_cli.cluster import Session, Target
+from kubefoundry_cli.cluster import Session, Target, no_namespace
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import Health, endpoint, health_of, phase
 from kubefoundry_cli.hint import hint, kubectl
@@ -51,6 +51,8 @@ def _list(everywhere: bool, form: str, target: Target) -> None:
     where = None if everywhere else namespace
     models = list_models(target, where)
     if not models and form in ("table", "wide"):
+        if where and cluster.run(_is_missing(target, where)):
+            raise Failure(no_namespace(where))
         say(
             f"No models in {f'namespace {where}' if where else 'any namespace'}. "
             f"Create one: {hint('deploy MODEL')}, or {kubectl('apply -f FILE', where)}"
@@ -61,6 +63,11 @@ def _list(everywhere: bool, form: str, target: Target) -> None:
         )
         if form == "table":
             _explain(models, everywhere)
+
+
+async def _is_missing(target: Target, namespace: str) -> bool:
+    async with cluster.session(target) as session:
+        return await session.is_missing(namespace)
 
 
 def _explain(models: list[Object], everywhere: bool) -> None:
