@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from click.testing import Result
@@ -157,6 +157,70 @@ def test_explain_fails_when_stored_provider_refuses(call: Callable[..., Result],
 
     assert "kaito refuses it: KAITO does not support sglang" in done.stdout, done.stderr
     assert (done.exit_code, planned.exit_code) == (1, 1)
+
+
+LEAVING: Final = {
+    "deletionTimestamp": "2026-02-04T10:00:00Z",
+    "finalizers": ["kubefoundry.ai/kaito-provider"],
+}
+HELD: Final = (
+    "is being deleted, held by kubefoundry.ai/kaito-provider (Waiting for Workspace models/m to be deleted)"
+)
+
+
+@pytest.fixture
+def leaving() -> Answers:
+    """A cluster with a model that is being deleted."""
+    answers, obj = Answers(), _created({**GPU, "provider": {"name": "kaito"}})
+    obj["metadata"] |= LEAVING
+    status = {
+        "phase": "Terminating",
+        "message": "Waiting for Workspace models/m to be deleted",
+        "provider": {"name": "kaito", "resourceName": "m", "resourceAPIVersion": "kaito.sh/v1beta1"},
+    }
+    answers.objects = {
+        "modeldeployments": [{**obj, "status": status}],
+        "inferenceproviderconfigs": [registration(PACKAGES["kaito"])],
+        "customresourcedefinitions": [standin("kaito").document],
+    }
+    return answers
+
+
+def test_explain_begins_with_the_deletion(
+    call: Callable[..., Result], tmp_path: Path, leaving: Answers
+) -> None:
+    with serving(leaving, tmp_path) as kubeconfig:
+        done = call("explain", "m", "--kubeconfig", str(kubeconfig))
+        document = call("explain", "m", "-o", "json", "--kubeconfig", str(kubeconfig))
+
+    assert done.stdout.splitlines()[0] == f"m {HELD}"
+    assert json.loads(document.stdout)["deletion"] == HELD
+
+
+def test_explain_of_standing_model_mentions_no_deletion(
+    call: Callable[..., Result], tmp_path: Path, leaving: Answers
+) -> None:
+    del leaving.objects["modeldeployments"][0]["metadata"]["deletionTimestamp"]
+
+    with serving(leaving, tmp_path) as kubeconfig:
+        done = call("explain", "m", "--kubeconfig", str(kubeconfig))
+        document = call("explain", "m", "-o", "json", "--kubeconfig", str(kubeconfig))
+
+    assert done.stdout.startswith("kaito is named by spec.provider.name")
+    assert json.loads(document.stdout)["deletion"] is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("plan", "m"), ("scale", "m", "2"), ("pause", "m"), ("reselect", "m", "--yes"), ("eject", "m", "--yes")],
+)
+def test_edit_of_deleted_model_names_its_holder(
+    call: Callable[..., Result], tmp_path: Path, leaving: Answers, command: tuple[str, ...]
+) -> None:
+    with serving(leaving, tmp_path) as kubeconfig:
+        done = call(*command, "--kubeconfig", str(kubeconfig))
+
+    assert (done.exit_code, HELD in done.stderr) == (1, True), done.output
 
 
 def test_explain_and_plan_agree_on_provider_that_is_not_registered(

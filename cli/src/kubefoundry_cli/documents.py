@@ -24,6 +24,7 @@ class ExplainDocument(TypedDict):
     """The selection for a ModelDeployment.
 
     Attributes:
+        deletion: That the model is being deleted, and what holds it; None if it is not.
         named: The provider in spec.provider.name.
         selected: The selection that the cluster has stored for this spec, or would store for an edit.
         pending: Why the cluster selects no provider for the spec, or what it waits for.
@@ -33,6 +34,7 @@ class ExplainDocument(TypedDict):
         verdicts: The necessary change for each other provider.
     """
 
+    deletion: str | None
     named: str | None
     selected: Stored | None
     pending: str | None

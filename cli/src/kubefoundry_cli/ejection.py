@@ -12,6 +12,7 @@ from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import change
 from kubefoundry_cli.providers import named
+from kubefoundry_cli.suspension import deletion
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import finalizing, holders
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
@@ -38,8 +39,8 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
             f"{where} is being handed over from provider {', '.join(others)}: eject it when that is over; "
             f"{hint('status ' + meta['name'])}"
         )
-    if meta.get("deletionTimestamp"):
-        raise Failure(f"{where} is being deleted, and what it owns with it: too late to eject it")
+    if text := deletion(obj):
+        raise Failure(f"{where} {text}. What it owns is deleted with it: too late to eject it")
     version = str(status.get("resourceAPIVersion") or "")
     if name is None or "/" not in version:
         raise Failure(f"{where} has nothing upstream that could stay; {_delete(meta)}")

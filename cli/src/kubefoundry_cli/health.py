@@ -163,8 +163,7 @@ def _verdict(
 ) -> Verdict:
     meta, name = obj["metadata"], str(obj["metadata"]["name"])
     if meta.get("deletionTimestamp"):
-        held = ", ".join(map(str, meta.get("finalizers") or ())) or "nothing"
-        return "Deleting", f"held by {held}", "wait for its provider to clean up", True
+        return "Deleting", _held_by(obj), "wait for its provider to clean up", True
     if mapping(meta.get("annotations")).get(names.PAUSED_ANNOTATION) == "true":
         return (
             "Paused",
@@ -217,6 +216,14 @@ def _outcome(
     if ready.get("reason") == "Failed" and current:
         return "Failed", message or "no message", advice(ready, obj), True
     return _waiting(obj, message, advice(ready, obj) if current else "", serves)
+
+
+def _held_by(obj: Object) -> str:
+    """Return the finalizers of a ModelDeployment that is being deleted, and the report of its provider."""
+    finalizers = ", ".join(map(str, obj["metadata"].get("finalizers") or ())) or "nothing"
+    status = mapping(obj.get("status"))
+    message = status.get("message") if status.get("phase") == "Terminating" else None
+    return f"held by {finalizers}{f' ({message})' if message else ''}"
 
 
 def _waiting(obj: Object, reason: str, remedy: str, serves: object) -> Verdict:

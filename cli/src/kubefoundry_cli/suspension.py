@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.health import PHRASES, health_of
 from kubefoundry_cli.hint import hint
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
@@ -10,9 +11,14 @@ from kubefoundry_sdk.api.kinds import Object
 
 def check_not_deleted(obj: Object) -> None:
     """Raise Failure if the object is being deleted."""
-    meta = obj["metadata"]
-    if meta.get("deletionTimestamp"):
-        raise Failure(f"ModelDeployment '{meta['name']}' is being deleted: an edit changes nothing upstream")
+    if text := deletion(obj):
+        raise Failure(f"ModelDeployment '{obj['metadata']['name']}' {text}: an edit changes nothing upstream")
+
+
+def deletion(obj: Object) -> str | None:
+    """Return that the object is being deleted and what holds it, None if it is not being deleted."""
+    health = health_of(obj)
+    return f"{PHRASES[health.state]}, {health.reason}" if health.state == "Deleting" else None
 
 
 def suspensions(obj: Object) -> list[str]:

@@ -18,6 +18,7 @@ from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import as_running_all, in_cluster, installed
 from kubefoundry_cli.requested import Requested, registered_configs, requested
 from kubefoundry_cli.selection import Stored, asked, foreseen, pending, registered_packages, stored
+from kubefoundry_cli.suspension import deletion
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.live import LiveModelDeployment
@@ -113,6 +114,11 @@ class Answer:
         """Check whether the spec names a provider that is not registered."""
         return bool(self.named) and self.named not in {provider.name for provider in self.providers}
 
+    @property
+    def deletion(self) -> str | None:
+        """Return that the stored model is being deleted, and what holds it; None if it is not."""
+        return deletion(self.requested.live) if self.requested.live else None
+
     def refusals(self, schema: Schema | None) -> tuple[str, ...]:
         """Return why the chosen provider refuses the model; empty if it accepts, or its package is not installed."""
         package = self.packages.get(self.chosen or "")
@@ -121,6 +127,7 @@ class Answer:
     def to_json(self, refusals: Sequence[str]) -> dict[str, Any]:
         """Return the document that `-o json` prints."""
         return {
+            "deletion": self.deletion,
             "named": self.named,
             "selected": None if self.named or self.selection is None else self.selection.to_json(),
             "pending": None if self.named else self.waits,
@@ -185,6 +192,8 @@ async def _in_cluster(
 
 def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
     decision = answer.explanation.decision
+    if answer.deletion:
+        print(clean(f"{answer.requested.obj['metadata']['name']} {answer.deletion}"))
     if answer.named:
         _show_named(answer, answer.named, decision)
     else:
