@@ -31,6 +31,9 @@ from kubefoundry_sdk.cluster.errors import Unreachable
 
 pytestmark = pytest.mark.integration
 
+PROGRAMS: Final = {key: os.environ[key] for key in ("PATH", "KUBEBUILDER_ASSETS") if key in os.environ}
+"""The environment that kubectl and what it starts are found with."""
+
 NAME: Final = "api.example.com"
 """The name in the server's certificate, beside its address."""
 
@@ -211,7 +214,7 @@ class Server:
         process = await asyncio.create_subprocess_exec(
             *(str(await asyncio.to_thread(control_plane.build)), "kubectl", *options),
             *("get", "--raw", "/version"),
-            env={"PATH": os.environ["PATH"], "HOME": str(self.folder), **environment},
+            env={**PROGRAMS, "HOME": str(self.folder), **environment},
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,
         )
