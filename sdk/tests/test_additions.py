@@ -303,7 +303,7 @@ def test_item_without_a_readable_name_is_named_by_place() -> None:
 def helper(kind: str, applied: Object, changed: Object, fields: dict[str, Any]) -> tuple[Object, Object]:
     """A helper as it was applied, and as another manager has changed it."""
     manifest = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "h"}, **applied}
-    own = {f"f:{key}": {f"f:{name}": {} for name in value} for key, value in applied.items()}
+    own: dict[str, Any] = {f"f:{key}": {f"f:{name}": {} for name in value} for key, value in applied.items()}
     managed = [
         {"manager": OURS, "operation": "Apply", "apiVersion": "v1", "fieldsV1": own},
         {"manager": "editor", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields},

@@ -28,7 +28,7 @@ def version() -> str:
         text = shown["serverVersion"]["gitVersion"]
     else:
         # either the control plane of the devcluster, or the one of KUBEBUILDER_ASSETS
-        command = [build(), "kube-apiserver", "--version"]
+        command = [str(build()), "kube-apiserver", "--version"]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"v(\d+\.\d+\.\d+)", text)
     assert found, f"no version of Kubernetes in {text!r}"

@@ -37,8 +37,8 @@ async def writer_of(session: Session, given: str, packages: Mapping[str, Provide
     if len(writers) == 1:
         return writers[0]
     if writers:
-        names = ", ".join(provider.name for provider in writers)
-        raise Failure(f"providers {names} all write {given}; add --provider NAME", Exit.USAGE)
+        several = ", ".join(provider.name for provider in writers)
+        raise Failure(f"providers {several} all write {given}; add --provider NAME", Exit.USAGE)
     kinds = {packages[name].upstream.kind: words for name, words in short.items()}
     shown = ", ".join(
         f"{kind} ({', '.join(words)})" if words else kind for kind, words in sorted(kinds.items())
