@@ -11,7 +11,6 @@ import pytest
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import compact
 from kubefoundry_sdk.provider.write.additions import Addition, added, text, together
-from kubefoundry_sdk.provider.write.server_values import ALLOCATED
 
 OURS = "direct-provider"
 MANIFEST: Object = {
@@ -298,79 +297,6 @@ def test_item_without_a_readable_name_is_named_by_place() -> None:
         "spec.groups[0].template.containers[1]",
         "spec.groups[0].template.containers[2]",
     ]
-
-
-def helper(kind: str, applied: Object, changed: Object, fields: dict[str, Any]) -> tuple[Object, Object]:
-    """A helper as it was applied, and as another manager has changed it."""
-    manifest = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "h"}, **applied}
-    own: dict[str, Any] = {f"f:{key}": {f"f:{name}": {} for name in value} for key, value in applied.items()}
-    managed = [
-        {"manager": OURS, "operation": "Apply", "apiVersion": "v1", "fieldsV1": own},
-        {"manager": "editor", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields},
-    ]
-    return manifest, {**manifest, **changed, "metadata": {"name": "h", "managedFields": managed}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "applied", "changed", "fields", "paths"),
-    [
-        pytest.param(
-            "ConfigMap",
-            {"data": {"a": "1"}},
-            {"data": {"a": "1", "image": "2"}},
-            {"f:data": {"f:image": {}}},
-            ["data.image"],
-            id="key",
-        ),
-        pytest.param(
-            "Service",
-            {"spec": {"selector": {"app": "m"}}},
-            {"spec": {"selector": {"app": "m"}, "externalIPs": ["192.0.2.1"]}},
-            {"f:spec": {"f:externalIPs": {}}},
-            ["spec.externalIPs"],
-            id="external address",
-        ),
-        pytest.param(
-            "Service",
-            {"spec": {"selector": {"app": "m"}}},
-            {
-                "spec": {
-                    "selector": {"app": "m"},
-                    "clusterIP": "10.0.0.7",
-                    "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30000}],
-                    "sessionAffinity": "None",
-                    "type": "ClusterIP",
-                }
-            },
-            {
-                "f:spec": {
-                    "f:clusterIP": {},
-                    "f:ports": {'k:{"port":80,"protocol":"TCP"}': {"f:nodePort": {}}},
-                    "f:sessionAffinity": {},
-                    "f:type": {},
-                }
-            },
-            ["spec.ports"],
-            id="port, beside what Kubernetes fills in",
-        ),
-        pytest.param(
-            "PersistentVolumeClaim",
-            {"spec": {"accessModes": ["ReadWriteOnce"]}},
-            {"spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "pv", "volumeMode": "Filesystem"}},
-            {"f:spec": {"f:volumeName": {}, "f:volumeMode": {}}},
-            [],
-            id="bound volume",
-        ),
-    ],
-)
-def test_addition_to_a_helper_is_named(
-    kind: str, applied: Object, changed: Object, fields: dict[str, Any], paths: list[str]
-) -> None:
-    manifest, live = helper(kind, applied, changed, fields)
-
-    found = added(manifest, live, OURS, ALLOCATED.get(kind, ()))
-
-    assert [addition.path for addition in found] == paths
 
 
 def test_text_names_at_most_five_objects() -> None:
