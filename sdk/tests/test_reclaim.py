@@ -114,9 +114,9 @@ def test_owned_fields_are_not_applied_again(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_dropped_fields_without_owner_are_applied_again(seed: int) -> None:
     standing = live(POD, {"f:spec": {"f:replicas": {}}})
-    wanted = dressed(fewer(POD, Random(seed)))
+    desired = dressed(fewer(POD, Random(seed)))
 
-    earlier = reclaimed(wanted, standing, MANAGER)
+    earlier = reclaimed(desired, standing, MANAGER)
 
     assert earlier is not None
     assert earlier["spec"] == standing["spec"]
@@ -143,10 +143,10 @@ def leaves(fields: Any, path: tuple[str, ...] = (), cut_ones: Any = None) -> set
     if not below:
         ends = cut_ones is None or not set(cut_ones) - {"."}
         return {path} if ends else set()
-    found: set[tuple[str, ...]] = set()
+    paths: set[tuple[str, ...]] = set()
     for key, sub in below.items():
-        found |= leaves(sub, (*path, key), None if cut_ones is None else cut_ones[key])
-    return found
+        paths |= leaves(sub, (*path, key), None if cut_ones is None else cut_ones[key])
+    return paths
 
 
 @pytest.mark.parametrize(

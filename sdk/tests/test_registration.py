@@ -130,9 +130,9 @@ async def test_rules_are_applied_when_another_field_conflicts() -> None:
     async with registered(server):
         written = await server.until(lambda _: server.heartbeats() >= 1)
 
-    made, reported = written[:2]
-    assert "selectionRules" in made.body["spec"]
-    assert made.query["force"] == "true"
+    applied, reported = written[:2]
+    assert "selectionRules" in applied.body["spec"]
+    assert applied.query["force"] == "true"
     assert [item["reason"] for item in reported.body["status"]["conditions"]] == ["CRDNotInstalled"]
 
 

@@ -241,7 +241,7 @@ def _proxy(chosen: Kubeconfig) -> str | None:
 
 @contextmanager
 def _logged() -> Iterator[list[str]]:
-    """What the package logs meanwhile: it logs why an exec plugin failed, and goes on without."""
+    """Collect the package's log messages: it logs why an exec plugin failed, and goes on without the plugin."""
     messages: list[str] = []
     root = logging.getLogger()
     handler = logging.Handler()

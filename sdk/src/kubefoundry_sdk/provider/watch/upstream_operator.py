@@ -77,9 +77,9 @@ class Evidence:
         before, self._objects = self._objects, {}
         for obj in objects:
             try:
-                known = before.get(key_of(obj))
-                if known and known[0] == obj:
-                    self._objects[key_of(obj)] = known
+                entry = before.get(key_of(obj))
+                if entry and entry[0] == obj:
+                    self._objects[key_of(obj)] = entry
                 else:
                     self.put(obj)
             except Exception as error:

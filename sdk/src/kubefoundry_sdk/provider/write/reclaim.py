@@ -50,34 +50,34 @@ Place = tuple[str | dict[str, Any], ...]
 """Keys of `fieldsV1`, and the objects themselves for items of lists, because their keys depend on the schema."""
 
 
-def _left(before: Any, wanted: Any, live: Any, path: Place = ()) -> Iterator[Place]:
-    """Yield the places of values that were applied, are not wanted any more, and are still there.
+def _left(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator[Place]:
+    """Yield the places of values that were applied, are not desired any more, and still exist.
 
     Lists of texts and numbers have one owner as a whole, so an apply replaces them.
     """
     if isinstance(before, dict) and isinstance(live, dict):
-        others = wanted if isinstance(wanted, dict) else {}
+        others = desired if isinstance(desired, dict) else {}
         for key, value in before.items():
             if key in live:
                 yield from _left(value, others.get(key, _ABSENT), live[key], (*path, f"f:{key}"))
     elif (
         isinstance(before, list) and isinstance(live, list) and any(isinstance(item, dict) for item in before)
     ):
-        yield from _left_items(before, wanted if isinstance(wanted, list) else [], live, path)
-    elif wanted is _ABSENT:
+        yield from _left_items(before, desired if isinstance(desired, list) else [], live, path)
+    elif desired is _ABSENT:
         yield path
 
 
-def _left_items(before: list[Any], wanted: list[Any], live: list[Any], path: Place) -> Iterator[Place]:
+def _left_items(before: list[Any], desired: list[Any], live: list[Any], path: Place) -> Iterator[Place]:
     if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
-        named = {item["name"]: item for item in wanted if isinstance(item, dict) and "name" in item}
-        there = {item["name"]: item for item in live}
+        named = {item["name"]: item for item in desired if isinstance(item, dict) and "name" in item}
+        live_by_name = {item["name"]: item for item in live}
         for item in before:
-            if (name := item["name"]) in there:
-                yield from _left(item, named.get(name, _ABSENT), there[name], (*path, item))
+            if (name := item["name"]) in live_by_name:
+                yield from _left(item, named.get(name, _ABSENT), live_by_name[name], (*path, item))
         return
     for item in before:
-        if any(drift.holds(item, other) for other in wanted):
+        if any(drift.holds(item, other) for other in desired):
             continue
         held = next((other for other in live if drift.holds(item, other)), _ABSENT)
         if held is not _ABSENT and isinstance(item, dict):
@@ -114,7 +114,11 @@ def _with_values(before: Any, live: Any) -> Any:
         return {key: _with_values(value, live[key]) for key, value in before.items() if key in live}
     if isinstance(before, list) and isinstance(live, list):
         if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
-            there = {item["name"]: item for item in live}
-            return [_with_values(item, there[item["name"]]) for item in before if item["name"] in there]
+            live_by_name = {item["name"]: item for item in live}
+            return [
+                _with_values(item, live_by_name[item["name"]])
+                for item in before
+                if item["name"] in live_by_name
+            ]
         return before
     return live
