@@ -90,24 +90,24 @@ def test_what_is_reported_of_a_stop_and_of_what_runs(
     ],
 )
 def test_message_claims_the_version_that_is_known_to_serve(serving: int | None, words: str) -> None:
-    made = report(REFUSED, "Running")
-    made.seen_generation = serving
+    subject = report(REFUSED, "Running")
+    subject.seen_generation = serving
 
-    assert made.status(PROVIDER)["message"] == f"{REFUSED.message}; {words}"
+    assert subject.status(PROVIDER)["message"] == f"{REFUSED.message}; {words}"
 
 
 def test_repeated_report_names_the_last_good_version() -> None:
-    made = report(REFUSED, "Running")
-    made.generation = 2
+    subject = report(REFUSED, "Running")
+    subject.generation = 2
 
-    assert made.status(PROVIDER)["message"].endswith("; the last good version keeps serving")
+    assert subject.status(PROVIDER)["message"].endswith("; the last good version keeps serving")
 
 
 def test_unread_status_is_no_evidence_of_serving() -> None:
-    made = report(REFUSED, "Running")
-    made.stale, made.stale_reason = "cannot be read", UNREAD
+    subject = report(REFUSED, "Running")
+    subject.stale, subject.stale_reason = "cannot be read", UNREAD
 
-    assert made.status(PROVIDER)["message"] == f"{REFUSED.message}; it is Running"
+    assert subject.status(PROVIDER)["message"] == f"{REFUSED.message}; it is Running"
 
 
 def test_an_endpoint_is_published_only_while_it_serves() -> None:

@@ -141,8 +141,8 @@ def _helper_additions(context: Context, live: Object) -> Iterator[str]:
         if record is None or not manifest.made_for(helper, meta["uid"]):
             continue
         allocated = server_values.ALLOCATED.get(helper["kind"], ())
-        found = additions.added(record.manifest, helper, context.manager, allocated)
-        yield additions.text(f"{helper['kind']} '{helper['metadata']['name']}'", found)
+        foreign_fields = additions.added(record.manifest, helper, context.manager, allocated)
+        yield additions.text(f"{helper['kind']} '{helper['metadata']['name']}'", foreign_fields)
 
 
 def reported_stale(live: Object, manager: str) -> bool:
