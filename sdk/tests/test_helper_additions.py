@@ -1,4 +1,4 @@
-"""Fields that others added to a helper, as its managedFields show them."""
+"""Fields that others added to helpers, as their managedFields show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write.additions import added
+from kubefoundry_sdk.provider.write.additions import Addition, added, text, together
 from kubefoundry_sdk.provider.write.server_values import ALLOCATED
 
 OURS = "direct-provider"
@@ -16,7 +16,7 @@ OURS = "direct-provider"
 def helper(kind: str, applied: Object, changed: Object, fields: dict[str, Any]) -> tuple[Object, Object]:
     """A helper as it was applied, and as another manager has changed it."""
     manifest = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "h"}, **applied}
-    own: dict[str, Any] = {f"f:{key}": {f"f:{name}": {} for name in value} for key, value in applied.items()}
+    own: Object = {f"f:{key}": {f"f:{name}": {} for name in value} for key, value in applied.items()}
     managed = [
         {"manager": OURS, "operation": "Apply", "apiVersion": "v1", "fieldsV1": own},
         {"manager": "editor", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields},
@@ -84,3 +84,11 @@ def test_addition_to_a_helper_is_named(
     found = added(manifest, live, OURS, ALLOCATED.get(kind, ()))
 
     assert [addition.path for addition in found] == paths
+
+
+def test_text_names_at_most_five_objects() -> None:
+    texts = [text(f"ConfigMap 'c{at}'", [Addition("data.x", "editor", False)]) for at in range(7)]
+
+    assert together(["", texts[0], ""]) == texts[0]
+    assert together([*texts[:2]]) == f"{texts[0]}; {texts[1]}"
+    assert together(texts).endswith(f"{texts[4]}; others added fields to 2 more objects")

@@ -169,7 +169,7 @@ def test_a_digest_is_of_what_the_schema_says() -> None:
         pytest.param("odd", False, id="no schema"),
     ],
 )
-def test_numbered_status_is_told_by_the_crd(
+def test_crd_shows_whether_a_status_is_numbered(
     followed: tuple[Upstream, Told], status: Any, numbered: bool
 ) -> None:
     upstream, seen = followed

@@ -63,8 +63,12 @@ async def test_change_that_cannot_be_reverted_is_not_ready(
     assert reason(held, "ResourceCreated") == "ApplyRejected"
     words = held["status"]["message"]
     assert f"change the ConfigMap '{config}' accordingly" in words
-    assert words.endswith(
+    assert (
         f"others changed data.inference_config.yaml of ConfigMap '{config}', which is not reverted yet"
+        in words
+    )
+    assert words.endswith(
+        f"ConfigMap '{config}' has fields that others added: immutable ({WHO}); they are left as they are"
     )
 
 
