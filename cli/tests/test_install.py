@@ -12,6 +12,7 @@ import yaml
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.install import bundle, origin
 from kubefoundry_cli.install.change import _keeps_what_is_stored
+from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_cli.install.rights import rights
 
 
@@ -144,3 +145,50 @@ def test_a_version_in_which_objects_are_stored_is_never_dropped(stored: list[str
         assert refused and "v1" in failure.message
     else:
         assert not refused
+
+
+FORBIDDEN = Failure("cannot read Role a/x: no", Exit.FORBIDDEN)
+CONFLICT = Failure("Deployment a/d has values of another field manager", Exit.CHANGED)
+
+
+def test_missing_permissions_share_a_line() -> None:
+    entries = [Refused("Role", f"a/{number}", FORBIDDEN) for number in range(6)]
+    entries += [Refused("Service", "a/s", Failure("cannot read Service a/s: no", Exit.FORBIDDEN))]
+
+    failure = together(entries, "7 objects cannot be written")
+
+    assert failure.exit_code == Exit.FORBIDDEN
+    assert failure.message.splitlines() == [
+        "7 objects cannot be written: cannot read Role a/x: no",
+        "  a permission is also missing for Role (5), Service a/s",
+    ]
+
+
+def test_other_refusals_have_a_line_each() -> None:
+    other = Failure("Deployment a/e has values of another field manager", Exit.CHANGED)
+    entries = [
+        Refused("Role", "a/x", FORBIDDEN),
+        Refused("Role", "a/y", FORBIDDEN),
+        Refused("Deployment", "a/d", CONFLICT),
+        Refused("Deployment", "a/e", other),
+    ]
+
+    failure = together(entries, "4 objects cannot be written")
+
+    assert failure.exit_code == Exit.NO
+    assert failure.message.splitlines() == [
+        "4 objects cannot be written: cannot read Role a/x: no",
+        "  Deployment a/d has values of another field manager",
+        "  Deployment a/e has values of another field manager",
+        "  a permission is also missing for Role a/y",
+    ]
+
+
+def test_single_refusal_stays_as_it_is() -> None:
+    assert together([Refused("Deployment", "a/d", CONFLICT)], "nothing was changed") is CONFLICT
+
+
+def test_same_refusal_is_reported_once() -> None:
+    entries = [Refused("Deployment", name, CONFLICT) for name in ("a/d", "a/e")]
+
+    assert together(entries, "none").message == f"none: {CONFLICT.message}"

@@ -25,6 +25,9 @@ OF_A_NAMESPACE: Final = frozenset({GROUP, "", "apps", "events.k8s.io", "kaito.sh
 EDIT_ONLY: Final = frozenset({"secrets", "services/proxy"})
 """Resources that `view` leaves out also for reading."""
 
+OF_ADMINISTRATORS: Final = frozenset({"install", "upgrade", "uninstall"})
+"""Commands of `controller` and `provider` that write objects of the whole cluster."""
+
 OF_PROVIDERS: Final = frozenset({"inferenceproviderconfigs", "customresourcedefinitions"})
 """Resources that the role `kubefoundry-providers-view` covers."""
 
@@ -35,6 +38,8 @@ def remedy(message: str) -> str:
     Args:
         message: The API server's answer with code 403.
     """
+    if _is_of_administrators():
+        return "ask an administrator of the cluster to run this command"
     refusal = REFUSAL.search(message)
     if refusal is None or refusal["user"] == "system:anonymous":
         return ""
@@ -47,8 +52,15 @@ def remedy(message: str) -> str:
     return f"ask an administrator: {_binding('rolebinding', role, refusal['user'], namespace)}"
 
 
+def _is_of_administrators() -> bool:
+    """Check whether the running command installs or removes a part of KubeFoundry: no role of ours has its rights."""
+    context = click.get_current_context(silent=True)
+    group = context.parent.info_name if context and context.parent else None
+    return bool(context) and group in ("controller", "provider") and context.info_name in OF_ADMINISTRATORS
+
+
 def _in_cluster(user: str, resource: str) -> str:
-    """Return the remedy for a list of all namespaces. Commands that uninstall need more than any role of ours has."""
+    """Return the remedy for a list of all namespaces."""
     context = click.get_current_context(silent=True)
     if resource == "modeldeployments" and context and context.params.get("everywhere"):
         command = _binding("clusterrolebinding", "kubefoundry-view", user)

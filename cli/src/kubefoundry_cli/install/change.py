@@ -11,6 +11,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import ownership
+from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, NAMESPACES, Kind, Object
 from kubefoundry_sdk.api.names import PREFIX, SYSTEM_NAMESPACE, provider_finalizer
@@ -55,12 +56,14 @@ class Change:
     @property
     def named(self) -> str:
         """Return kind, namespace and name for messages."""
-        meta = self.body["metadata"]
-        return (
-            f"{self.kind.kind} {meta['namespace']}/{meta['name']}"
-            if self.namespace
-            else f"{self.kind.kind} {meta['name']}"
-        )
+        return f"{self.kind.kind} {_name_of(self.body, namespaced=self.kind.namespaced)}"
+
+
+def _name_of(obj: Object, *, namespaced: bool = True) -> str:
+    meta = obj["metadata"]
+    return (
+        f"{meta['namespace']}/{meta['name']}" if namespaced and meta.get("namespace") else str(meta["name"])
+    )
 
 
 class Kinds:
@@ -102,14 +105,14 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
     """Return the changes that an apply would make, in the order of the apply.
 
     Raises:
-        Failure: The API server would refuse some of the objects; the message has all refusals.
+        Failure: The API server would refuse some of the objects; the message names all of them.
     """
     kinds = Kinds(session)
     ordered = sorted(
         objects, key=lambda obj: FIRST.index(obj["kind"]) if obj["kind"] in FIRST else len(FIRST)
     )
     among = {(obj["kind"], obj["metadata"]["name"]) for obj in objects}
-    changes, refused = list[Change](), list[Failure]()
+    changes, refused = list[Change](), list[Refused]()
     for obj in ordered:
         try:
             changes.append(await _change(session, await kinds.of(obj), obj, among, force=force))
@@ -117,19 +120,12 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
             # without an API server, the next question has the same answer
             if failure.exit_code == Exit.NO_CLUSTER:
                 raise
-            refused.append(failure)
+            refused.append(Refused(obj["kind"], _name_of(obj), failure))
+    # what another permission or option removes comes after the missing permissions
+    refused.sort(key=lambda entry: entry.failure.exit_code != Exit.FORBIDDEN)
     if refused:
         raise together(refused, f"{len(refused)} objects cannot be written")
     return changes
-
-
-def together(refused: Sequence[Failure], what: str) -> Failure:
-    """Combine failures: each refusal once, a line each; their exit code if all have the same one."""
-    if len(refused) == 1:
-        return refused[0]
-    codes = {Exit(failure.exit_code) for failure in refused}
-    lines = "".join(f"\n  {message}" for message in dict.fromkeys(failure.message for failure in refused))
-    return Failure(f"{what}:{lines}", codes.pop() if len(codes) == 1 else Exit.NO)
 
 
 async def _change(

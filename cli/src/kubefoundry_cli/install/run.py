@@ -9,11 +9,12 @@ from typing import Final
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import confirmed
 from kubefoundry_cli.ejection import SECONDS, eject, made_for
-from kubefoundry_cli.failure import Failure, of
+from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import kubectl
 from kubefoundry_cli.install import change
 from kubefoundry_cli.install.change import Change, Kinds
+from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk.api import names
@@ -160,20 +161,23 @@ async def clear(
 
 async def _check_models(session: Session, deployments: Sequence[Object], *, eject: bool) -> None:
     """Raise Failure if one of the models cannot be ejected, or deleted, before anything is written."""
-    refused: list[Failure] = []
+    refused: list[Refused] = []
     if eject:
         for deployment in filter(_has_upstream, deployments):
             try:
                 await made_for(session, deployment)
             except Failure as failure:
-                refused.append(failure)
+                meta = deployment["metadata"]
+                refused.append(
+                    Refused(MODEL_DEPLOYMENTS.kind, f"{meta['namespace']}/{meta['name']}", failure)
+                )
     else:
         refused = await _silent(session, deployments)
     if refused:
-        raise change.together(refused, "nothing was changed")
+        raise together(refused, "nothing was changed")
 
 
-async def _silent(session: Session, deployments: Sequence[Object]) -> list[Failure]:
+async def _silent(session: Session, deployments: Sequence[Object]) -> list[Refused]:
     """Return a failure for each provider that would have to clean up and does not report."""
     needed = Counter(
         provider
@@ -190,10 +194,14 @@ async def _silent(session: Session, deployments: Sequence[Object]) -> list[Failu
         for config in configs
     }
     return [
-        Failure(
-            f"provider {name} has not reported for {age:.0f} s and would have to clean up {count} models; "
-            f"start it, or keep them with --eject: "
-            f"{kubectl(f'get deployment kubefoundry-provider-{name}', names.SYSTEM_NAMESPACE)}"
+        Refused(
+            PROVIDER_CONFIGS.kind,
+            name,
+            Failure(
+                f"provider {name} has not reported for {age:.0f} s and would have to clean up {count} models; "
+                f"start it, or keep them with --eject: "
+                f"{kubectl(f'get deployment kubefoundry-provider-{name}', names.SYSTEM_NAMESPACE)}"
+            ),
         )
         for name, count in sorted(needed.items())
         if (age := silent.get(name)) is not None and age > HEARTBEAT_TIMEOUT
@@ -243,7 +251,7 @@ async def delete(session: Session, changes: Sequence[Change], *, report: bool = 
     Raises:
         Failure: An object cannot be deleted.
     """
-    for entry in changes:
+    for number, entry in enumerate(changes):
         assert entry.live is not None
         try:
             await session.client.delete(
@@ -253,7 +261,11 @@ async def delete(session: Session, changes: Sequence[Change], *, report: bool = 
                 print(f"{'deleted':11}  {clean(entry.named)}", flush=True)
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.not_found):
-                raise of(error, f"delete {entry.named}") from error
+                failure = of(error, f"delete {entry.named}")
+                raise Failure(
+                    f"{failure.message} ({number} of {len(changes)} objects were deleted; the same command goes on)",
+                    Exit(failure.exit_code),
+                ) from error
 
 
 async def until_gone(session: Session, deleted: Sequence[Change], seconds: float) -> None:
