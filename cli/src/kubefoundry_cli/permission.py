@@ -55,8 +55,9 @@ def remedy(message: str) -> str:
 def _is_of_administrators() -> bool:
     """Check whether the running command installs or removes a part of KubeFoundry: no role of ours has its rights."""
     context = click.get_current_context(silent=True)
-    group = context.parent.info_name if context and context.parent else None
-    return bool(context) and group in ("controller", "provider") and context.info_name in OF_ADMINISTRATORS
+    if context is None or context.parent is None:
+        return False
+    return context.parent.info_name in ("controller", "provider") and context.info_name in OF_ADMINISTRATORS
 
 
 def _in_cluster(user: str, resource: str) -> str:

@@ -148,12 +148,22 @@ async def _change(
     try:
         applied = await ownership.applied(session, kind, body, force=force, dry_run=True)
     except (ApiError, Unreachable) as error:
-        role = body.get("roleRef") or {}
-        needs = {(NAMESPACES.kind, change.namespace), (role.get("kind"), role.get("name"))}
-        if isinstance(error, ApiError) and error.not_found and change.live is None and needs & set(among):
+        if isinstance(error, ApiError) and change.live is None and _missing(error, change) in among:
             return change
         raise _refused(error, change) from error
     return change if change.live is None else replace(change, paths=tuple(differences(applied, change.live)))
+
+
+def _missing(error: ApiError, change: Change) -> tuple[str, str] | None:
+    """Return kind and name of the missing object that the change needs, None if something else is wrong."""
+    role = change.body.get("roleRef") or {}
+    lacking = (error.details.kind, error.details.name) if error.not_found else None
+    if change.namespace and lacking == (NAMESPACES.plural, change.namespace):
+        return NAMESPACES.kind, change.namespace
+    # Of a missing role, the details have the name, but the resource of the binding (seen on Kubernetes 1.36).
+    if role and lacking == (change.kind.plural, role.get("name")):
+        return role.get("kind", ""), role["name"]
+    return None
 
 
 async def standing(session: Session, kind: Kind, body: Object) -> Change | None:
@@ -186,11 +196,7 @@ def _refused(error: Exception, change: Change) -> Failure:
             f"{change.named} has values of another field manager: {error.message}; --force-conflicts takes them over",
             Exit.CHANGED,
         )
-    if (
-        isinstance(error, ApiError)
-        and error.not_found
-        and f'namespaces "{change.namespace}"' in error.message
-    ):
+    if isinstance(error, ApiError) and _missing(error, change) == (NAMESPACES.kind, change.namespace):
         return Failure(
             f"cannot apply {change.named}: there is no namespace {change.namespace}; "
             f"{hint('controller install') if change.namespace == SYSTEM_NAMESPACE else 'create it'} first"
