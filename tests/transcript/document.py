@@ -36,7 +36,7 @@ VARIES: Final = (
         r"\b\d+ ModelDeployments need ([^:]+): .*?\. Add",
         r"2 ModelDeployments need \1: team-a/llama, team-b/qwen. Add",
     ),
-    (r"v1\.3\d\.\d+\S*", "v1.34.0"),
+    (r"v1\.(?:26|3\d)\.\d+\S*", "v1.34.0"),
 )
 """Regular expressions, in order, and what takes their place."""
 
