@@ -96,8 +96,8 @@ async def test_provider_that_refuses_at_first_is_left_out(fresh: Suite, api: Cli
     await until_ready(api, "dynamo")
     # Who has judged this has seen the other.
     await until_judged(api, await give_rule(fresh, api, "kaito", {"condition": "true", "priority": 1}))
-    # No beginning of a Service's name for Dynamo, of which Dynamo's capabilities say nothing.
-    name = "1st"
+    # Too long for the names of Dynamo's Services, of which Dynamo's capabilities say nothing.
+    name = "m" * 50
 
     await api.create(MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU), manager="user")
 
@@ -105,12 +105,12 @@ async def test_provider_that_refuses_at_first_is_left_out(fresh: Suite, api: Cli
     assert running["status"]["provider"]["name"] == "kaito"
     words = message(running, "ProviderSelected")
     assert words.startswith(
-        f"Provider kaito auto-selected; dynamo refused it: name {name} cannot be the beginning"
+        f"Provider kaito auto-selected; dynamo refused it: name {name} is too long: Dynamo names a Service"
     )
     assert [left_out["name"] for left_out in running["status"]["selection"]["leftOut"]] == ["dynamo"]
     assert reason(running, "ProviderCompatible") == "CompatibilityVerified"
     reported = await until_event(api, namespace, "Unsupported")
-    assert reported.startswith(f"name {name} cannot be the beginning of a Service's name")
+    assert reported.startswith(f"name {name} is too long: Dynamo names a Service")
 
 
 async def test_rules_that_an_admin_changed_stay_the_admins(fresh: Suite, api: Client) -> None:

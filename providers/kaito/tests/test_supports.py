@@ -37,7 +37,11 @@ OLDEST = Schema("kaito.sh/v1alpha1", frozenset({INSTANCE_TYPE_DEFAULT}))
             f'KAITO allows names of at most 52 characters, but "{"n" * 53}" has 53: choose a shorter one',
         ),
         ("a.b", 'KAITO does not allow a dot in a name, but "a.b" has one: choose another name'),
-        ("1st", None),
+        (
+            "1st",
+            'KAITO creates a Service called "1st", and before Kubernetes 1.36 the name of a Service begins with a '
+            "letter: choose another name",
+        ),
         ("vllm-a", None),
         *(
             (

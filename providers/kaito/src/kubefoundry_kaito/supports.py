@@ -76,6 +76,11 @@ def _name(name: str) -> Iterator[str]:
             f'KAITO creates a Service called "{name}", which gives pods of its namespace {variable}=tcp://…, and an '
             "engine that reads it as its port exits: choose another name"
         )
+    if name[0].isdigit():
+        yield (
+            f'KAITO creates a Service called "{name}", and before Kubernetes 1.36 the name of a Service begins with '
+            "a letter: choose another name"
+        )
     if "." in name:
         yield f'KAITO does not allow a dot in a name, but "{name}" has one: choose another name'
 
