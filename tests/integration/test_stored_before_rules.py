@@ -69,9 +69,8 @@ def judged(obj: Object) -> bool:
     return reason(obj, "Validated") is not None
 
 
-async def test_they_wait_with_the_reason_until_they_are_corrected(
-    upgraded: Suite, api: Client, namespace: str
-) -> None:
+@pytest.mark.needs_kubernetes("1.30", "old objects under new rules of a CRD")
+async def test_they_wait_with_the_reason(upgraded: Suite, api: Client, namespace: str) -> None:
     for name, reported in ALL:
         obj = await until_deployment(api, name, namespace, judged)
         validated = find(obj["status"]["conditions"], "Validated") or {}
@@ -89,6 +88,8 @@ async def test_they_wait_with_the_reason_until_they_are_corrected(
     workspaces, _ = await api.list(WORKSPACES, namespace)
     assert [workspace["metadata"]["name"] for workspace in workspaces] == ["good"]
 
+
+async def test_they_serve_once_they_are_corrected(upgraded: Suite, api: Client, namespace: str) -> None:
     for name, _ in ALL:
         await api.json_patch(
             MODEL_DEPLOYMENTS,
@@ -107,6 +108,7 @@ async def test_they_wait_with_the_reason_until_they_are_corrected(
         assert reason(obj, "Validated") == "ValidationPassed"
 
 
+@pytest.mark.needs_kubernetes("1.30", "old objects under new rules of a CRD")
 async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
     upgraded: Suite, api: Client, namespace: str
 ) -> None:
