@@ -10,7 +10,7 @@ import pytest
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import compact
-from kubefoundry_sdk.provider.write.additions import Addition, added, text, together
+from kubefoundry_sdk.provider.write.additions import Addition, added, text
 
 OURS = "direct-provider"
 MANIFEST: Object = {
@@ -297,14 +297,6 @@ def test_item_without_a_readable_name_is_named_by_place() -> None:
         "spec.groups[0].template.containers[1]",
         "spec.groups[0].template.containers[2]",
     ]
-
-
-def test_text_names_at_most_five_objects() -> None:
-    texts = [text(f"ConfigMap 'c{at}'", [Addition("data.x", "editor", False)]) for at in range(7)]
-
-    assert together(["", texts[0], ""]) == texts[0]
-    assert together([*texts[:2]]) == f"{texts[0]}; {texts[1]}"
-    assert together(texts).endswith(f"{texts[4]}; others added fields to 2 more objects")
 
 
 def test_operator_that_writes_the_object_back_adds_nothing() -> None:
