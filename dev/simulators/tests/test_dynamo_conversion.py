@@ -119,6 +119,13 @@ def test_edit_in_other_version_wins_over_stored_original() -> None:
     assert back["spec"]["services"]["Frontend"]["replicas"] == 5
 
 
+@pytest.mark.parametrize("part", [{}, {"spec": ALPHA}, {"status": {"state": "successful"}}])
+def test_part_of_a_graph_gets_metadata(part: dict[str, Any]) -> None:
+    head = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
+
+    assert "metadata" in converted({**head, **part}, "nvidia.com/v1beta1")
+
+
 def test_graph_status_is_converted() -> None:
     counts = {"componentKind": "Deployment", "componentNames": ["m-frontend"], "replicas": 1}
     status = {"state": "successful", "components": {"Frontend": counts}}

@@ -31,6 +31,9 @@ SHARED_FIELDS: Final = (
 def converted(object_: Object, api_version: str) -> Object:
     """Return the object in another API version.
 
+    The result always has metadata, as that of the real webhook, a Go program. Kubernetes 1.26 demands it even for the
+    parts of an object that its API server converts when it prunes fields at an apply.
+
     Raises:
         ValueError: The version is unknown.
     """
@@ -40,9 +43,10 @@ def converted(object_: Object, api_version: str) -> Object:
     if version not in ("v1alpha1", "v1beta1"):
         raise ValueError(f"cannot convert to {api_version}")
     to, back = (to_v1beta1, to_v1alpha1) if version == "v1beta1" else (to_v1alpha1, to_v1beta1)
-    result: Object = {**object_, "apiVersion": api_version}
+    meta = object_.get("metadata") or {}
+    result: Object = {**object_, "apiVersion": api_version, "metadata": meta}
     if "spec" in object_:
-        annotations = dict(object_["metadata"].get("annotations") or {})
+        annotations = dict(meta.get("annotations") or {})
         original = json.loads(annotations.pop(ORIGINAL, "null"))
         # The original is stale if the spec was edited after the conversion.
         if original is not None and back(original) == object_["spec"]:
@@ -50,7 +54,7 @@ def converted(object_: Object, api_version: str) -> Object:
         else:
             result["spec"] = to(object_["spec"])
             annotations[ORIGINAL] = json.dumps(object_["spec"], sort_keys=True)
-        result["metadata"] = {**object_["metadata"], "annotations": annotations}
+        result["metadata"] = {**meta, "annotations": annotations}
     if "status" in object_:
         result["status"] = _status(object_["status"], version)
     return result
