@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +23,20 @@ def test_a_mutation_fits_and_its_test_is_there(mutation: Mutation) -> None:
 
     assert mutation.mutate(text) != text
     assert defines(ROOT, mutation.test)
+
+
+def test_mutations_use_no_undefined_name(tmp_path: Path) -> None:
+    """A NameError fails any test, whether the test knows the rule or not."""
+    for at, mutation in enumerate(ALL):
+        text = mutation.mutate((ROOT / mutation.file).read_text(encoding="utf-8"))
+        (tmp_path / f"m{at}.py").write_text(text, encoding="utf-8")
+
+    check = ["ruff", "check", "--isolated", "--select=F821", "--output-format=concise", str(tmp_path)]
+    result = subprocess.run([sys.executable, "-m", *check], capture_output=True, text=True)
+
+    undefined = re.findall(r"m(\d+)\.py:\d+:\d+: F821 (.*)", result.stdout)
+    assert [(ALL[int(at)].rule, text) for at, text in undefined] == []
+    assert result.returncode == 0, result.stderr
 
 
 def test_there_are_enough_and_each_once() -> None:
