@@ -69,7 +69,7 @@ def judged(obj: Object) -> bool:
     return reason(obj, "Validated") is not None
 
 
-@pytest.mark.needs_kubernetes("1.30", "old objects under new rules of a CRD")
+@pytest.mark.needs_kubernetes("1.30", "updates of objects that are older than a rule of their CRD")
 async def test_they_wait_with_the_reason(upgraded: Suite, api: Client, namespace: str) -> None:
     for name, reported in ALL:
         obj = await until_deployment(api, name, namespace, judged)
@@ -108,7 +108,7 @@ async def test_they_serve_once_they_are_corrected(upgraded: Suite, api: Client, 
         assert reason(obj, "Validated") == "ValidationPassed"
 
 
-@pytest.mark.needs_kubernetes("1.30", "old objects under new rules of a CRD")
+@pytest.mark.needs_kubernetes("1.30", "updates of objects that are older than a rule of their CRD")
 async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
     upgraded: Suite, api: Client, namespace: str
 ) -> None:
