@@ -232,7 +232,7 @@ async def test_small_write_refuses_model_being_deleted(
 
     done = await kubefoundry(*command)
 
-    assert (done.code, "ModelDeployment 'm' is being deleted: " in done.err) == (1, True), done
+    assert (done.code, "ModelDeployment 'm' is being deleted, held by " in done.err) == (1, True), done
     assert (await api.get(MODEL_DEPLOYMENTS, "m", namespace))["spec"] == made["spec"]
     release = [{"op": "remove", "path": "/metadata/finalizers"}]
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, release, manager="test")
