@@ -98,7 +98,8 @@ async def test_doctor_fails_while_models_hang(kubefoundry: CommandLine, api: Cli
     [line] = [line for line in done.out.splitlines() if f"model {namespace}/noprov" in line]
     assert done.code == 1
     assert line.startswith("✗") and "waits for a provider" in line
-    assert "ask an administrator: kubefoundry provider install FILE" in line
+    assert "to install it as an administrator: kubefoundry provider install FILE" in line
+    assert line.count("ask an administrator") == 1
 
 
 async def test_doctor_of_a_serving_model_passes_without_cluster_rights(
