@@ -377,7 +377,7 @@ async def test_wait_of_messages_ends_when_the_model_serves(reader: Reader) -> No
 async def test_wait_of_a_changed_model_ends_when_it_serves(reader: Reader) -> None:
     await serving(reader)
     changes: list[dict[str, Any]] = [
-        {"op": "add", "path": "/metadata/labels", "value": {FAIL: "loading"}},
+        {"op": "add", "path": "/metadata/labels", "value": {FAIL: "updating"}},
         {"op": "add", "path": "/spec/engine/contextLength", "value": 4096},
     ]
     await reader.api.json_patch(MODEL_DEPLOYMENTS, "m", reader.namespace, changes, manager="test")
