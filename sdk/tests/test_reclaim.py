@@ -12,7 +12,7 @@ import pytest
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.reclaim import reclaimed
+from kubefoundry_sdk.provider.write.reclaim import may_leave_fields, reclaimed, with_earlier_record
 
 MANAGER = "direct-provider"
 CONTAINER = {
@@ -105,18 +105,18 @@ def cut(fields: Any, chance: Random) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_owned_fields_are_not_applied_again(seed: int) -> None:
+def test_owned_fields_are_dropped_by_one_apply(seed: int) -> None:
     standing = live(POD, owned(dressed(POD)))
 
-    assert reclaimed(dressed(fewer(POD, Random(seed))), standing, MANAGER) is None
+    assert not may_leave_fields(dressed(fewer(POD, Random(seed))), standing, MANAGER)
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_dropped_fields_without_owner_are_applied_again(seed: int) -> None:
+def test_fields_that_remain_are_applied_again_with_their_values(seed: int) -> None:
     standing = live(POD, {"f:spec": {"f:replicas": {}}})
     desired = dressed(fewer(POD, Random(seed)))
 
-    earlier = reclaimed(desired, standing, MANAGER)
+    earlier = reclaimed(desired, standing)
 
     assert earlier is not None
     assert earlier["spec"] == standing["spec"]
@@ -124,17 +124,26 @@ def test_dropped_fields_without_owner_are_applied_again(seed: int) -> None:
     assert record == standing["metadata"]["annotations"][names.APPLIED_ANNOTATION]
 
 
+@pytest.mark.parametrize("seed", range(50))
+def test_fields_that_are_gone_are_not_applied_again(seed: int) -> None:
+    desired = dressed(fewer(POD, Random(seed)))
+    standing = live(POD, {"f:spec": {"f:replicas": {}}})
+    stored = with_earlier_record(desired, standing)
+
+    assert reclaimed(desired, stored) is None
+
+
 @pytest.mark.parametrize("seed", range(200))
-def test_reclaim_follows_from_the_dropped_fields_owners(seed: int) -> None:
+def test_suspicion_follows_from_the_owners_of_dropped_fields(seed: int) -> None:
     chance = Random(seed)
     smaller = fewer(POD, chance)
     fields = cut(owned(dressed(POD)), chance)
     whole = owned(dressed(POD))
 
-    earlier = reclaimed(dressed(smaller), live(POD, fields), MANAGER)
+    suspicious = may_leave_fields(dressed(smaller), live(POD, fields), MANAGER)
 
     dropped = leaves(whole) - leaves(owned(dressed(smaller)))
-    assert (earlier is not None) == bool(dropped - leaves(fields, cut_ones=whole))
+    assert suspicious == bool(dropped - leaves(fields, cut_ones=whole))
 
 
 def leaves(fields: Any, path: tuple[str, ...] = (), cut_ones: Any = None) -> set[tuple[str, ...]]:
@@ -160,15 +169,33 @@ def leaves(fields: Any, path: tuple[str, ...] = (), cut_ones: Any = None) -> set
 def test_changed_values_need_no_owner(change: Object) -> None:
     standing = live(POD, {"f:spec": {"f:replicas": {}}})
 
-    assert reclaimed(dressed(POD | change), standing, MANAGER) is None
+    assert not may_leave_fields(dressed(POD | change), standing, MANAGER)
 
 
-def test_changed_values_of_others_are_kept_at_a_reclaim() -> None:
+GROUPS: Object = {
+    "groups": [
+        {"groupName": "gpu", "template": {"containers": [CONTAINER]}},
+        {"groupName": "cpu", "template": {"containers": [CONTAINER]}},
+    ]
+}
+"""A list without `name`, which has one owner as a whole."""
+
+
+def test_edit_in_a_list_that_has_one_owner_is_not_suspicious() -> None:
+    changed = copy.deepcopy(GROUPS)
+    for group in changed["groups"]:
+        group["template"]["containers"][0]["image"] = "vllm:2"
+    standing = live(GROUPS, owned(dressed({**GROUPS, "groups": []})))
+
+    assert not may_leave_fields(dressed(changed), standing, MANAGER)
+
+
+def test_further_values_of_others_are_kept_at_a_reclaim() -> None:
     standing = live(POD, {"f:spec": {"f:replicas": {}}})
     standing["spec"]["template"]["spec"]["containers"][0]["image"] = "other:1"
     smaller = {key: value for key, value in POD.items() if key != "nodeSelector"}
 
-    earlier = reclaimed(dressed(smaller), standing, MANAGER)
+    earlier = reclaimed(dressed(smaller), standing)
 
     assert earlier is not None
     assert earlier["spec"]["template"]["spec"]["containers"][0]["image"] == "other:1"

@@ -54,6 +54,7 @@ ACME = Provider(
     observe=lambda deployment, live: Observation(
         "Pending", "Progressing", "", Replicas(0, 0, 0), Endpoint("", 1)
     ),
+    names_generation=True,
 )
 
 
@@ -68,12 +69,16 @@ def crd(version: str = "v1", *, deleted: bool = False) -> dict[str, Any]:
 @pytest.fixture
 def followed() -> tuple[Upstream, Told]:
     """Not running; the second is the version that was known at each change that was reported."""
+    return follow(ACME)
+
+
+def follow(provider: Provider) -> tuple[Upstream, Told]:
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
     received: Told = []
     upstream = Upstream(
         process,
-        ACME,
+        provider,
         "acme-provider",
         lambda: received.append(upstream.kind.version if upstream.kind else None),
     )
@@ -183,6 +188,17 @@ def test_crd_shows_whether_a_status_is_numbered(
     assert upstream.numbered is numbered
     # Each model is judged again by the new schema.
     assert seen == ["v1", "v1"]
+
+
+def test_status_is_numbered_only_if_the_operator_always_names_its_generation() -> None:
+    declaring = crd()
+    status = {"properties": {"observedGeneration": {"type": "integer"}}}
+    declaring["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"properties": {"status": status}}}
+
+    for names_generation in (True, False):
+        upstream, _ = follow(replace(ACME, names_generation=names_generation))
+        upstream.replace([declaring], "1")
+        assert upstream.numbered is names_generation
 
 
 def test_refusal_is_retried_soon_after_a_crd_change() -> None:

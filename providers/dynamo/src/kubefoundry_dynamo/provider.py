@@ -79,6 +79,8 @@ def provider(settings: Settings) -> Provider:
         overrides=Overrides,
         recreate=recreate,
         settles=SETTLES,
+        # All releases that were recorded (1.0 and newer) do.
+        names_generation=True,
         operator=Operator(
             operator.DEPLOYMENT,
             (operator.NAMESPACE,),

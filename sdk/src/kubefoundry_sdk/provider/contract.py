@@ -115,8 +115,9 @@ class Observation:
         selector: The label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the
             upstream does not report one.
         acknowledged: Whether the upstream has processed the object as it is now, for kinds whose status shows it
-            in a way of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and if
-            the installed CRD does not declare that field it waits until the status was written after the last apply.
+            in a way of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and
+            without that field it waits until the status was written after the last apply (but see
+            `Provider.names_generation`).
     """
 
     phase: ObservedPhase
@@ -225,6 +226,9 @@ class Provider:
         settles: Seconds after an acknowledged change (`status.observedGeneration`) during which the upstream's
             status may still describe the state before it. The status during that time does not make a new
             generation Ready.
+        names_generation: Whether the upstream operator writes `status.observedGeneration` with every status, once its
+            CRD declares the field. A status without it then acknowledges no edit. Leave it False unless every
+            release does: models under an operator that leaves the field out would never be Ready.
         documents: Fields whose text is YAML. An edit changes only what the user changed in the text, as in the
             rest of a manifest.
         named_by_content: Paths of the main object (`inference.config`) that hold the name of a helper. The
@@ -262,6 +266,7 @@ class Provider:
     ignored_differences: tuple[str, ...] = ()
     scaled: tuple[str, ...] = ()
     settles: float = 0.0
+    names_generation: bool = False
     documents: tuple[Document, ...] = ()
     named_by_content: tuple[str, ...] = ()
     helper_kinds: tuple[HelperKind, ...] = ()

@@ -17,8 +17,8 @@ from kubefoundry_sdk.api.kinds import Object
 class Acknowledgement:
     """Remember of one upstream object which generation its operator is known to have processed.
 
-    Only needed where a status has no `observedGeneration`. If the installed CRD does not declare that field, a status
-    counts for a generation if the operator wrote it after that generation was applied.
+    Only needed where a status has no `observedGeneration`. Unless it has to have one, a status counts for a
+    generation if the operator wrote it after that generation was applied.
     """
 
     def __init__(self) -> None:
@@ -37,8 +37,8 @@ class Acknowledgement:
         Args:
             live: The upstream object.
             manager: The field manager of its provider.
-            numbered: Whether the installed CRD declares `status.observedGeneration`. An operator that knows the field
-                writes it with every status, so without it the time of the status proves nothing.
+            numbered: Whether a status has to name its generation (`Upstream.numbered`). Without a name, the time of
+                such a status proves nothing.
         """
         status: dict[str, Any] = live.get("status") or {}
         version = _version(live)

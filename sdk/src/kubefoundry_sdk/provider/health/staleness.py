@@ -30,8 +30,8 @@ def acknowledged(live: Object, *, serving: bool = False, numbered: bool = False)
         serving: Whether it serves. Then the generations of conditions prove nothing, because an operator may
             leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
             `pkg/utils/workspace`).
-        numbered: Whether the status has to name a generation: the CRD declares the field, and nothing else shows
-            that the newest generation serves.
+        numbered: Whether the status has to name a generation (`Upstream.numbered`), and nothing else shows that the
+            newest generation serves.
     """
     status: dict[str, Any] = live.get("status") or {}
     if not status:

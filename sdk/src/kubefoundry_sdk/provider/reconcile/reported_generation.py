@@ -75,7 +75,7 @@ class Look:
         provider: Our provider.
         manager: Our field manager.
         now: Monotonic seconds.
-        numbered: Whether the installed CRD declares `status.observedGeneration`.
+        numbered: Whether a status has to name its generation (`Upstream.numbered`).
     """
 
     live: Object

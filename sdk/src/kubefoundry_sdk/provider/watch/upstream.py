@@ -61,8 +61,8 @@ class Upstream(CrdWatch):
         self.digest: str | None = None
         """The digest of that version's schema; reported, never decided on (contract §4.10)."""
         self.numbered = False
-        """Whether that version declares `status.observedGeneration`, so that its operator names the generation that a
-        status is about."""
+        """Whether a status has to name its generation: that version declares `status.observedGeneration`, and the
+        operator writes it then."""
         self.unlisted: str | None = None
         """Why the objects cannot be listed or watched, in the server's words; None if they can."""
         self._failing_since: float | None = None
@@ -142,7 +142,7 @@ class Upstream(CrdWatch):
         probed = self._probe(crd)
         version = addressed(crd, probed, self.version)
         digest = schema_digest(crd, version)
-        self.numbered = is_numbered(crd, version)
+        self.numbered = self._provider.names_generation and is_numbered(crd, version)
         self.converts = (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook"
         if (probed, version, digest) != (self._probed, self.version, self.digest):
             self._take(probed, version, digest)

@@ -12,11 +12,10 @@ from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write import manifest, reclaim
 from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of, mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
-from kubefoundry_sdk.provider.write.reclaim import reclaimed
 from kubefoundry_sdk.runtime import server_side_apply
 from kubefoundry_sdk.runtime.refusals import Origin, Refused, refused
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken, delete
@@ -251,9 +250,12 @@ async def _store(
             live = await client.get(kind, name, namespace)
     if not (manifest.may_be_written(live, obj) or admission.recognizes(mark(obj), live)):
         raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
-    if (earlier := reclaimed(obj, live, manager)) is not None:
-        body = server_side_apply.pinned(earlier, live, exact=True)
+    if reclaim.may_leave_fields(obj, live, manager):
+        body = server_side_apply.pinned(reclaim.with_earlier_record(obj, live), live, exact=True)
         live = await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
+        if (earlier := reclaim.reclaimed(obj, live)) is not None:
+            body = server_side_apply.pinned(earlier, live, exact=True)
+            live = await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
     body = server_side_apply.pinned(obj, live, exact=True)
     stored = await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
     await _take(client, kind, store, obj, stored, admission, new=False)

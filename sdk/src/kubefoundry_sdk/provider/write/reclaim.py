@@ -18,32 +18,53 @@ from kubefoundry_sdk.provider.write import drift, manifest
 _ABSENT: Final = object()
 
 
-def reclaimed(obj: Object, live: Object, manager: str) -> Object | None:
-    """Return what to apply before the object, so that the API server then removes all that it drops.
+def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
+    """Check whether an apply may leave a field that it drops.
+
+    It may if the manager's entry does not name a dropped field itself. A part of a list or map that has one owner as
+    a whole is not named either: without the schema it looks like an entry that was cut there.
 
     Args:
         obj: The object to apply, dressed.
         live: The live object.
         manager: The provider's field manager.
-
-    Returns:
-        The fields that were applied to `live`, with their live values. None if the manager owns each of them that
-        `obj` drops. A part of a list or map that has one owner as a whole counts as lost: without the schema it looks
-        like an entry that was cut there, and then this apply changes nothing.
     """
+    before = _recorded(live, obj["apiVersion"])
+    if before is None:
+        return False
+    fields = managed_fields.owned(live, manager) or {}
+    return not all(_owns(fields, place) for place in _left(before, obj, live))
+
+
+def with_earlier_record(obj: Object, live: Object) -> Object:
+    """Return the object with the record of the live one, so that the change is made again if this process ends."""
+    record = {key: value for key, value in live["metadata"]["annotations"].items() if key in manifest.RECORD}
+    meta = obj["metadata"]
+    return {**obj, "metadata": {**meta, "annotations": meta["annotations"] | record}}
+
+
+def reclaimed(obj: Object, stored: Object) -> Object | None:
+    """Return what to apply before the object is applied again, None if all that it drops is gone.
+
+    Args:
+        obj: The object that was applied with the earlier record.
+        stored: The API server's answer.
+    """
+    before = _recorded(stored, obj["apiVersion"])
+    if before is None or not any(True for _ in _left(before, obj, stored)):
+        return None
+    earlier, meta = _with_values(before, stored), obj["metadata"]
+    parts = {key: meta[key] | earlier["metadata"].get(key, {}) for key in ("labels", "annotations")}
+    return with_earlier_record({**earlier, "metadata": {**meta, **parts}}, stored)
+
+
+def _recorded(live: Object, api_version: str) -> Object | None:
+    """Return what was applied last, None if that is unknown, or of another version."""
     record = manifest.applied(live)
-    if record is None or record.manifest.get("apiVersion") != obj["apiVersion"]:
+    if record is None or record.manifest.get("apiVersion") != api_version:
         return None
     meta = {key: record.manifest["metadata"].get(key, {}) for key in ("labels", "annotations")}
-    before, fields = {**record.manifest, "metadata": meta}, managed_fields.owned(live, manager) or {}
-    if all(_owns(fields, path) for path in _left(before, obj, live)):
-        return None
-    earlier = _with_values(before, live)
-    # The earlier record stays until the fields are gone: if this process ends in between, the change is made again.
-    kept = {key: value for key, value in live["metadata"]["annotations"].items() if key in manifest.RECORD}
-    annotations = obj["metadata"]["annotations"] | earlier["metadata"].get("annotations", {}) | kept
-    labels = obj["metadata"]["labels"] | earlier["metadata"].get("labels", {})
-    return {**earlier, "metadata": {**obj["metadata"], "labels": labels, "annotations": annotations}}
+    return {**record.manifest, "metadata": meta}
 
 
 Place = tuple[str | dict[str, Any], ...]
@@ -76,12 +97,22 @@ def _left_items(before: list[Any], desired: list[Any], live: list[Any], path: Pl
             if (name := item["name"]) in live_by_name:
                 yield from _left(item, named.get(name, _ABSENT), live_by_name[name], (*path, item))
         return
-    for item in before:
+    for at, item in enumerate(before):
         if any(drift.holds(item, other) for other in desired):
             continue
-        held = next((other for other in live if drift.holds(item, other)), _ABSENT)
-        if held is not _ABSENT and isinstance(item, dict):
-            yield from _left(item, _ABSENT, held, (*path, item))
+        live_item = next((other for other in live if drift.holds(item, other)), _ABSENT)
+        if live_item is not _ABSENT and isinstance(item, dict):
+            successor = desired[at] if at < len(desired) and _are_alike(item, desired[at]) else _ABSENT
+            yield from _left(item, successor, live_item, (*path, item))
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Check whether two items of a list share a text, such as `groupName`: then one is an edit of the other."""
+    return (
+        isinstance(one, dict)
+        and isinstance(other, dict)
+        and any(isinstance(value, str) and other.get(key) == value for key, value in one.items())
+    )
 
 
 def _owns(fields: managed_fields.Fields, place: Place) -> bool:
