@@ -36,7 +36,8 @@ async def test_it_answers_under_pod_security_restricted_and_goes(
     assert status["endpoint"] == {"service": "m-server", "port": 8000}
     listed = await api.read(f"{endpoint(namespace)}/v1/models")
     assert [one["id"] for one in listed["data"]] == [SERVED]
-    answer = await words(api, namespace, max_tokens=5)
+    # A model of random weights may end its answer at any word.
+    answer = await words(api, namespace, max_tokens=5, temperature=0, ignore_eos=True)
     assert answer.count("data: {") >= 5
     assert answer.endswith("data: [DONE]\n\n")
 
