@@ -125,6 +125,18 @@ async def test_changed_object_is_read_and_decided_again(
     assert [asked.method for asked in api.asked] == methods
 
 
+@pytest.mark.parametrize("finalizers", [None, [], ["foregroundDeletion"]])
+async def test_finalizer_that_is_gone_is_not_removed(finalizers: list[str] | None) -> None:
+    meta = {"name": "m", "namespace": "n", "uid": "u", "resourceVersion": "1", "finalizers": finalizers}
+
+    async with wire(lambda asked: refusal(409, "Conflict")) as api:
+        await finalizer.remove(
+            api.client, Store(), {"metadata": meta}, "kubefoundry.ai/a-provider", manager="a"
+        )
+
+    assert api.asked == []
+
+
 NO_PERMISSION = (
     'modeldeployments.kubefoundry.ai "m" is forbidden: User "p" cannot patch resource "modeldeployments" in API '
     'group "kubefoundry.ai" in the namespace "n": access denied'

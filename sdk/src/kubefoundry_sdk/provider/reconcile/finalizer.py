@@ -183,10 +183,14 @@ async def remove(client: Client, store: Store, deployment: Object, finalizer: st
         ApiError: The object has changed (conflict, or Invalid from the test): decide again then.
     """
     meta = deployment["metadata"]
+    finalizers = meta.get("finalizers") or []
+    if finalizer not in finalizers:
+        # Somebody else removed it meanwhile, such as `kubefoundry eject`.
+        return
     operations = [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
         {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
-        {"op": "remove", "path": f"/metadata/finalizers/{meta['finalizers'].index(finalizer)}"},
+        {"op": "remove", "path": f"/metadata/finalizers/{finalizers.index(finalizer)}"},
     ]
     try:
         store.put(
