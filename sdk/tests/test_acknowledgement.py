@@ -67,7 +67,7 @@ def upstream(
     ],
 )
 def test_first_look_needs_proof(live: dict[str, Any], expected: bool) -> None:
-    assert Acknowledgement().is_processed(live, MANAGER, numbered=False) is expected
+    assert Acknowledgement().is_processed(live, MANAGER, names_generation=False) is expected
 
 
 @pytest.mark.parametrize(
@@ -90,42 +90,44 @@ def test_first_look_needs_proof(live: dict[str, Any], expected: bool) -> None:
     ],
 )
 def test_status_names_the_generation_when_the_crd_can(live: dict[str, Any], expected: bool) -> None:
-    assert Acknowledgement().is_processed(live, MANAGER, numbered=True) is expected
+    assert Acknowledgement().is_processed(live, MANAGER, names_generation=True) is expected
 
 
 def test_changed_status_is_no_proof_when_the_crd_has_the_field() -> None:
     acknowledgement = Acknowledgement()
-    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, numbered=True)
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, names_generation=True)
 
     changed = upstream(2, {"state": "new"}, written=LATE)
 
-    assert not acknowledgement.is_processed(changed, MANAGER, numbered=True)
+    assert not acknowledgement.is_processed(changed, MANAGER, names_generation=True)
 
 
 def test_confirmed_object_stays_so_when_the_crd_gains_the_field() -> None:
     acknowledgement = Acknowledgement()
     acknowledgement.confirm(upstream(2, {"state": "x"}))
 
-    assert acknowledgement.is_processed(upstream(2, {"state": "x"}), MANAGER, numbered=True)
+    assert acknowledgement.is_processed(upstream(2, {"state": "x"}), MANAGER, names_generation=True)
 
 
 def test_changed_status_is_proof_after_an_edit() -> None:
     acknowledgement = Acknowledgement()
-    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, numbered=False)
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, names_generation=False)
 
     assert not acknowledgement.is_processed(
-        upstream(2, {"state": "old"}, written=EARLY), MANAGER, numbered=False
+        upstream(2, {"state": "old"}, written=EARLY), MANAGER, names_generation=False
     )
-    assert acknowledgement.is_processed(upstream(2, {"state": "new"}, written=EARLY), MANAGER, numbered=False)
+    assert acknowledgement.is_processed(
+        upstream(2, {"state": "new"}, written=EARLY), MANAGER, names_generation=False
+    )
 
 
 def test_changed_status_is_no_proof_if_written_before_the_apply() -> None:
     acknowledgement = Acknowledgement()
-    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, numbered=False)
+    acknowledgement.is_processed(upstream(1, {"state": "old"}), MANAGER, names_generation=False)
 
     late = upstream(2, {"state": "new"}, applied=LATE, written=EARLY)
 
-    assert not acknowledgement.is_processed(late, MANAGER, numbered=False)
+    assert not acknowledgement.is_processed(late, MANAGER, names_generation=False)
 
 
 def test_metadata_edit_needs_no_new_status_once_confirmed() -> None:
@@ -133,7 +135,7 @@ def test_metadata_edit_needs_no_new_status_once_confirmed() -> None:
     acknowledgement.confirm(upstream(7, {"state": "x"}))
 
     assert acknowledgement.is_processed(
-        upstream(7, {"state": "x"}, applied=LATE, written=EARLY), MANAGER, numbered=False
+        upstream(7, {"state": "x"}, applied=LATE, written=EARLY), MANAGER, names_generation=False
     )
 
 
@@ -141,4 +143,6 @@ def test_status_of_another_object_is_no_proof() -> None:
     acknowledgement = Acknowledgement()
     acknowledgement.confirm(upstream(2, {"state": "x"}))
 
-    assert not acknowledgement.is_processed(upstream(2, {"state": "y"}, uid="other"), MANAGER, numbered=False)
+    assert not acknowledgement.is_processed(
+        upstream(2, {"state": "y"}, uid="other"), MANAGER, names_generation=False
+    )

@@ -149,13 +149,16 @@ def test_status_settles_after_the_acknowledgement() -> None:
     assert lefts == [3.0, 1.0, None]
 
 
-@pytest.mark.parametrize(("numbered", "expected"), [(False, None), (True, 3)])
-def test_bare_status_is_no_proof_when_the_crd_has_the_field(numbered: bool, expected: int | None) -> None:
+@pytest.mark.parametrize(("names_generation", "expected"), [(False, None), (True, 3)])
+def test_bare_status_is_no_proof_when_the_crd_has_the_field(
+    names_generation: bool, expected: int | None
+) -> None:
     generations, report, thing = Generations(), Report(4), {**upstream(), "status": {"state": "successful"}}
     note_applied(generations, report, thing)
 
     held = judge(
-        generations, Look(model(4, 3), thing, report, SERVES, PLAIN, MANAGER, 1.0, numbered=numbered)
+        generations,
+        Look(model(4, 3), thing, report, SERVES, PLAIN, MANAGER, 1.0, names_generation=names_generation),
     )
 
     assert (held.generation if held else None) == expected
@@ -274,7 +277,7 @@ class World:
         """One turn of the provider; the generation that Ready is True at, None if it is not."""
         live = {"metadata": {"generation": self.generation}, "status": self.model}
         self.generations.acknowledgement.is_processed(
-            self.upstream(), MANAGER, numbered=self.reports_generation
+            self.upstream(), MANAGER, names_generation=self.reports_generation
         )
         report = Report(self.generation, stop=None if writes else REFUSED)
         if writes:
@@ -284,8 +287,8 @@ class World:
         if self.serving is not None:
             updating = self.serving != self.processed
             seen = replace(SERVES, updating=updating)
-            numbered = self.reports_generation
-            look = Look(live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock, numbered)
+            names_generation = self.reports_generation
+            look = Look(live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock, names_generation)
             held = judge(self.generations, look)
             reported = held.generation if held else self.generation
         is_ready = self.serving is not None

@@ -109,9 +109,9 @@ def test_acknowledged(status: dict[str, Any] | None, serving: bool, expected: bo
 def test_status_has_to_name_a_generation_when_the_crd_can(serving: bool) -> None:
     bare, named = upstream({"state": "x"}), upstream({"conditions": [{"observedGeneration": 3}]})
 
-    assert not acknowledged(bare, serving=serving, numbered=True)
-    assert acknowledged(named, serving=serving, numbered=True)
-    assert acknowledged(CURRENT, serving=serving, numbered=True)
+    assert not acknowledged(bare, serving=serving, names_generation=True)
+    assert acknowledged(named, serving=serving, names_generation=True)
+    assert acknowledged(CURRENT, serving=serving, names_generation=True)
 
 
 @pytest.mark.parametrize("live", [upstream(None), BEHIND], ids=["no status", "an older generation"])

@@ -166,7 +166,7 @@ def test_a_digest_is_of_what_the_schema_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "numbered"),
+    ("status", "names_generation"),
     [
         pytest.param({"properties": {"observedGeneration": {"type": "integer"}}}, True, id="declared"),
         pytest.param({"properties": {"state": {"type": "string"}}}, False, id="not declared"),
@@ -174,23 +174,23 @@ def test_a_digest_is_of_what_the_schema_says() -> None:
         pytest.param("odd", False, id="no schema"),
     ],
 )
-def test_crd_shows_whether_a_status_is_numbered(
-    followed: tuple[Upstream, Told], status: Any, numbered: bool
+def test_crd_shows_whether_a_status_names_its_generation(
+    followed: tuple[Upstream, Told], status: Any, names_generation: bool
 ) -> None:
     upstream, seen = followed
     upstream.replace([crd()], "1")
-    assert not upstream.numbered
+    assert not upstream.names_generation
 
     declaring = crd()
     declaring["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"properties": {"status": status}}}
     upstream.put(declaring)
 
-    assert upstream.numbered is numbered
+    assert upstream.names_generation is names_generation
     # Each model is judged again by the new schema.
     assert seen == ["v1", "v1"]
 
 
-def test_status_is_numbered_only_if_the_operator_always_names_its_generation() -> None:
+def test_status_has_to_name_its_generation_if_its_operator_does() -> None:
     declaring = crd()
     status = {"properties": {"observedGeneration": {"type": "integer"}}}
     declaring["spec"]["versions"][0]["schema"] = {"openAPIV3Schema": {"properties": {"status": status}}}
@@ -198,7 +198,7 @@ def test_status_is_numbered_only_if_the_operator_always_names_its_generation() -
     for names_generation in (True, False):
         upstream, _ = follow(replace(ACME, names_generation=names_generation))
         upstream.replace([declaring], "1")
-        assert upstream.numbered is names_generation
+        assert upstream.names_generation is names_generation
 
 
 def test_refusal_is_retried_soon_after_a_crd_change() -> None:

@@ -74,11 +74,11 @@ async def test_edit_removes_fields_that_lost_their_owner(
         await user.json_patch(kind, "m", namespace, with_entries, manager="kubectl-edit")
         edited = await user.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="kubectl-edit")
 
-        await until_deployment(user, "m", namespace, lambda obj: serves(obj) and generation(obj, edited))
+        await until_deployment(user, "m", namespace, lambda obj: serves(obj) and is_observed(obj, edited))
         assert not dropped(await user.get(kind, "m", namespace))
 
 
-def generation(model: Object, edited: Object) -> bool:
+def is_observed(model: Object, edited: Object) -> bool:
     return bool(model["status"]["observedGeneration"] >= edited["metadata"]["generation"])
 
 

@@ -93,8 +93,7 @@ class Session:
         try:
             return await self.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
         except (ApiError, Unreachable) as error:
-            where = f"namespace {namespace}" if namespace else "all namespaces"
-            raise of(error, f"list ModelDeployments in {where}") from error
+            raise cannot_list(error, namespace) from error
 
     async def is_missing(self, namespace: str) -> bool:
         """Check whether the namespace does not exist. A namespace that cannot be read may exist."""
@@ -116,6 +115,12 @@ class Session:
         if not deployments and await self.is_missing(self.namespace):
             return f": namespace {self.namespace} does not exist", ""
         return where, clean(suggestion(name, [obj["metadata"]["name"] for obj in deployments]))
+
+
+def cannot_list(error: ApiError | Unreachable, namespace: str | None) -> Failure:
+    """Return the failure of a list of ModelDeployments in a namespace, None for all."""
+    where = f"namespace {namespace}" if namespace else "all namespaces"
+    return of(error, f"list ModelDeployments in {where}")
 
 
 def no_namespace(namespace: str) -> str:

@@ -8,7 +8,6 @@ from urllib.parse import quote, urlsplit
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import MANAGER, Target
-from kubefoundry_cli.failure import of
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.answers import items_of, object_of
 from kubefoundry_sdk.cluster.credentials import Credentials
@@ -39,8 +38,7 @@ def list_models(target: Target, namespace: str | None) -> list[Object]:
     try:
         models = _quick_list(who, namespace)
     except Unreachable as error:
-        where = f"namespace {namespace}" if namespace else "all namespaces"
-        raise of(error, f"list ModelDeployments in {where}") from error
+        raise cluster.cannot_list(error, namespace) from error
     return cluster.run(_list_by_client(target, namespace)) if models is None else models
 
 

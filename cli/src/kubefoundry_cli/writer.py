@@ -28,17 +28,24 @@ async def writer_of(session: Session, given: str, packages: Mapping[str, Provide
     if names_kind(given, MODEL_DEPLOYMENTS, [SHORT]):
         raise Failure("a ModelDeployment is no upstream object: there is nothing to import", Exit.USAGE)
     writers = [provider for provider in packages.values() if names_kind(given, provider.upstream)]
-    short = (
-        {} if writers else {name: await _short_names(session, packages[name].upstream) for name in packages}
-    )
-    writers += [
-        packages[name] for name, words in short.items() if names_kind(given, packages[name].upstream, words)
-    ]
-    if len(writers) == 1:
-        return writers[0]
-    if writers:
+    if not writers:
+        writers = await _writers_by_short_name(session, given, packages)
+    if len(writers) > 1:
         several = ", ".join(provider.name for provider in writers)
         raise Failure(f"providers {several} all write {given}; add --provider NAME", Exit.USAGE)
+    return writers[0]
+
+
+async def _writers_by_short_name(
+    session: Session, given: str, packages: Mapping[str, Provider]
+) -> list[Provider]:
+    """Return the packages whose kind has that short name, at least one. Raises Failure."""
+    short = {name: await _short_names(session, provider.upstream) for name, provider in packages.items()}
+    writers = [
+        provider for name, provider in packages.items() if names_kind(given, provider.upstream, short[name])
+    ]
+    if writers:
+        return writers
     kinds = {packages[name].upstream.kind: words for name, words in short.items()}
     shown = ", ".join(
         f"{kind} ({', '.join(words)})" if words else kind for kind, words in sorted(kinds.items())

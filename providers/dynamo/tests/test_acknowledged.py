@@ -75,7 +75,7 @@ def names_newest(crd: UpstreamCRD, generation: int, status: dict[str, Any]) -> b
     generations, report = Generations(), Report(newest)
     note_applied(generations, report, live)
     looks = (
-        Look(model, live, report, seen, PROVIDER, MANAGER, now, numbered=upstream.numbered)
+        Look(model, live, report, seen, PROVIDER, MANAGER, now, names_generation=upstream.names_generation)
         for now in (0.0, LATER)
     )
     return [judge(generations, look) for look in looks][-1] is None

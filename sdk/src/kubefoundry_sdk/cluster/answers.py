@@ -11,7 +11,7 @@ from kubefoundry_sdk.cluster.errors import Unreachable
 
 
 def object_of(raw: bytes | bytearray, request: str) -> Object:
-    """Return the response as a JSON object. Raise Unreachable if it is none. The error names it by `request`."""
+    """Return the response to `request` as a JSON object. Raise Unreachable if it is something else."""
     answer = _decoded(raw, request)
     if not isinstance(answer, dict):
         raise Unreachable(f"{request}: the response is not an object")
@@ -28,7 +28,7 @@ def resource_of(raw: bytes | bytearray, request: str) -> Object:
 
 
 def items_of(page: Object) -> list[Object]:
-    """Return the objects of a page. Raise Unreachable if it is no page."""
+    """Return the objects of a page. Raise Unreachable if it is something else."""
     items, meta = page.get("items"), page.get("metadata")
     version = meta.get("resourceVersion") if isinstance(meta, dict) else None
     if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
@@ -37,7 +37,7 @@ def items_of(page: Object) -> list[Object]:
 
 
 def event_of(raw: bytes | bytearray, request: str) -> Object:
-    """Return a watch event. Raise Unreachable if it is none."""
+    """Return a watch event. Raise Unreachable if it is something else."""
     event = _decoded(raw, request)
     if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
         raise Unreachable(f"{request}: the response is not a watch event")

@@ -57,6 +57,18 @@ class Obstacle(Enum):
     OTHER = "anything else"
 
 
+_OBSTACLES: Final = {
+    _WEBHOOK: Obstacle.POLICY,
+    "AdmissionPolicy": Obstacle.POLICY,
+    "exceeded quota": Obstacle.QUOTA,
+    " cannot ": Obstacle.PERMISSION,
+}
+"""Causes of a 403 by the server's words, in this order: a policy may use any words itself.
+
+By the text, because reason (`Forbidden`) and details (kind and name of the object) are the same for all of them (seen
+on Kubernetes 1.36)."""
+
+
 class Refused(Exception):
     """The API server, its admission or its quota refused an object of ours; the text is for the user.
 
@@ -207,18 +219,6 @@ def may_pass(error: ApiError) -> bool:
     words = error.message.lower()
     _, webhook, denial = words.partition(_WEBHOOK)
     return bool(webhook) and _DENIED in denial and any(text in denial for text in _MAY_PASS)
-
-
-_OBSTACLES: Final = {
-    _WEBHOOK: Obstacle.POLICY,
-    "AdmissionPolicy": Obstacle.POLICY,
-    "exceeded quota": Obstacle.QUOTA,
-    " cannot ": Obstacle.PERMISSION,
-}
-"""Causes of a 403 by the server's words, in this order: a policy may use any words itself.
-
-By the text, because reason (`Forbidden`) and details (kind and name of the object) are the same for all of them (seen
-on Kubernetes 1.36)."""
 
 
 def obstacle(error: ApiError) -> Obstacle:

@@ -31,14 +31,14 @@ class Acknowledgement:
         self._processed = _version(live)
         self._status = (self._processed[0], _digest(live.get("status") or {}))
 
-    def is_processed(self, live: Object, manager: str, *, numbered: bool) -> bool:
+    def is_processed(self, live: Object, manager: str, *, names_generation: bool) -> bool:
         """Check whether the status describes the object as it is now.
 
         Args:
             live: The upstream object.
             manager: The field manager of its provider.
-            numbered: Whether a status has to name its generation (`Upstream.numbered`). Without a name, the time of
-                such a status proves nothing.
+            names_generation: Whether a status has to name its generation (`Upstream.names_generation`). Then its time
+                proves nothing.
         """
         status: dict[str, Any] = live.get("status") or {}
         version = _version(live)
@@ -47,7 +47,11 @@ class Acknowledgement:
             # is no number names no generation, and the time of the status does not replace it.
             return is_generation(status.get("observedGeneration"), version[1])
         named = _is_named(status, version[1])
-        if self._processed == version or named or (not numbered and self._has_new_status(live, manager)):
+        if (
+            self._processed == version
+            or named
+            or (not names_generation and self._has_new_status(live, manager))
+        ):
             self.confirm(live)
             return True
         if self._status is None or self._status[0] != version[0]:

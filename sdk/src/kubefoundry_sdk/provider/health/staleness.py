@@ -18,7 +18,7 @@ THRESHOLD: Final = 300.0
 """Seconds (contract §3)."""
 
 
-def acknowledged(live: Object, *, serving: bool = False, numbered: bool = False) -> bool:
+def acknowledged(live: Object, *, serving: bool = False, names_generation: bool = False) -> bool:
     """Check whether the upstream's status describes the object as it is now.
 
     The evidence is any generation in `status.observedGeneration` or the conditions (the 1.5 line of Dynamo moves only
@@ -30,14 +30,14 @@ def acknowledged(live: Object, *, serving: bool = False, numbered: bool = False)
         serving: Whether it serves. Then the generations of conditions prove nothing, because an operator may
             leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
             `pkg/utils/workspace`).
-        numbered: Whether the status has to name a generation (`Upstream.numbered`), and nothing else shows that the
-            newest generation serves.
+        names_generation: Whether the status has to name a generation (`Upstream.names_generation`), and nothing else
+            shows that the newest generation serves.
     """
     status: dict[str, Any] = live.get("status") or {}
     if not status:
         return False
-    is_numbered = numbered or "observedGeneration" in status
-    if serving and not is_numbered:
+    must_be_named = names_generation or "observedGeneration" in status
+    if serving and not must_be_named:
         return True
     conditions = status.get("conditions")
     reported = [
@@ -46,7 +46,7 @@ def acknowledged(live: Object, *, serving: bool = False, numbered: bool = False)
         if isinstance(item, dict)
     ]
     named = [number for number in (status.get("observedGeneration"), *reported) if number is not None]
-    if not named and not is_numbered:
+    if not named and not must_be_named:
         return True
     return any(is_generation(number, live["metadata"]["generation"]) for number in named)
 
@@ -90,7 +90,7 @@ def judge(
     down: str | None,
     threshold: float,
     now: float,
-    numbered: bool = False,
+    names_generation: bool = False,
 ) -> Verdict:
     """Judge whether the status of an upstream object is stale.
 
@@ -103,9 +103,11 @@ def judge(
         down: The evidence that the operator is down, or None.
         threshold: Seconds of silence after which the status is stale.
         now: Monotonic seconds.
-        numbered: As in `acknowledged`.
+        names_generation: As in `acknowledged`.
     """
-    answered = phase == "Failed" or acknowledged(live, serving=phase == "Running", numbered=numbered)
+    answered = phase == "Failed" or acknowledged(
+        live, serving=phase == "Running", names_generation=names_generation
+    )
     if answered and not down:
         silence.over()
         return Verdict()

@@ -125,8 +125,10 @@ async def wait_for_retry(turn: Turn) -> End | None:
     turn.mark = failures.mark(turn.live, upstream, context.upstream.digest, own)
     if upstream is not None:
         # A new status is compared with the status before the write.
-        numbered = context.upstream.numbered
-        memory.generations.acknowledgement.is_processed(upstream, context.manager, numbered=numbered)
+        names_generation = context.upstream.names_generation
+        memory.generations.acknowledgement.is_processed(
+            upstream, context.manager, names_generation=names_generation
+        )
     failed = memory.failures.standing(turn.mark, turn.version, turn.now)
     if failed is None:
         return None

@@ -104,7 +104,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         down=context.operator.down if context.operator else None,
         threshold=context.stale_after,
         now=context.clock(),
-        numbered=context.upstream.numbered and not serves,
+        names_generation=context.upstream.names_generation and not serves,
     )
     report.stale = verdict.message
     return _soonest(due, verdict.again, unclear)
@@ -138,7 +138,7 @@ def _helper_additions(context: Context, live: Object) -> Iterator[str]:
     meta = live["metadata"]
     for helper in context.helpers.of(meta["namespace"], meta["uid"]):
         record = manifest.applied(helper)
-        if record is None or not manifest.made_for(helper, meta["uid"]):
+        if record is None:
             continue
         allocated = server_values.ALLOCATED.get(helper["kind"], ())
         foreign_fields = additions.added(record.manifest, helper, context.manager, allocated)
@@ -182,7 +182,14 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
         reported_generation.note_applied(generations, report, upstream)
     now = asyncio.get_running_loop().time()
     look = reported_generation.Look(
-        live, upstream, report, seen, context.provider, context.manager, now, context.upstream.numbered
+        live,
+        upstream,
+        report,
+        seen,
+        context.provider,
+        context.manager,
+        now,
+        context.upstream.names_generation,
     )
     held = reported_generation.judge(generations, look)
     if held is None:

@@ -75,7 +75,7 @@ class Look:
         provider: Our provider.
         manager: Our field manager.
         now: Monotonic seconds.
-        numbered: Whether a status has to name its generation (`Upstream.numbered`).
+        names_generation: Whether a status has to name its generation (`Upstream.names_generation`).
     """
 
     live: Object
@@ -85,7 +85,7 @@ class Look:
     provider: Provider
     manager: str
     now: float
-    numbered: bool = False
+    names_generation: bool = False
 
 
 def judge(generations: Generations, look: Look) -> Holdback | None:
@@ -124,7 +124,9 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
     """Return why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
     upstream, provider, seen = look.upstream, look.provider, look.seen
     # Asked at each look, because it remembers the status before the next edit.
-    processed = generations.acknowledgement.is_processed(upstream, look.manager, numbered=look.numbered)
+    processed = generations.acknowledgement.is_processed(
+        upstream, look.manager, names_generation=look.names_generation
+    )
     if seen.acknowledged is not None:
         processed = seen.acknowledged
     model = LiveModelDeployment(look.live)

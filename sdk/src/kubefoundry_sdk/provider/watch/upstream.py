@@ -60,7 +60,7 @@ class Upstream(CrdWatch):
         """The version through which objects are addressed; None while no version is served."""
         self.digest: str | None = None
         """The digest of that version's schema; reported, never decided on (contract §4.10)."""
-        self.numbered = False
+        self.names_generation = False
         """Whether a status has to name its generation: that version declares `status.observedGeneration`, and the
         operator writes it then."""
         self.unlisted: str | None = None
@@ -142,7 +142,7 @@ class Upstream(CrdWatch):
         probed = self._probe(crd)
         version = addressed(crd, probed, self.version)
         digest = schema_digest(crd, version)
-        self.numbered = self._provider.names_generation and is_numbered(crd, version)
+        self.names_generation = self._provider.names_generation and declares_generation(crd, version)
         self.converts = (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook"
         if (probed, version, digest) != (self._probed, self.version, self.digest):
             self._take(probed, version, digest)
@@ -191,7 +191,7 @@ def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | Non
     return next((name for name in (before, *stored, *served) if name in served), None)
 
 
-def is_numbered(crd: Object, version: str | None) -> bool:
+def declares_generation(crd: Object, version: str | None) -> bool:
     """Check whether that version declares `status.observedGeneration`."""
     return any(
         declared(version_schema(item), "status.observedGeneration") is not None

@@ -250,16 +250,25 @@ async def _store(
             live = await client.get(kind, name, namespace)
     if not (manifest.may_be_written(live, obj) or admission.recognizes(mark(obj), live)):
         raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
-    if reclaim.may_leave_fields(obj, live, manager):
-        body = server_side_apply.pinned(reclaim.with_earlier_record(obj, live), live, exact=True)
-        live = await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
-        if (earlier := reclaim.reclaimed(obj, live)) is not None:
-            body = server_side_apply.pinned(earlier, live, exact=True)
-            live = await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
-    body = server_side_apply.pinned(obj, live, exact=True)
-    stored = await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
+    stored = await _update(client, kind, obj, live, manager=manager, origin=origin)
     await _take(client, kind, store, obj, stored, admission, new=False)
     return False
+
+
+async def _update(
+    client: Client, kind: Kind, obj: Object, live: Object, *, manager: str, origin: Origin
+) -> Object:
+    """Apply the object to the live one, so that all fields that it drops are gone. Return the object as stored."""
+
+    async def apply(body: Object) -> Object:
+        body = server_side_apply.pinned(body, live, exact=True)
+        return await server_side_apply.update(client, kind, body, manager=manager, origin=origin)
+
+    if reclaim.may_leave_fields(obj, live, manager):
+        live = await apply(reclaim.with_earlier_record(obj, live))
+        if (earlier := reclaim.reclaimed(obj, live)) is not None:
+            live = await apply(earlier)
+    return await apply(obj)
 
 
 async def _take(

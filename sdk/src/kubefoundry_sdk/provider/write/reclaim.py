@@ -51,7 +51,7 @@ def reclaimed(obj: Object, stored: Object) -> Object | None:
         stored: The API server's answer.
     """
     before = _recorded(stored, obj["apiVersion"])
-    if before is None or not any(True for _ in _left(before, obj, stored)):
+    if before is None or next(_left(before, obj, stored), None) is None:
         return None
     earlier, meta = _with_values(before, stored), obj["metadata"]
     parts = {key: meta[key] | earlier["metadata"].get(key, {}) for key in ("labels", "annotations")}
