@@ -381,7 +381,7 @@ async def test_wait_of_a_changed_model_ends_when_it_serves(reader: Reader) -> No
         {"op": "add", "path": "/spec/engine/contextLength", "value": 4096},
     ]
     await reader.api.json_patch(MODEL_DEPLOYMENTS, "m", reader.namespace, changes, manager="test")
-    await until_model(reader, lambda obj: "waiting" in obj["status"]["message"])
+    await until_model(reader, lambda obj: reason(obj, "Ready") == "Progressing")
 
     wait = asyncio.create_task(reader.follow(await doctor(reader), "cli/health: kubefoundry wait {}"))
     cured = [{"op": "remove", "path": f"/metadata/labels/{FAIL.replace('/', '~1')}"}]
