@@ -22,6 +22,7 @@ from support.edits import nothing_more_is_done, running
 from support.finalizers import HELD, let_go
 from support.kinds import UPSTREAM
 from support.proxy import Fault, before
+from support.restarts import frozen, stopped
 from support.waiting import serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -150,6 +151,45 @@ async def test_ejected_while_its_operator_writes(
         left = await api.get(kind, "m", namespace)
     assert left["metadata"]["uid"] == before["metadata"]["uid"]
     assert not left["metadata"].get("deletionTimestamp")
+
+
+@pytest.mark.parametrize("provider", UPSTREAM)
+async def test_eject_waits_for_the_report_of_the_pause(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    """A provider that has not seen the pause would put owner and marks back, and the object would be collected."""
+    kind = UPSTREAM[provider]
+    await running(api, namespace, GPU, provider)
+    before = await api.get(kind, "m", namespace)
+
+    with frozen(suite.components[provider]):
+        early = await kubefoundry("eject", "m", "--yes", "--timeout", "1s")
+        kept = await api.get(kind, "m", namespace)
+    done = await kubefoundry("eject", "m", "--yes")
+
+    assert (early.code, f"provider {provider} has not reported" in early.err) == (6, True), early
+    assert (marks(kept), kept["metadata"]["ownerReferences"]) == (
+        marks(before),
+        before["metadata"]["ownerReferences"],
+    )
+    assert done.code == 0, done
+    left = await api.get(kind, "m", namespace)
+    assert (marks(left), left["metadata"]["uid"]) == (set(), before["metadata"]["uid"])
+    assert "deletionTimestamp" not in left["metadata"]
+
+
+async def test_eject_waits_for_no_provider_that_is_not_registered(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
+) -> None:
+    kind = UPSTREAM["dynamo"]
+    await running(api, namespace, GPU, "dynamo")
+
+    with stopped(suite.components["dynamo"]):
+        suite.plane.kubectl("delete", "inferenceproviderconfig", "dynamo")
+        done = await kubefoundry("eject", "m", "--yes")
+
+    assert done.code == 0, done
+    assert marks(await api.get(kind, "m", namespace)) == set()
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from support.message_commands import ROOT, SITES, command_in
 from support.proxy import Fault, before
 from support.reader import Reader
 from support.registrations import register, unregister
+from support.restarts import frozen
 from support.upstream import STANDINS
 from support.waiting import SECONDS, reason, until, until_deployment
 
@@ -66,6 +67,17 @@ async def test_eject_that_failed_is_resumed(reader: Reader) -> None:
     assert done.code == 0, (message, done)
     obj = await reader.api.get(MODEL_DEPLOYMENTS, "m", reader.namespace)
     assert names.PAUSED_ANNOTATION not in (obj["metadata"].get("annotations") or {})
+
+
+async def test_eject_that_timed_out_names_the_process(reader: Reader, suite: Suite) -> None:
+    await running(reader.api, reader.namespace, GPU, "kuberay")
+    with frozen(suite.components["kuberay"]):
+        message = await reader.says("eject", "m", "--yes", "--timeout", "1s")
+        done = await reader.follow(message, "cli/ejection: kubefoundry controller status")
+    again = await reader.follow(message, "cli/ejection: kubefoundry resume {}")
+
+    assert "kuberay" in done.out, (message, done)
+    assert again.code == 0, (message, again)
 
 
 async def test_import_that_failed_is_removed(reader: Reader) -> None:

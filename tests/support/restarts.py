@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -17,6 +18,17 @@ def stopped(component: Component) -> Iterator[None]:
     finally:
         component.start()
         component.wait_ready()
+
+
+@contextmanager
+def frozen(component: Component) -> Iterator[None]:
+    """Suspend the process of the component during the block. Its Lease lasts 15 s."""
+    assert component.process is not None
+    component.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        component.process.send_signal(signal.SIGCONT)
 
 
 @contextmanager

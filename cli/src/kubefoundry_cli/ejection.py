@@ -11,18 +11,18 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import change
-from kubefoundry_cli.providers import named
+from kubefoundry_cli.providers import named, silence
 from kubefoundry_cli.suspension import deletion
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import finalizing, holders
-from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
 
 SECONDS: Final = 60.0
-"""Seconds to wait for the deletion of a ModelDeployment without finalizers."""
+"""Seconds to wait for a provider's report of a pause, and for the deletion of a model without finalizers."""
 
 LABELS: Final = (names.MANAGED_BY_LABEL, manifest.PROVIDER_LABEL)
 ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)
@@ -72,33 +72,95 @@ def _delete(meta: Object) -> str:
     return kubectl(f"delete modeldeployment {meta['name']}", meta["namespace"])
 
 
-async def eject(session: Session, obj: Object) -> None:
-    """Pause the ModelDeployment, remove marks and owner from its objects, then delete it. Raises Failure.
+async def eject(session: Session, obj: Object, seconds: float = SECONDS) -> None:
+    """Pause the ModelDeployment, remove marks and owner from its objects, then delete it.
 
-    The pause keeps its provider from putting the marks back. The main object is released last: until then the same
-    command can be run again.
+    A provider that has seen the pause puts the marks back no more. The main object is released last: until then the
+    same command can be run again.
+
+    Args:
+        session: The cluster.
+        obj: The ModelDeployment.
+        seconds: The longest wait for the provider's report of the pause.
+
+    Raises:
+        Failure: It cannot be ejected, now or at all. Nothing is released before the provider has reported the pause.
     """
     meta = obj["metadata"]
-    objects = await made_for(session, obj)
-    if pausing := _paused(obj):
-        await write(session, obj, pausing, f"pause ModelDeployment '{meta['name']}'")
-    manager = names.provider_manager(str(provider_of(obj)))
-    for kind, live in objects:
-        try:
-            await release(session, kind, live, meta["uid"], manager)
-        except (ApiError, Unreachable) as error:
-            failure = of(error, f"release {kind.kind} '{live['metadata']['name']}'")
-            raise Failure(
-                f"{failure.message}; ModelDeployment '{meta['name']}' is paused and serves: eject it again, or "
-                f"{hint('resume ' + meta['name'])}",
-                Exit(failure.exit_code),
-            ) from error
+    name = meta["name"]
+    await made_for(session, obj)
+    try:
+        paused = await _pause(session, obj, seconds)
+        # The provider may have written until it saw the pause.
+        objects = await made_for(session, paused)
+        for kind, live in objects:
+            await _release(session, kind, live, obj)
+    except Failure as failure:
+        raise Failure(
+            f"{failure.message}; ModelDeployment '{name}' may be paused now: eject it again, or "
+            f"{hint('resume ' + name, meta['namespace'])}",
+            Exit(failure.exit_code),
+        ) from failure
     await remove(session, meta)
 
 
-def _paused(obj: Object) -> Operations:
-    paused = LiveModelDeployment(obj).is_paused
-    return [] if paused else annotation(obj, names.PAUSED_ANNOTATION, "true")
+async def _pause(session: Session, obj: Object, seconds: float) -> Object:
+    """Pause the model and wait until its provider has reported that. Raises Failure."""
+    meta, provider = obj["metadata"], str(provider_of(obj))
+    if not LiveModelDeployment(obj).is_paused:
+        # A report of an earlier pause says nothing about this one.
+        await _reported(session, meta, provider, seconds, paused=False)
+        pausing = annotation(obj, names.PAUSED_ANNOTATION, "true")
+        await write(session, obj, pausing, f"pause ModelDeployment '{meta['name']}'")
+    return await _reported(session, meta, provider, seconds, paused=True)
+
+
+async def _reported(
+    session: Session, meta: Mapping[str, Any], provider: str, seconds: float, *, paused: bool
+) -> Object:
+    """Wait until the model's message says that it is paused, or no longer says so, and return it. Raises Failure.
+
+    A provider that is gone or silent reports nothing, and sees the pause before anything else when it starts.
+    """
+    name, namespace = meta["name"], meta["namespace"]
+
+    def holds(now: Object | None) -> bool:
+        return (
+            now is None or (LiveModelDeployment(now).status.get("message") == names.PAUSED_MESSAGE) == paused
+        )
+
+    try:
+        if await _is_silent(session, provider):
+            return await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
+        reached, last = await change.until(session, MODEL_DEPLOYMENTS, namespace, name, holds, seconds)
+    except (ApiError, Unreachable) as error:
+        raise of(error, f"watch ModelDeployment '{name}'") from error
+    if not reached:
+        raise Failure(
+            f"nothing is released: in {seconds:.0f} s, provider {provider} has not reported that "
+            f"ModelDeployment '{name}' is {'paused' if paused else 'resumed'}; {hint('controller status')}",
+            Exit.TIMEOUT,
+        )
+    if last is None or last["metadata"]["uid"] != meta["uid"]:
+        raise Failure(f"ModelDeployment '{name}' was deleted meanwhile: too late to eject it")
+    return last
+
+
+async def _is_silent(session: Session, provider: str) -> bool:
+    """Check whether the provider is not registered, or has stopped to report. Raises Unreachable."""
+    try:
+        return silence(await session.client.get(PROVIDER_CONFIGS, provider)) is not None
+    except ApiError as error:
+        # Who may not read registrations waits for the report.
+        return error.not_found
+
+
+async def _release(session: Session, kind: Kind, live: Object, obj: Object) -> None:
+    manager = names.provider_manager(str(provider_of(obj)))
+    try:
+        await release(session, kind, live, obj["metadata"]["uid"], manager)
+    except (ApiError, Unreachable) as error:
+        raise of(error, f"release {kind.kind} '{live['metadata']['name']}'") from error
 
 
 async def release(session: Session, kind: Kind, live: Object, uid: str, manager: str) -> None:

@@ -32,7 +32,6 @@ VALID: Final = "Schema validation passed"
 PROBLEMS: Final = 20
 """The most problems of a spec that are reported: a spec may have thousands."""
 
-PAUSED: Final = "reconciliation paused"
 """A provider says it in the same words (contract §4.5)."""
 
 _NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
@@ -112,7 +111,7 @@ def decide(deployment: Object, around: Surroundings) -> Object:
             waiting = not_registered(chosen, around.registered)
         elif waiting == WAITING:
             waiting = _none_fits(live) or WAITING
-        phase, message = "Pending", invalid or (PAUSED if live.is_paused else waiting)
+        phase, message = "Pending", invalid or (names.PAUSED_MESSAGE if live.is_paused else waiting)
         if live.is_deleting:
             phase = "Terminating"
             message = f"Waiting for finalizers: {', '.join(live.finalizers)}"

@@ -7,15 +7,25 @@ import click
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES, confirmed
-from kubefoundry_cli.ejection import eject, made_for
+from kubefoundry_cli.ejection import SECONDS, eject, made_for
 from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.seconds import seconds
 
 
 @click.command()
 @click.argument("name")
+@click.option(
+    "--timeout",
+    "limit",
+    default=f"{SECONDS:.0f}s",
+    show_default=True,
+    metavar="DURATION",
+    type=seconds,
+    help="Wait at most so long until its provider has reported the pause.",
+)
 @YES
 @cluster.options
-def command(name: str, yes: bool, target: Target) -> None:
+def command(name: str, limit: float, yes: bool, target: Target) -> None:
     """Remove ModelDeployment NAME and keep its upstream object, which serves on, unmanaged and unchanged.
 
     \b
@@ -34,7 +44,7 @@ def command(name: str, yes: bool, target: Target) -> None:
                 f"remove ModelDeployment '{name}' from namespace {session.namespace} and keep {kept_objects}",
                 yes,
             )
-            await eject(session, obj)
+            await eject(session, obj, limit)
             return kept_objects
 
     kept_objects = cluster.run(work())

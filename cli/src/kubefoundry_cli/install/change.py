@@ -227,7 +227,7 @@ async def apply(
             written(change)
             if change.kind == CRDS:
                 name = change.body["metadata"]["name"]
-                await _until(session, CRDS, None, name, _established, SECONDS, "served")
+                await _require(session, CRDS, None, name, _established, SECONDS, "served")
         except (ApiError, Unreachable) as error:
             failure = _refused(error, change)
             raise Failure(
@@ -241,18 +241,39 @@ async def rolled_out(session: Session, changes: Iterable[Change], seconds: float
     for change in changes:
         if change.kind.kind == DEPLOYMENTS.kind:
             name = change.body["metadata"]["name"]
-            await _until(session, DEPLOYMENTS, change.namespace, name, _available, seconds, "available")
+            await _require(session, DEPLOYMENTS, change.namespace, name, _available, seconds, "available")
 
 
 async def gone(session: Session, kind: Kind, namespace: str | None, name: str, seconds: float) -> None:
     """Wait until the object does not exist. Raises Failure after the timeout."""
-    await _until(session, kind, namespace, name, lambda obj: obj is None, seconds, "deleted")
+    await _require(session, kind, namespace, name, lambda obj: obj is None, seconds, "deleted")
 
 
-async def _until(
+async def _require(
     session: Session, kind: Kind, namespace: str | None, name: str, holds: Any, seconds: float, state: str
 ) -> None:
     """Wait until `holds` is true of the object. `state` is the word for that in the message. Raises Failure."""
+    reached, last = await until(session, kind, namespace, name, holds, seconds)
+    if not reached:
+        raise Failure(f"{_late(kind, namespace, name, state, last)} (waited {seconds:.0f} s)", Exit.TIMEOUT)
+
+
+async def until(
+    session: Session,
+    kind: Kind,
+    namespace: str | None,
+    name: str,
+    holds: Callable[[Object | None], bool],
+    seconds: float,
+) -> tuple[bool, Object | None]:
+    """Wait at most so many seconds until `holds` is true of the object, which is None while it does not exist.
+
+    Returns:
+        Whether it became true, and the last state of the object.
+
+    Raises:
+        ApiError, Unreachable: The object cannot be listed or watched.
+    """
     last: Object | None = None
     selector = {"fieldSelector": f"metadata.name={name}"}
     try:
@@ -260,7 +281,7 @@ async def _until(
             objects, version = await session.client.list(kind, namespace, selector=selector)
             last = objects[0] if objects else None
             if holds(last):
-                return
+                return True, last
             watch = session.client.watch(
                 kind,
                 namespace,
@@ -274,10 +295,10 @@ async def _until(
                     continue
                 last = None if event["type"] == "DELETED" else event["object"]
                 if holds(last):
-                    return
+                    return True, last
     except TimeoutError:
         pass
-    raise Failure(f"{_late(kind, namespace, name, state, last)} (waited {seconds:.0f} s)", Exit.TIMEOUT)
+    return False, last
 
 
 def _late(kind: Kind, namespace: str | None, name: str, state: str, last: Object | None) -> str:

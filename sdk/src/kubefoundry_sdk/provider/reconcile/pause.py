@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from kubefoundry_sdk.api import managed_fields
+from kubefoundry_sdk.api import managed_fields, names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.runtime import status
-
-MESSAGE: Final = "reconciliation paused"
 
 
 async def hold(context: Context, live: Object) -> None:
@@ -19,7 +15,7 @@ async def hold(context: Context, live: Object) -> None:
     if fields is None:
         return
     owned = managed_fields.project(LiveModelDeployment(live).status, fields.get("f:status", {}))
-    desired = {**owned, "message": MESSAGE}
+    desired = {**owned, "message": names.PAUSED_MESSAGE}
     for item in desired.get("conditions", ()):
         item.pop("lastTransitionTime", None)
     await status.write(
