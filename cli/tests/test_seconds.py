@@ -60,6 +60,7 @@ def test_every_duration_option_reads_durations() -> None:
 
     assert durations == dict.fromkeys(
         (
+            "eject --timeout",
             "wait --timeout",
             *(
                 f"{group} {name} --wait"
