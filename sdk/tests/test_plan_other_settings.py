@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_sdk.api import names
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
@@ -157,7 +158,7 @@ def test_upgrade_adds_no_labels_or_annotations() -> None:
         meta = {
             **rendered.main["metadata"],
             "annotations": {"example.com/other": "new"},
-            "labels": {"a": "b"},
+            "labels": {"a": "b", names.MODEL_SOURCE_LABEL: "huggingface"},
         }
         return replace(rendered, main={**rendered.main, "metadata": meta})
 

@@ -248,9 +248,13 @@ def _without(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
 
 
 def _bare(dressed: Object, rendered: Object) -> Object:
-    """Return the applied object without the marks of its owner."""
+    """Return the applied object without the marks of its owner, and without our labels, which restart nothing."""
     meta = rendered["metadata"]
-    fields = {part: meta[part] for part in ("labels", "annotations") if part in meta}
+    fields = {
+        part: {key: value for key, value in meta[part].items() if not key.startswith(names.PREFIX)}
+        for part in ("labels", "annotations")
+        if part in meta
+    }
     return {**dressed, "metadata": {**fields, "name": dressed["metadata"]["name"]}}
 
 

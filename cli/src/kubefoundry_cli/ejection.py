@@ -24,7 +24,7 @@ from kubefoundry_sdk.provider.write.helpers import whole
 SECONDS: Final = 60.0
 """Seconds to wait for a provider's report of a pause, and for the deletion of a model without finalizers."""
 
-LABELS: Final = (names.MANAGED_BY_LABEL, manifest.PROVIDER_LABEL)
+LABELS: Final = (names.MANAGED_BY_LABEL, names.MODEL_SOURCE_LABEL, manifest.PROVIDER_LABEL)
 ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)
 
 

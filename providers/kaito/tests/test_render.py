@@ -20,6 +20,7 @@ Spec = dict[str, Any]
 NEWEST = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL}))
 BEFORE_0_9 = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET}))
 
+SOURCE = {"kubefoundry.ai/model-source": "huggingface"}
 LLAMA_SERVER = {"name": "kaito", "overrides": {"llamacppServer": "llama-server"}}
 
 
@@ -46,7 +47,7 @@ def test_a_cpu_model_becomes_a_pod_template() -> None:
     assert result.main == {
         "apiVersion": "kaito.sh/v1beta1",
         "kind": "Workspace",
-        "metadata": {"name": "gemma"},
+        "metadata": {"name": "gemma", "labels": SOURCE},
         "resource": {"count": 1, "labelSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}},
         "inference": {
             "template": {
@@ -87,7 +88,7 @@ def test_vllm_model_without_image_becomes_a_preset() -> None:
     assert result.main == {
         "apiVersion": "kaito.sh/v1beta1",
         "kind": "Workspace",
-        "metadata": {"name": "gemma", "annotations": {"kaito.sh/runtime": "vllm"}},
+        "metadata": {"name": "gemma", "labels": SOURCE, "annotations": {"kaito.sh/runtime": "vllm"}},
         "resource": {
             "count": 1,
             "labelSelector": {"matchLabels": {"kubernetes.io/os": "linux", "nvidia.com/gpu.present": "true"}},

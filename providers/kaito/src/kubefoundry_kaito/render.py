@@ -9,6 +9,7 @@ from kubefoundry_kaito import nodes, preset, template
 from kubefoundry_kaito.probe import WORKSPACES
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Object, Rendered, Schema
+from kubefoundry_sdk.api import names
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
@@ -16,7 +17,10 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
     workspace: Object = {
         "apiVersion": schema.api_version,
         "kind": WORKSPACES.kind,
-        "metadata": {"name": deployment.name},
+        "metadata": {
+            "name": deployment.name,
+            "labels": {names.MODEL_SOURCE_LABEL: deployment.spec.model.source},
+        },
         "resource": nodes.resource(deployment, schema, settings),
     }
     spec = deployment.spec

@@ -57,8 +57,13 @@ def _metadata(applied: Object, old: Object, new: Object) -> dict[str, Any]:
     meta = {key: value for key, value in new["metadata"].items() if key not in _METADATA}
     for key in _METADATA:
         had, was, now = (obj["metadata"].get(key) or {} for obj in (applied, old, new))
-        theirs = {name: value for name, value in had.items() if not name.startswith(names.PREFIX)}
-        ours = {name: value for name, value in now.items() if name.startswith(names.PREFIX)}
+        theirs = {name: value for name, value in had.items() if not _is_dressed(name)}
+        ours = {name: value for name, value in now.items() if _is_dressed(name)}
         if values := {**change.rebase(theirs, was, now), **ours}:
             meta[key] = values
     return meta
+
+
+def _is_dressed(name: str) -> bool:
+    """Check whether a label or annotation is brought up to date by each apply, also if the user changed nothing."""
+    return name.startswith(names.PREFIX) and name != names.MODEL_SOURCE_LABEL
