@@ -1,7 +1,8 @@
 """`make test` and `make check`: run the rungs concurrently, because each spends much of its time waiting.
 
-The output has a line of progress every few seconds and the whole output of a failed rung. It ends with the skipped
-tests and their reasons, the ten slowest tests, and the sums. build/rungs/ has the complete output of each rung.
+The output has a line of progress every few seconds and the whole output of a failed rung. It ends with the share
+of lines that the tests executed, the ten slowest tests, the skipped tests with their reasons, and the sums.
+build/rungs/ has the complete output of each rung.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rungs.lines import measured
 from rungs.outcome import Progress, parse_pytest, summary
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -36,11 +38,14 @@ of a start, and takes up to 500 MB of memory."""
 
 PYTEST: Final = (sys.executable, "-m", "pytest", "-vv", "-rs", "--durations=10")
 REAL: Final = (*PYTEST, "-n", WORKERS)
+COVERED: Final = ("--cov", "--cov-report=")
+"""Measures the lines that the tests execute. The settings stand in pyproject.toml."""
+
 UNIT: Final = (*PYTEST, "-n", str(CORES + 1), "-m", "not integration and not upstream and not slow")
 """Each worker collects all tests, which takes seconds of CPU time. One worker more than cores fills the waits."""
 RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
     "all": {
-        "tests": REAL,
+        "tests": (*REAL, *COVERED),
         "pods": ("tests/pods/run", "-vv", "-rs", "--durations=10"),
         "lint": ("make", "--no-print-directory", "lint"),
         "go": ("dev/devcluster/build", "test"),
@@ -133,6 +138,8 @@ def run(commands: dict[str, Sequence[str]]) -> int:
     for rung in failed:
         print(f"\n--- {rung.name} failed with exit code {rung.code}: {' '.join(map(str, rung.command))}")
         print(*rung.progress.interesting(rung.lines), sep="\n")
+    if any(COVERED[0] in rung.command for rung in rungs):
+        print(*measured(ROOT), sep="\n")
     print(*summary([parse_pytest(rung.lines) for rung in rungs], time.monotonic() - began), sep="\n")
     return 1 if failed else 0
 

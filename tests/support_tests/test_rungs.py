@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rungs.lines import shares
 from rungs.outcome import Progress, parse_pytest, summary
 
 XDIST = """\
@@ -51,6 +52,27 @@ def test_sums_slowest_and_reasons_of_all_rungs_are_put_together() -> None:
         "all of it took 61 s\n"
         "70 passed, 2 failed, 6 skipped"
     )
+
+
+def test_executed_lines_are_summed_by_package() -> None:
+    files = {
+        f"{path}.py": {"summary": {"num_statements": lines, "covered_lines": executed}}
+        for path, lines, executed in (
+            ("cli/src/kubefoundry_cli/a", 10, 5),
+            ("cli/src/kubefoundry_cli/b/c", 30, 30),
+            ("providers/kaito/src/kubefoundry_kaito/d", 60, 0),
+            ("sdk/src/kubefoundry_sdk/empty", 0, 0),
+        )
+    }
+
+    said = list(shares(files))
+
+    assert said == [
+        "\nlines that tests executed in their own processes: 35 % of 100",
+        "   88 %  cli",
+        "    0 %  providers/kaito",
+        "    0 %  sdk",
+    ]
 
 
 def test_a_rung_that_is_left_out_is_named_with_its_reason() -> None:
