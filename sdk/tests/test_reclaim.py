@@ -190,12 +190,68 @@ def test_edit_in_a_list_that_has_one_owner_is_not_suspicious() -> None:
     assert not may_leave_fields(dressed(changed), standing, MANAGER)
 
 
-def test_further_values_of_others_are_kept_at_a_reclaim() -> None:
-    standing = live(POD, {"f:spec": {"f:replicas": {}}})
-    standing["spec"]["template"]["spec"]["containers"][0]["image"] = "other:1"
-    smaller = {key: value for key, value in POD.items() if key != "nodeSelector"}
+@pytest.mark.parametrize("seed", range(50))
+def test_reclaim_changes_nothing_else(seed: int) -> None:
+    smaller = fewer(POD, Random(seed))
+    [engine] = smaller["containers"]
+    smaller["tolerations"] = [{"key": "new", "operator": "Exists"}]
+    engine |= {
+        "image": "vllm:2",
+        "args": ["serve", "other"],
+        "env": [*engine["env"], {"name": "C", "value": "c"}],
+    }
+    stored = live(united(POD, smaller), {"f:spec": {"f:replicas": {}}})
+    stored["metadata"]["annotations"] = dressed(POD)["metadata"]["annotations"]
 
-    earlier = reclaimed(dressed(smaller), standing)
+    earlier = reclaimed(dressed(smaller), stored)
 
     assert earlier is not None
-    assert earlier["spec"]["template"]["spec"]["containers"][0]["image"] == "other:1"
+    assert in_order(earlier["spec"]) == in_order(stored["spec"])
+
+
+def test_reclaim_takes_no_value_from_the_record() -> None:
+    """Anybody may write the record: the values that it has are not those that serve."""
+    forged = copy.deepcopy(POD)
+    forged["containers"][0] |= {"args": ["forged"], "ports": [{"containerPort": 1}, {"hostPort": 2}]}
+    forged["tolerations"] = [{"key": "forged"}]
+    stored = live(POD | {"tolerations": [{"key": "real"}]}, {"f:spec": {"f:replicas": {}}})
+    stored["metadata"]["annotations"] = dressed(forged)["metadata"]["annotations"]
+    smaller = {key: value for key, value in POD.items() if key != "nodeSelector"}
+
+    earlier = reclaimed(dressed(smaller), stored)
+
+    assert earlier is not None
+    assert earlier["spec"] == stored["spec"] | dressed(POD)["spec"]
+
+
+def test_reclaim_of_a_default_changes_nothing() -> None:
+    """To the API server, a field that is dropped and has its default value is still there."""
+    stored = live(POD | {"ports": [{"containerPort": 1, "protocol": "TCP"}]}, {"f:spec": {"f:replicas": {}}})
+    desired = dressed(POD | {"ports": [{"containerPort": 1}]})
+
+    earlier = reclaimed(desired, stored)
+
+    assert earlier is not None
+    assert earlier["spec"] == stored["spec"]
+
+
+def united(one: Any, other: Any) -> Any:
+    """Return what is stored if all of `other` is applied, and nothing of `one` is removed."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {
+            key: united(one.get(key, other.get(key)), other.get(key, one.get(key))) for key in one | other
+        }
+    if isinstance(one, list) and isinstance(other, list) and isinstance(one[0], dict):
+        mark = next(key for key in ("name", "containerPort", "key") if key in one[0])
+        items = {item[mark]: item for item in one}
+        for item in other:
+            items[item[mark]] = united(items.get(item[mark], item), item)
+        return list(items.values())
+    return other
+
+
+def in_order(value: Any) -> Any:
+    """Return the value with its lists in order: an apply may add an item at another place."""
+    if isinstance(value, dict):
+        return {key: in_order(below) for key, below in value.items()}
+    return sorted(map(in_order, value), key=json.dumps) if isinstance(value, list) else value

@@ -8,16 +8,16 @@ object may edit `managedFields`, too, so this is a hint for the user, and only t
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import UNKNOWN, pattern
-from kubefoundry_sdk.provider.write import drift
+from kubefoundry_sdk.provider.write import drift, list_keys
 from kubefoundry_sdk.provider.write.server_values import DEFAULTS
 
 SHOWN: Final = 5
@@ -153,13 +153,18 @@ def replacing(named: str, additions: Sequence[Addition]) -> str:
     return f"others added {first_of(paths)} to {named}, so other programs run; remove it there"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Place:
     """A place in an object: the value that was applied there, and the live one."""
 
     applied: Any
     live: Any
     path: str
+
+    @cached_property
+    def _items(self) -> tuple[list_keys.Items, list_keys.Items]:
+        """The applied and the live items of a list."""
+        return list_keys.Items(self.applied), list_keys.Items(self.live)
 
     def below(self, key: str) -> _Place | None:
         """Return the place that a key of fieldsV1 names, None if the live object has none."""
@@ -169,13 +174,9 @@ class _Place:
             applied = self.applied.get(name, _MISSING) if isinstance(self.applied, dict) else _MISSING
             path = f"{self.path}.{name}".removeprefix(".")
         elif kind == "k":
-            try:
-                keys = json.loads(name)
-            except ValueError:
+            if (keys := list_keys.read(name)) is None:
                 return None
-            if not isinstance(keys, dict):
-                return None
-            live, applied = _item(self.live, keys), _item(self.applied, keys)
+            applied, live = (items.get(keys, _MISSING) for items in self._items)
             path = f"{self.path}[{'/'.join(map(str, keys.values()))}]"
         else:
             return None
@@ -277,19 +278,3 @@ def _is_own(entry: Mapping[str, Any], manager: str) -> bool:
 def _writer(entry: Mapping[str, Any], manager: str) -> str:
     writer = entry.get("manager")
     return UNKNOWN if not writer or writer in (manager, BEFORE_FIRST_APPLY) else str(writer)
-
-
-def _item(items: Any, keys: Mapping[str, Any]) -> Any:
-    """Return the item of a list with these keys. What was applied may leave out a key that has a default."""
-    if not isinstance(items, list):
-        return _MISSING
-    return next(
-        (
-            item
-            for item in items
-            if isinstance(item, dict)
-            and any(name in item for name in keys)
-            and all(item[name] == value for name, value in keys.items() if name in item)
-        ),
-        _MISSING,
-    )

@@ -2,20 +2,24 @@
 
 An apply removes only what its manager owns. Whoever may edit an object may cut the entry; then a dropped field stays
 and still serves. Applying what was applied before, with the live values, makes the fields ours again, so the next
-apply removes them.
+apply removes them. What the edit adds or changes stays meanwhile, and no value comes from the record, which anybody
+may have written.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from kubefoundry_sdk.api import managed_fields
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write import drift, manifest
+from kubefoundry_sdk.provider.write import drift, list_keys, manifest
 
 _ABSENT: Final = object()
+
+COMPARISONS: Final = 10_000
+"""The most comparisons of values by which the items of a list without names are matched, each with each. A longer
+list counts as one value: whoever may edit the object may write tens of thousands of items."""
 
 
 def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
@@ -32,8 +36,8 @@ def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
     before = _recorded(live, obj["apiVersion"])
     if before is None:
         return False
-    fields = managed_fields.owned(live, manager) or {}
-    return not all(_owns(fields, place) for place in _left(before, obj, live))
+    owned = _Owned(managed_fields.owned(live, manager) or {})
+    return not all(owned.names(place) for place in _left(before, obj, live))
 
 
 def with_earlier_record(obj: Object, live: Object) -> Object:
@@ -53,9 +57,7 @@ def reclaimed(obj: Object, stored: Object) -> Object | None:
     before = _recorded(stored, obj["apiVersion"])
     if before is None or next(_left(before, obj, stored), None) is None:
         return None
-    earlier, meta = _with_values(before, stored), obj["metadata"]
-    parts = {key: meta[key] | earlier["metadata"].get(key, {}) for key in ("labels", "annotations")}
-    return with_earlier_record({**earlier, "metadata": {**meta, **parts}}, stored)
+    return with_earlier_record(_with_left(before, obj, stored), stored)
 
 
 def _recorded(live: Object, api_version: str) -> Object | None:
@@ -90,20 +92,42 @@ def _left(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator[Pl
 
 
 def _left_items(before: list[Any], desired: list[Any], live: list[Any], path: Place) -> Iterator[Place]:
+    for item, live_item, at in _pairs(before, desired, live):
+        yield from _left(item, _ABSENT if at is None else desired[at], live_item, (*path, item))
+
+
+def _pairs(
+    before: list[Any], desired: list[Any], live: list[Any]
+) -> Iterator[tuple[Object, Object, int | None]]:
+    """Yield each applied item that still exists, its live item, and the place of the desired one, None if dropped.
+
+    Items without names that are desired as they were are left out.
+    """
     if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
-        named = {item["name"]: item for item in desired if isinstance(item, dict) and "name" in item}
+        places = {
+            item["name"]: at for at, item in enumerate(desired) if isinstance(item, dict) and "name" in item
+        }
         live_by_name = {item["name"]: item for item in live}
         for item in before:
             if (name := item["name"]) in live_by_name:
-                yield from _left(item, named.get(name, _ABSENT), live_by_name[name], (*path, item))
+                yield item, live_by_name[name], places.get(name)
+        return
+    if (len(desired) + len(live)) * _size(before) + len(before) * _size(desired) > COMPARISONS:
         return
     for at, item in enumerate(before):
-        if any(drift.holds(item, other) for other in desired):
+        if not isinstance(item, dict) or any(drift.holds(item, other) for other in desired):
             continue
-        live_item = next((other for other in live if drift.holds(item, other)), _ABSENT)
-        if live_item is not _ABSENT and isinstance(item, dict):
-            successor = desired[at] if at < len(desired) and _are_alike(item, desired[at]) else _ABSENT
-            yield from _left(item, successor, live_item, (*path, item))
+        live_item = next((other for other in live if drift.holds(item, other)), None)
+        if live_item is not None:
+            same = next((place for place, other in enumerate(desired) if drift.holds(other, live_item)), None)
+            is_edited = same is None and at < len(desired) and _are_alike(item, desired[at])
+            yield item, live_item, at if is_edited else same
+
+
+def _size(value: Any) -> int:
+    """Return the number of values in a value, itself included."""
+    below = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_size, below))
 
 
 def _are_alike(one: Any, other: Any) -> bool:
@@ -115,41 +139,46 @@ def _are_alike(one: Any, other: Any) -> bool:
     )
 
 
-def _owns(fields: managed_fields.Fields, place: Place) -> bool:
-    """Check whether owned fields name the place itself; a map or list above it does not count."""
-    below: Any = fields
-    for step in place:
-        below = below.get(step) if isinstance(step, str) else _item_fields(below, step)
-        if below is None:
-            return False
-    return True
+class _Owned:
+    """The fields that a manager owns."""
+
+    def __init__(self, fields: managed_fields.Fields) -> None:
+        self._fields = fields
+        self._items: dict[int, list_keys.Fields] = {}
+
+    def names(self, place: Place) -> bool:
+        """Check whether they name the place itself; a map or list above it does not count."""
+        below: Any = self._fields
+        for step in place:
+            below = below.get(step) if isinstance(step, str) else self._items_of(below).of(step)
+            if below is None:
+                return False
+        return True
+
+    def _items_of(self, fields: managed_fields.Fields) -> list_keys.Fields:
+        if id(fields) not in self._items:
+            self._items[id(fields)] = list_keys.Fields(fields)
+        return self._items[id(fields)]
 
 
-def _item_fields(fields: managed_fields.Fields, item: dict[str, Any]) -> Any:
-    """Return the owned fields of an item of a list, None if there are none."""
-    for key, below in fields.items():
-        if not key.startswith("k:"):
-            continue
-        marks = json.loads(key[2:])
-        # What was applied may leave out a key that has a default.
-        if any(name in item for name in marks) and all(
-            item.get(name, mark) == mark for name, mark in marks.items()
-        ):
-            return below
-    return None
-
-
-def _with_values(before: Any, live: Any) -> Any:
-    """Return what was applied with the live values, so that applying it changes nothing but the owner."""
+def _with_left(before: Any, desired: Any, live: Any) -> Any:
+    """Return the desired value with all that was applied before, is dropped and still exists, by its live value."""
     if isinstance(before, dict) and isinstance(live, dict):
-        return {key: _with_values(value, live[key]) for key, value in before.items() if key in live}
-    if isinstance(before, list) and isinstance(live, list):
-        if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
-            live_by_name = {item["name"]: item for item in live}
-            return [
-                _with_values(item, live_by_name[item["name"]])
-                for item in before
-                if item["name"] in live_by_name
-            ]
-        return before
-    return live
+        if desired is not _ABSENT and not isinstance(desired, dict):
+            return desired
+        others = {} if desired is _ABSENT else desired
+        left = {
+            key: value
+            for key, was in before.items()
+            if key in live and (value := _with_left(was, others.get(key, _ABSENT), live[key])) is not _ABSENT
+        }
+        return {**others, **left} if left else desired
+    if isinstance(before, list) and isinstance(live, list) and any(isinstance(item, dict) for item in before):
+        items = list(desired) if isinstance(desired, list) else []
+        for item, live_item, at in _pairs(before, desired if isinstance(desired, list) else [], live):
+            if at is not None:
+                items[at] = _with_left(item, items[at], live_item)
+            elif (left_item := _with_left(item, _ABSENT, live_item)) is not _ABSENT:
+                items.append(left_item)
+        return items or desired
+    return live if desired is _ABSENT else desired
