@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
-from support.command_line import CommandLine
+from support.command_line import CommandLine, Done
 from support.deployments import GPU
 from support.edits import nothing_more_is_done, running
 from support.finalizers import HELD, let_go
@@ -271,6 +273,86 @@ async def test_failed_import_ends_when_nothing_of_it_is_left(
     assert (done.code, "cannot adopt RayService 'm'" in done.err) == (5, True), done
     assert (await api.list(MODEL_DEPLOYMENTS, namespace))[0] == []
     assert (await kubefoundry("import", f"{kind.kind}/m", "--yes")).code == 0
+
+
+async def imported(kubeconfig: Path, namespace: str, name: str = "m") -> Done:
+    """Import a RayService."""
+    return await CommandLine(kubeconfig, namespace)("import", f"rayservice/{name}", "--yes")
+
+
+async def test_object_is_not_marked_for_a_deleted_model(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    """The garbage collector deletes what a deleted ModelDeployment owns."""
+    kind = UPSTREAM["kuberay"]
+    await running(api, namespace, GPU, "kuberay")
+    assert (await kubefoundry("eject", "m", "--yes")).code == 0
+    before_it = await api.get(kind, "m", namespace)
+
+    def delete_created(request: web.Request) -> None:
+        if request.method == "POST" and request.path.endswith(f"/{MODEL_DEPLOYMENTS.plural}"):
+            suite.plane.kubectl("delete", "md", "m", "-n", namespace)
+
+    async with before(suite.plane.kubeconfig, tmp_path / "proxy") as (proxy, kubeconfig):
+        proxy.done = delete_created
+        done = await imported(kubeconfig, namespace)
+
+    assert (done.code, "'m' was deleted meanwhile: RayService 'm' is not adopted" in done.err) == (1, True), (
+        done
+    )
+    there = await api.get(kind, "m", namespace)
+    assert (there["metadata"]["uid"], marks(there)) == (before_it["metadata"]["uid"], set())
+    assert (await imported(suite.plane.kubeconfig, namespace)).code == 0
+
+
+async def test_second_import_at_once_is_told_to_wait(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    """To delete the ModelDeployment of the other import would delete the object."""
+    await running(api, namespace, GPU, "kuberay")
+    assert (await kubefoundry("eject", "m", "--yes")).code == 0
+    program = [str(Path(sys.executable).with_name("kubefoundry")), "import", "rayservice/m", "--yes"]
+    cluster = ["--kubeconfig", str(suite.plane.kubeconfig), "-n", namespace]
+    second: list[subprocess.CompletedProcess[str]] = []
+
+    def import_too(request: web.Request) -> None:
+        if request.method == "POST" and request.path.endswith(f"/{MODEL_DEPLOYMENTS.plural}"):
+            second.append(subprocess.run([*program, *cluster], capture_output=True, text=True, check=False))
+
+    async with before(suite.plane.kubeconfig, tmp_path / "proxy") as (proxy, kubeconfig):
+        proxy.done = import_too
+        done = await imported(kubeconfig, namespace)
+
+    [refused] = second
+    assert "somebody else may be importing RayService 'm'" in refused.stderr, refused
+    assert (refused.returncode, done.code) == (1, 0), done.err
+    await until_deployment(api, "m", namespace, serves)
+
+
+async def test_ejected_although_it_was_never_resumed(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    """An import that ended before it resumed the model: its status names no object, but the model owns one."""
+    kind = UPSTREAM["kuberay"]
+    await running(api, namespace, GPU, "kuberay")
+    assert (await kubefoundry("eject", "m", "--yes")).code == 0
+
+    def rule(request: web.Request) -> Fault | None:
+        resumes = request.method == "PATCH" and request.path.endswith(f"/{MODEL_DEPLOYMENTS.plural}/m")
+        return Fault(403, "Forbidden") if resumes else None
+
+    async with before(suite.plane.kubeconfig, tmp_path / "proxy") as (proxy, kubeconfig):
+        proxy.rule = rule
+        done = await imported(kubeconfig, namespace)
+    assert (done.code, "which is adopted and paused" in done.err) == (5, True), done
+    model = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert "resourceName" not in model.get("status", {}).get("provider", {})
+
+    ejected = await kubefoundry("eject", "m", "--yes")
+
+    assert ejected.code == 0, ejected.err
+    left = await api.get(kind, "m", namespace)
+    assert (marks(left), left["metadata"].get("deletionTimestamp")) == (set(), None)
 
 
 @pytest.mark.parametrize(

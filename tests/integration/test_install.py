@@ -12,6 +12,7 @@ from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import selectable_fields
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind
+from kubefoundry_sdk.api.names import PAUSED_ANNOTATION
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
@@ -241,6 +242,21 @@ async def test_a_foreign_manifest_with_rights_that_need_a_look(cluster: ControlP
     assert "! ClusterRole kubefoundry-provider-kaito: list: secrets (core) in all namespaces" in shown.out
 
 
+async def own_unreported_deployment(api: Client, namespace: str, name: str, *, like: str) -> None:
+    """Leave a model as an import that ended before it resumed the model: it owns an object that no status names."""
+    body = model_deployment(name, namespace, GPU, provider="direct")
+    body["metadata"]["annotations"] = {PAUSED_ANNOTATION: "true"}
+    model = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    owner = {key: model[key] for key in ("apiVersion", "kind")} | {
+        "name": name,
+        "uid": model["metadata"]["uid"],
+    }
+    upstream = await api.get(DEPLOYMENTS, like, namespace)
+    meta = {"name": name, "namespace": namespace, "ownerReferences": [owner]}
+    body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": upstream["spec"]}
+    await api.create(DEPLOYMENTS, body, manager="test")
+
+
 async def test_an_uninstall_that_ejects_leaves_what_serves(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core", "direct")
     kubefoundry = CommandLine(fresh.plane.kubeconfig, namespace)
@@ -253,6 +269,8 @@ async def test_an_uninstall_that_ejects_leaves_what_serves(fresh: Suite, api: Cl
         await until_deployment(
             api, name, namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
         )
+    names.append("unresumed")
+    await own_unreported_deployment(api, namespace, "unresumed", like="m-0")
     before = {name: await api.get(DEPLOYMENTS, name, namespace) for name in names}
 
     body = model_deployment("going", namespace, GPU, provider="nobody")
@@ -280,7 +298,7 @@ async def test_an_uninstall_that_ejects_leaves_what_serves(fresh: Suite, api: Cl
     refused = await kubefoundry("controller uninstall", "--yes")
     done = await kubefoundry("controller uninstall", "--yes", "--eject")
 
-    assert (refused.code, "3 ModelDeployments need KubeFoundry" in refused.err) == (1, True), refused
+    assert (refused.code, "4 ModelDeployments need KubeFoundry" in refused.err) == (1, True), refused
     assert (done.code, "KubeFoundry is removed" in done.err) == (0, True), done
     assert f"will delete  Namespace {SYSTEM}" in done.out
     assert done.out.index("will delete  ") < done.out.index("deleted      ")

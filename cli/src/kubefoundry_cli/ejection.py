@@ -15,9 +15,12 @@ from kubefoundry_cli.providers import named, silence
 from kubefoundry_cli.suspension import deletion
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import finalizing, holders
-from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk.provider.watch.upstream import addressed
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.helpers import whole
 
@@ -31,7 +34,7 @@ ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)
 async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     """Return the upstream objects of a ModelDeployment, its main one last. Raises Failure if some are unknown."""
     meta, status = obj["metadata"], LiveModelDeployment(obj).provider
-    name = provider_of(obj)
+    name = _writer(obj)
     where = f"ModelDeployment '{meta['name']}' in namespace {meta['namespace']}"
     others = sorted(set(holders(obj)) - {name})
     if others:
@@ -41,11 +44,10 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
         )
     if text := deletion(obj):
         raise Failure(f"{where} {text}. What it owns is deleted with it: too late to eject it")
-    version = str(status.get("resourceAPIVersion") or "")
-    if name is None or "/" not in version:
+    if name is None:
         raise Failure(f"{where} has nothing upstream that could stay; {_delete(meta)}")
     provider = named(name)
-    kind = provider.upstream.served(version)
+    kind = await _kind(session, provider, obj)
     try:
         objects = []
         for helper in (HELPER_KINDS[helper_kind] for helper_kind in provider.helper_kinds):
@@ -55,7 +57,8 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
                 for candidate in listed
                 if manifest.owner_uid(candidate) == meta["uid"]
             ]
-        main = await session.client.get(kind, str(status.get("resourceName")), meta["namespace"])
+        main_name = str(status.get("resourceName") or meta["name"])
+        main = await session.client.get(kind, main_name, meta["namespace"])
     except (ApiError, Unreachable) as error:
         if isinstance(error, ApiError) and error.not_found:
             raise Failure(f"{where} has no {kind.kind} that could stay; {_delete(meta)}") from error
@@ -65,6 +68,43 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
             f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; {_delete(meta)}"
         )
     return [*objects, (kind, whole(kind, main))]
+
+
+def _writer(obj: Object) -> str | None:
+    """Return the provider that the status names, or else the spec; None if none is chosen."""
+    name = provider_of(obj) or mapping(mapping(obj.get("spec")).get("provider")).get("name")
+    return str(name) if name else None
+
+
+async def _kind(session: Session, provider: Provider, obj: Object) -> Kind:
+    """Return the kind of the main object as the status reports it, or else as the cluster serves it.
+
+    A model that is paused since its import, or that lost its status, reports no object and may own one.
+
+    Raises:
+        Failure: No such object can exist, or its CRD cannot be read.
+    """
+    upstream = provider.upstream
+    version = str(LiveModelDeployment(obj).provider.get("resourceAPIVersion") or "")
+    if "/" not in version:
+        version = upstream.version or await _served_version(session, upstream.crd) or ""
+    if not version:
+        meta = obj["metadata"]
+        raise Failure(
+            f"ModelDeployment '{meta['name']}' in namespace {meta['namespace']} has no {upstream.kind} that could "
+            f"stay; {_delete(meta)}"
+        )
+    return upstream.served(version)
+
+
+async def _served_version(session: Session, crd: str) -> str | None:
+    """Return the version through which objects of the CRD are read, None if it is not installed. Raises Failure."""
+    try:
+        return addressed(await session.client.get(CRDS, crd), None, None)
+    except (ApiError, Unreachable) as error:
+        if isinstance(error, ApiError) and error.not_found:
+            return None
+        raise of(error, f"read CRD {crd}") from error
 
 
 def _delete(meta: Object) -> str:
@@ -106,7 +146,7 @@ async def eject(session: Session, obj: Object, seconds: float = SECONDS) -> None
 
 async def _pause(session: Session, obj: Object, seconds: float) -> Object:
     """Pause the model and wait until its provider has reported that. Raises Failure."""
-    meta, provider = obj["metadata"], str(provider_of(obj))
+    meta, provider = obj["metadata"], str(_writer(obj))
     if not LiveModelDeployment(obj).is_paused:
         # A report of an earlier pause says nothing about this one.
         await _reported(session, meta, provider, seconds, paused=False)
@@ -156,7 +196,7 @@ async def _is_silent(session: Session, provider: str) -> bool:
 
 
 async def _release(session: Session, kind: Kind, live: Object, obj: Object) -> None:
-    manager = names.provider_manager(str(provider_of(obj)))
+    manager = names.provider_manager(str(_writer(obj)))
     try:
         await release(session, kind, live, obj["metadata"]["uid"], manager)
     except (ApiError, Unreachable) as error:

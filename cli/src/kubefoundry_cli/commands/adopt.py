@@ -28,6 +28,7 @@ from kubefoundry_cli.providers import in_cluster, installed, named
 from kubefoundry_cli.writer import writer_of
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema
@@ -165,10 +166,7 @@ async def _adopt(
         created = await session.client.create(MODEL_DEPLOYMENTS, body, manager=MANAGER)
     except (ApiError, Unreachable) as error:
         if isinstance(error, ApiError) and error.reason == "AlreadyExists":
-            raise Failure(
-                f"ModelDeployment '{name}' already exists in namespace {session.namespace}, and {kind.kind} '{name}' "
-                "is not its own: delete one of the two first"
-            ) from error
+            raise await _taken(session, kind, name) from error
         raise of(error, f"create ModelDeployment '{name}'") from error
     touched: list[tuple[Kind, Object]] = []
     try:
@@ -179,7 +177,7 @@ async def _adopt(
             raise _refused(todo, live)
         for one_kind, target, current in pairs(todo, helpers, kind, live):
             touched.append((one_kind, current))
-            await _mark(session, one_kind, target, current, manager)
+            await _mark(session, one_kind, target, current, manager, created)
     except (Failure, ApiError, Unreachable) as error:
         await _withdraw(session, created, touched, manager)
         if isinstance(error, Failure):
@@ -188,7 +186,33 @@ async def _adopt(
     await _resume(session, created)
 
 
-async def _mark(session: Session, kind: Kind, target: Object, live: Object, manager: str) -> None:
+async def _taken(session: Session, kind: Kind, name: str) -> Failure:
+    """Return why the name of the ModelDeployment is not free: maybe another import is about to mark the object."""
+    where = f"namespace {session.namespace}"
+    try:
+        live, model = await get(session, kind, name), await get(session, MODEL_DEPLOYMENTS, name)
+    except (ApiError, Unreachable) as error:
+        return of(error, f"read {kind.kind} '{name}'")
+    if live is not None and (owner := manifest.owner_name(live)):
+        return Failure(
+            f"{kind.kind} '{name}' belongs to ModelDeployment '{owner}' already; {hint(f'status {owner}')}"
+        )
+    state = None if model is None else LiveModelDeployment(model)
+    if state is None or (state.is_paused and not state.provider.get("resourceName")):
+        return Failure(
+            f"ModelDeployment '{name}' already exists in {where}, and reports no upstream object: somebody else may "
+            f"be importing {kind.kind} '{name}'. Import it again; if nobody does, first "
+            f"{kubectl(f'delete modeldeployment {name} --cascade=orphan', session.namespace)}"
+        )
+    return Failure(
+        f"ModelDeployment '{name}' already exists in {where}, and {kind.kind} '{name}' is not its own: delete one of "
+        "the two first"
+    )
+
+
+async def _mark(
+    session: Session, kind: Kind, target: Object, live: Object, manager: str, created: Object
+) -> None:
     """Write owner, labels, record and field ownership to the object, and leave its content alone.
 
     An apply would write the content even with equal values: operators put empty maps into lists that an apply
@@ -200,7 +224,9 @@ async def _mark(session: Session, kind: Kind, target: Object, live: Object, mana
     """
     for attempt in range(TRIES):
         try:
-            marked, tried = await _marked(session, kind, target, live, manager)
+            tried = await apply_in_dry_run(session, kind, target, live, manager)
+            await _check_kept(session, kind, created)
+            marked = await _marked(session, kind, live, tried)
             break
         except ApiError as error:
             now = await session.client.get(kind, live["metadata"]["name"], live["metadata"]["namespace"])
@@ -215,19 +241,25 @@ async def _mark(session: Session, kind: Kind, target: Object, live: Object, mana
     await guarded_patch(session, kind, marked, owned)
 
 
-async def _marked(
-    session: Session, kind: Kind, target: Object, live: Object, manager: str
-) -> tuple[Object, Object]:
-    """Return the object with owner, labels and record, and the answer to the dry run. Raises Failure, ApiError."""
-    tried = await apply_in_dry_run(session, kind, target, live, manager)
+async def _check_kept(session: Session, kind: Kind, created: Object) -> None:
+    """Raise Failure if somebody has deleted the ModelDeployment: what it owns is deleted with it. Raises ApiError."""
+    name, uid = created["metadata"]["name"], created["metadata"]["uid"]
+    now = await get(session, MODEL_DEPLOYMENTS, name)
+    if now is None or now["metadata"]["uid"] != uid or now["metadata"].get("deletionTimestamp"):
+        raise Failure(
+            f"ModelDeployment '{name}' was deleted meanwhile: {kind.kind} '{name}' is not adopted, and stays as it is"
+        )
+
+
+async def _marked(session: Session, kind: Kind, live: Object, tried: Object) -> Object:
+    """Return the object with owner, labels and record, as the dry run has them. Raises ApiError."""
     meta = live["metadata"]
     marks = [
         {"op": "add", "path": f"/metadata/{part}", "value": tried["metadata"][part]}
         for part in ("ownerReferences", "labels", "annotations")
     ]
     name, namespace = meta["name"], meta["namespace"]
-    marked = await session.client.json_patch(kind, name, namespace, [*guarded(live), *marks], manager=MANAGER)
-    return marked, tried
+    return await session.client.json_patch(kind, name, namespace, [*guarded(live), *marks], manager=MANAGER)
 
 
 async def _resume(session: Session, created: Object) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import confirmed
-from kubefoundry_cli.ejection import SECONDS, eject, made_for
+from kubefoundry_cli.ejection import eject, made_for, remove
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import kubectl
@@ -220,8 +220,9 @@ async def _eject_models(session: Session, deployments: Sequence[Object]) -> None
             await eject(session, deployment)
             say(f"ejected {name}")
         else:
-            say(f"{name} has nothing upstream and is deleted")
-            await _delete_models(session, [deployment], SECONDS)
+            say(f"{name} reports nothing upstream and is deleted")
+            # It may own an object that it has not reported: one that was imported and not resumed.
+            await remove(session, deployment["metadata"])
 
 
 async def _delete_models(session: Session, deployments: Sequence[Object], seconds: float) -> None:

@@ -176,12 +176,12 @@ class Upstream(CrdWatch):
         self.follow_objects(kind, selector=selector, failing=self.listing)
 
 
-def addressed(crd: Object, probed: Schema | UnsupportedSchema, before: str | None) -> str | None:
+def addressed(crd: Object, probed: Schema | UnsupportedSchema | None, before: str | None) -> str | None:
     """Return the version to write; if none can be written, a served one to read and delete through.
 
     Args:
         crd: The CRD.
-        probed: The result of `probe`.
+        probed: The result of `probe`; None to read objects only.
         before: The version used until now. It is kept as long as it is served; else the stored one is used, else any.
     """
     if isinstance(probed, Schema):
