@@ -12,7 +12,7 @@ import pytest
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.reclaim import may_leave_fields, reclaimed, with_earlier_record
+from kubefoundry_sdk.provider.write.reclaim import disowning, may_leave_fields, reclaimed, with_earlier_record
 
 MANAGER = "direct-provider"
 CONTAINER = {
@@ -233,6 +233,51 @@ def test_reclaim_of_a_default_changes_nothing() -> None:
 
     assert earlier is not None
     assert earlier["spec"] == stored["spec"]
+
+
+def shared_after_a_reset(pod: Object, fields: Any) -> Object:
+    """Return an object with that pod that the manager has applied since a reset of `managedFields`."""
+    obj = live(pod, owned(dressed(pod)))
+    reset = {
+        "manager": "before-first-apply",
+        "operation": "Update",
+        "apiVersion": "apps/v1",
+        "fieldsV1": fields,
+    }
+    obj["metadata"]["managedFields"].append(reset)
+    return obj
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_dropped_field_is_suspicious_after_a_reset(seed: int) -> None:
+    standing = shared_after_a_reset(POD, {})
+
+    assert may_leave_fields(dressed(fewer(POD, Random(seed))), standing, MANAGER)
+    assert not may_leave_fields(dressed(POD), standing, MANAGER)
+
+
+def test_owner_after_a_reset_keeps_only_fields_of_others() -> None:
+    theirs: Any = {"f:spec": {"f:paused": {}, "f:template": {"f:spec": {"f:hostIPC": {}}}}}
+    both = copy.deepcopy(owned(dressed(POD)))
+    both["f:spec"]["f:paused"] = {}
+    both["f:spec"]["f:template"]["f:spec"]["f:nodeSelector"]["."] = {}
+    both["f:spec"]["f:template"]["f:spec"]["f:hostIPC"] = {}
+    stored = shared_after_a_reset(POD, both)
+    own = stored["metadata"]["managedFields"][0]
+
+    entries = disowning(stored, MANAGER)[-1]["value"]
+
+    assert [entry["fieldsV1"] for entry in entries] == [own["fieldsV1"], theirs]
+
+
+def test_owner_after_a_reset_goes_if_all_is_ours() -> None:
+    stored = shared_after_a_reset(POD, owned(dressed(POD)))
+
+    assert disowning(stored, MANAGER)[-1]["value"] == stored["metadata"]["managedFields"][:1]
+
+
+def test_object_without_a_reset_keeps_its_owners() -> None:
+    assert disowning(live(POD, owned(dressed(POD))), MANAGER) == []
 
 
 def united(one: Any, other: Any) -> Any:

@@ -13,12 +13,13 @@ import pytest
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.write import manifest
 from support.deployments import CPU, GPU, model_deployment
 from support.tenant import KINDS, deployments_available, tenant
 from support.tenant_edits import PREFIX, content, leaves, patch
-from support.waiting import serves, until_deployment
+from support.waiting import serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -29,11 +30,13 @@ STATED: dict[str, Any] = {
     "env": [{"name": "KEPT", "value": "kept"}, {"name": "DROPPED", "value": DROPPED}],
     "nodeSelector": {DROPPED: "true"},
     "tolerations": [{"key": DROPPED, "operator": "Exists"}],
+    "podTemplate": {"metadata": {"labels": {"left": DROPPED}}},
 }
 EDITED: dict[str, Any] = {
     "env": [STATED["env"][0], {"name": "NEW", "value": NEW}],
     "nodeSelector": {},
     "tolerations": [],
+    "podTemplate": {},
 }
 
 Fields = dict[str, Any]
@@ -55,7 +58,7 @@ def some_fields(fields: Fields, chance: Random) -> Fields:
     return kept or fields
 
 
-@pytest.mark.parametrize("cut", [top_only, first_field, some_fields])
+@pytest.mark.parametrize("cut", [None, top_only, first_field, some_fields])
 @pytest.mark.parametrize("provider", KINDS)
 async def test_edit_removes_fields_that_lost_their_owner(
     suite: Suite, api: Client, namespace: str, tmp_path: Path, provider: str, cut: Any
@@ -74,16 +77,21 @@ async def test_edit_removes_fields_that_lost_their_owner(
 
         entries = [
             {**entry, "fieldsV1": cut(entry["fieldsV1"], Random(namespace))}
-            if entry["manager"] == manager and not entry.get("subresource")
+            if cut and entry["manager"] == manager and not entry.get("subresource")
             else entry
             for entry in live["metadata"]["managedFields"]
         ]
+        if cut is None:
+            # A reset: with the next apply, the API server lets `before-first-apply` own everything.
+            entries = [{}]
         change = [patch("replace", f"/spec/{key}", value) for key, value in EDITED.items()]
         with_entries = [
             patch("replace", "/metadata/managedFields", entries),
             patch("replace", f"/metadata/annotations/{PREFIX}applied", forged(live)),
         ]
         cut_off = await user.json_patch(kind, "m", namespace, with_entries, manager="kubectl-edit")
+        if cut is None:
+            await until(api, kind, "m", namespace, lambda obj: obj is not None and manager in managers(obj))
         edited = await user.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="kubectl-edit")
 
         await until_deployment(user, "m", namespace, lambda obj: serves(obj) and is_observed(obj, edited))

@@ -15,7 +15,7 @@ from kubefoundry_cli.provenance import Path, leaves
 from kubefoundry_cli.provenance import text as dotted
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
-from kubefoundry_sdk.api import foreign_yaml, names
+from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import validate
@@ -226,7 +226,7 @@ def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:
         if live_entry.get("subresource"):
             entries.append(live_entry)
         elif not _applied_by(live_entry, manager) and (
-            left := _without(live_entry.get("fieldsV1") or {}, entry["fieldsV1"])
+            left := managed_fields.without(live_entry.get("fieldsV1") or {}, entry["fieldsV1"])
         ):
             entries.append({**live_entry, "fieldsV1": left})
     return entries
@@ -235,16 +235,6 @@ def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:
 def _applied_by(entry: Object, manager: str) -> bool:
     whose = (entry.get("manager"), entry.get("operation"), entry.get("subresource", ""))
     return whose == (manager, "Apply", "")
-
-
-def _without(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    left = {}
-    for key, below in fields.items():
-        if key not in own:
-            left[key] = below
-        elif own[key] and below and (rest := _without(below, own[key])):
-            left[key] = rest
-    return left
 
 
 def _bare(dressed: Object, rendered: Object) -> Object:

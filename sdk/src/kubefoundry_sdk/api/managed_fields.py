@@ -168,6 +168,21 @@ def project(value: Any, fields: Fields) -> Any:
     return value
 
 
+def without(fields: Fields, others: Fields) -> dict[str, Any]:
+    """Return the fields that the others do not have; of a list or map that they have as a whole, none.
+
+    The existence (`.`) of a map that the others have goes, too: once the map is empty, the API server would keep it
+    as null, which no CRD accepts for a map.
+    """
+    left = {}
+    for key, below in fields.items():
+        if key not in others:
+            left[key] = below
+        elif others[key] and below and (rest := without(below, others[key])).keys() - {"."}:
+            left[key] = rest
+    return left
+
+
 def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
     """Return the manager other than `own` that owns a field at one of the paths, the latest if there are several.
 

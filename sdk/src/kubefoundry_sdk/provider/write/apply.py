@@ -268,6 +268,9 @@ async def _update(
         live = await apply(reclaim.with_earlier_record(obj, live))
         if (earlier := reclaim.reclaimed(obj, live)) is not None:
             live = await apply(earlier)
+            if operations := reclaim.disowning(live, manager):
+                namespace, name = key_of(live)
+                live = await client.json_patch(kind, name, namespace, operations, manager=manager)
     return await apply(obj)
 
 

@@ -4,6 +4,9 @@ An apply removes only what its manager owns. Whoever may edit an object may cut 
 and still serves. Applying what was applied before, with the live values, makes the fields ours again, so the next
 apply removes them. What the edit adds or changes stays meanwhile, and no value comes from the record, which anybody
 may have written.
+
+After a reset of `managedFields`, the API server lets `before-first-apply` own all that is there. Nobody applies under
+that name, so it would keep a dropped field for good, and loses what is ours.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kubefoundry_sdk.api import managed_fields
+from kubefoundry_sdk.api import handover, managed_fields
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.write import drift, list_keys, manifest
 
@@ -25,8 +28,8 @@ list counts as one value: whoever may edit the object may write tens of thousand
 def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
     """Check whether an apply may leave a field that it drops.
 
-    It may if the manager's entry does not name a dropped field itself. A part of a list or map that has one owner as
-    a whole is not named either: without the schema it looks like an entry that was cut there.
+    It may after a reset, or if the manager's entry does not name a dropped field itself. A part of a list or map that
+    has one owner as a whole is not named either: without the schema it looks like an entry that was cut there.
 
     Args:
         obj: The object to apply, dressed.
@@ -36,6 +39,9 @@ def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
     before = _recorded(live, obj["apiVersion"])
     if before is None:
         return False
+    if any(_is_of_a_reset(entry) for entry in live["metadata"].get("managedFields") or ()):
+        # Of a helper, only our own fields are in the store.
+        return next(_left(before, obj, live), None) is not None
     owned = _Owned(managed_fields.owned(live, manager) or {})
     return not all(owned.names(place) for place in _left(before, obj, live))
 
@@ -58,6 +64,38 @@ def reclaimed(obj: Object, stored: Object) -> Object | None:
     if before is None or next(_left(before, obj, stored), None) is None:
         return None
     return with_earlier_record(_with_left(before, obj, stored), stored)
+
+
+def disowning(stored: Object, manager: str) -> list[Object]:
+    """Return JSON patch operations that take the manager's fields from the owner after a reset; none if it has none.
+
+    Args:
+        stored: The API server's answer to the manager's apply.
+        manager: The provider's field manager.
+    """
+    own = managed_fields.owned(stored, manager) or {}
+    before = stored["metadata"].get("managedFields") or []
+    entries = []
+    for entry in before:
+        left = entry.get("fieldsV1") or {}
+        if _is_of_a_reset(entry) and (left := managed_fields.without(left, own)) == {}:
+            continue
+        entries.append({**entry, "fieldsV1": left})
+    if entries == before:
+        return []
+    return [
+        # The API server compares it with the stored object: another one is a conflict.
+        {
+            "op": "replace",
+            "path": "/metadata/resourceVersion",
+            "value": stored["metadata"]["resourceVersion"],
+        },
+        {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+    ]
+
+
+def _is_of_a_reset(entry: Object) -> bool:
+    return entry.get("manager") == handover.RESET and not entry.get("subresource")
 
 
 def _recorded(live: Object, api_version: str) -> Object | None:
