@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write.additions import Addition, added, text, together
+from kubefoundry_sdk.provider.write.additions import Addition, added, redirecting, text, together
 from kubefoundry_sdk.provider.write.server_values import ALLOCATED
 
 OURS = "direct-provider"
@@ -92,3 +92,21 @@ def test_text_names_at_most_five_objects() -> None:
     assert together(["", texts[0], ""]) == texts[0]
     assert together([*texts[:2]]) == f"{texts[0]}; {texts[1]}"
     assert together(texts).endswith(f"{texts[4]}; others added fields to 2 more objects")
+
+
+@pytest.mark.parametrize(
+    ("kind", "applied", "live", "is_redirected"),
+    [
+        pytest.param("Service", {}, {"type": "ExternalName"}, True, id="others"),
+        pytest.param("Service", {}, {"type": "NodePort"}, False, id="more ways in"),
+        pytest.param("Service", {"type": "ExternalName"}, {"type": "ExternalName"}, False, id="ours"),
+        pytest.param("Workspace", {}, {"type": "ExternalName"}, False, id="another kind"),
+        pytest.param("Service", "x", "y", False, id="a record that somebody made up"),
+    ],
+)
+def test_redirected_service_reaches_other_programs(
+    kind: str, applied: Any, live: Any, is_redirected: bool
+) -> None:
+    why = redirecting("Service 'm'", {"kind": kind, "spec": applied}, {"kind": kind, "spec": live})
+
+    assert bool(why) == is_redirected

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, HELPER_KINDS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import CPU, GPU, model_deployment
@@ -21,6 +21,7 @@ from support.waiting import message, phase, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
+SERVICES = HELPER_KINDS["Service"]
 CONTAINER = "/spec/template/spec/containers/0"
 COMMAND = "spec.template.spec.containers[engine].command"
 COUNTS = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}
@@ -100,6 +101,31 @@ async def test_command_of_others_is_named_and_is_not_ready(suite: Suite, api: Cl
 
     freed = await until_deployment(api, "m", namespace, serves)
     assert COMMAND not in freed["status"]["message"]
+
+
+async def test_redirected_service_is_named_and_is_not_ready(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    service = (await serving(api, namespace, **IMAGE))["status"]["endpoint"]["service"]
+    redirect = [
+        {"op": "replace", "path": "/spec/type", "value": "ExternalName"},
+        {"op": "add", "path": "/spec/externalName", "value": "example.com"},
+    ]
+
+    await api.json_patch(SERVICES, service, namespace, redirect, manager="kubectl-patch")
+
+    held = await until_deployment(api, "m", namespace, lambda obj: "ExternalName" in message(obj, "Ready"))
+    assert (phase(held), held["status"]["observedGeneration"]) == ("Running", 0)
+    assert held["status"]["message"].startswith(
+        f"The newest spec does not serve yet: others gave Service '{service}' the type ExternalName, so its clients "
+        "reach other programs; set its type to ClusterIP"
+    )
+
+    back = [{"op": "replace", "path": "/spec/type", "value": "ClusterIP"}]
+    await api.json_patch(SERVICES, service, namespace, back, manager="kubectl-patch")
+
+    freed = await until_deployment(api, "m", namespace, serves)
+    assert "ExternalName" not in freed["status"]["message"]
 
 
 async def test_additions_are_named_once_and_are_ready(suite: Suite, api: Client, namespace: str) -> None:

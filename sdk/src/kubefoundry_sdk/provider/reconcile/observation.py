@@ -122,10 +122,11 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
         record.manifest, upstream, context.manager, foreign_values.paths(context.provider)
     )
     named = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
-    report.additions = additions.together(
-        [additions.text(named, foreign_fields), *_helper_additions(context, live)]
-    )
-    report.replaced = additions.replacing(named, foreign_fields)
+    helpers = list(_helper_additions(context, live))
+    texts = [additions.text(named, foreign_fields), *(text for text, _ in helpers)]
+    report.additions = additions.together(texts)
+    redirected = next((why for _, why in helpers if why), "")
+    report.replaced = additions.replacing(named, foreign_fields) or redirected
     memory = context.memory(key_of(live))
     before = str(LiveModelDeployment(live).status.get("message"))
     if report.additions != memory.additions and not before.endswith(report.additions):
@@ -133,8 +134,8 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
     memory.additions = report.additions
 
 
-def _helper_additions(context: Context, live: Object) -> Iterator[str]:
-    """Yield the fields that others added to each helper, as a clause for the user."""
+def _helper_additions(context: Context, live: Object) -> Iterator[tuple[str, str]]:
+    """Yield for each helper the fields that others added, as a clause for the user, and why nobody gets through."""
     meta = live["metadata"]
     for helper in context.helpers.of(meta["namespace"], meta["uid"]):
         record = manifest.applied(helper)
@@ -142,7 +143,11 @@ def _helper_additions(context: Context, live: Object) -> Iterator[str]:
             continue
         allocated = server_values.ALLOCATED.get(helper["kind"], ())
         foreign_fields = additions.added(record.manifest, helper, context.manager, allocated)
-        yield additions.text(f"{helper['kind']} '{helper['metadata']['name']}'", foreign_fields)
+        named = f"{helper['kind']} '{helper['metadata']['name']}'"
+        yield (
+            additions.text(named, foreign_fields),
+            additions.redirecting(named, record.manifest, helper),
+        )
 
 
 def reported_stale(live: Object, manager: str) -> bool:

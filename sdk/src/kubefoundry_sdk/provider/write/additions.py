@@ -17,6 +17,7 @@ from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import UNKNOWN, pattern
+from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.provider.write import drift, list_keys
 from kubefoundry_sdk.provider.write.server_values import DEFAULTS
 
@@ -151,6 +152,21 @@ def replacing(named: str, additions: Sequence[Addition]) -> str:
     if not paths:
         return ""
     return f"others added {first_of(paths)} to {named}, so other programs run; remove it there"
+
+
+def redirecting(named: str, manifest: Object, live: Object) -> str:
+    """Return why clients of a Service reach no pod of the model, empty if they may.
+
+    Args:
+        named: The helper: `Service 'm'`.
+        manifest: What the provider applied last.
+        live: The live helper.
+    """
+    external = "ExternalName"
+    types = [mapping(obj.get("spec")).get("type") for obj in (live, manifest)]
+    if live.get("kind") != "Service" or types[0] != external or types[1] == external:
+        return ""
+    return f"others gave {named} the type {external}, so its clients reach other programs; set its type to ClusterIP"
 
 
 @dataclass(frozen=True)
