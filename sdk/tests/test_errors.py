@@ -57,6 +57,23 @@ def test_conflicting_fields_are_those_of_the_causes() -> None:
     assert (error.code, error.reason, error.conflict) == (409, "Conflict", True)
 
 
+@pytest.mark.parametrize("code", [403, 404, 409, 410])
+def test_code_of_a_denial_says_nothing_about_the_object(code: int) -> None:
+    causes = TERMINATING["details"]
+    message = 'admission webhook "w.example.com" denied the request: teams.example.com "a" not found'
+
+    error = ApiError.from_status(
+        code, {"kind": "Status", "message": message, "code": code, "details": causes}
+    )
+
+    assert error.denied
+    assert not (error.conflict or error.not_found or error.gone or error.in_deleted_namespace)
+
+
+def test_answer_of_the_server_is_no_denial() -> None:
+    assert not ApiError.from_status(409, CHANGED).denied
+
+
 def test_changed_object_names_no_conflicting_field() -> None:
     error = ApiError.from_status(409, CHANGED)
 

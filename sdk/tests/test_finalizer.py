@@ -125,6 +125,19 @@ async def test_changed_object_is_read_and_decided_again(
     assert [asked.method for asked in api.asked] == methods
 
 
+@pytest.mark.parametrize(("code", "why"), [(404, "NotFound"), (409, "Conflict")])
+async def test_denied_deletion_is_no_deletion(code: int, why: str) -> None:
+    objects = Store()
+    objects.replace([model("u")], "9")
+    denial = 'admission webhook "w.example.com" denied the request: no team of that name'
+
+    async with wire(lambda asked: refusal(code, why, denial)) as api:
+        with pytest.raises(ApiError, match="no team of that name"):
+            await finalizer.clean_up(api.client, deployment(), MODELS, objects, Helpers())
+
+    assert [asked.method for asked in api.asked] == ["DELETE"]
+
+
 @pytest.mark.parametrize("finalizers", [None, [], ["foregroundDeletion"]])
 async def test_finalizer_that_is_gone_is_not_removed(finalizers: list[str] | None) -> None:
     meta = {"name": "m", "namespace": "n", "uid": "u", "resourceVersion": "1", "finalizers": finalizers}

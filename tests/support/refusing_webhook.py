@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -29,9 +29,18 @@ WEBHOOKS: Final = Kind(
 
 @asynccontextmanager
 async def refusing(
-    api: Client, kind: Kind, namespace: str, *, marker: str, code: int, words: str, example: Object
+    api: Client,
+    kind: Kind,
+    namespace: str,
+    *,
+    marker: str,
+    code: int,
+    words: str,
+    example: Object,
+    operations: Sequence[str] = ("CREATE", "UPDATE"),
+    statuses: bool = True,
 ) -> AsyncIterator[None]:
-    """Refuse writes of a kind and of its status during the block.
+    """Refuse writes of a kind during the block.
 
     Args:
         api: A client with the rights of an administrator.
@@ -41,6 +50,8 @@ async def refusing(
         code: Code of the refusal.
         words: Message of the refusal.
         example: An object for dry runs, which show when the API server calls the webhook.
+        operations: The operations to refuse. Of a deletion, the object is the one that is stored.
+        statuses: Whether to refuse those of the status, too.
     """
     called = asyncio.Event()
 
@@ -48,7 +59,9 @@ async def refusing(
         called.set()
         body: dict[str, Any] = await request.json()
         response: dict[str, Any] = {"uid": body["request"]["uid"], "allowed": True}
-        if marker in json.dumps(body["request"]["object"]):
+        asked = body["request"]
+        meant = asked["operation"] in operations and (statuses or not asked.get("subResource"))
+        if meant and marker in json.dumps(asked["object"] or asked["oldObject"]):
             response |= {"allowed": False, "status": {"code": code, "message": words}}
         return web.json_response({**body, "request": None, "response": response})
 
@@ -86,7 +99,7 @@ def _configuration(kind: Kind, namespace: str, url: str, certificate: bytes) -> 
                     {
                         "apiGroups": [kind.group],
                         "apiVersions": ["*"],
-                        "operations": ["CREATE", "UPDATE"],
+                        "operations": ["CREATE", "UPDATE", "DELETE"],
                         "resources": [kind.plural, f"{kind.plural}/status"],
                     }
                 ],

@@ -18,6 +18,11 @@ TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message 
 """What etcd and its client say about an object beyond their limits. By their text, because the API server passes both
 on as a 500 without details."""
 
+WEBHOOK: Final = 'admission webhook "'
+DENIED: Final = "denied the request"
+"""How the API server begins the message of a webhook's denial. Nothing else tells it from an answer of its own: code,
+reason and details are the webhook's, often those of a request that the webhook's own client sent."""
+
 FIELD_CONFLICT: Final = "FieldManagerConflict"
 """Reason of a cause: another field manager owns the field (metav1.CauseTypeFieldManagerConflict)."""
 TERMINATING: Final = "NamespaceTerminating"
@@ -112,13 +117,18 @@ class ApiError(Exception):
         return cls(code, NO_REASON, text[:500], retry_after=retry_after, request=request)
 
     @property
+    def denied(self) -> bool:
+        """Whether an admission webhook denied the request, with whichever code. Its 404 is about another object."""
+        return self.message.startswith(WEBHOOK) and DENIED in self.message
+
+    @property
     def conflict(self) -> bool:
         """Whether somebody wrote meanwhile.
 
         Either the object itself, whose watch event is on the way, or something that admission counts (a
         ResourceQuota).
         """
-        return self.code == 409 and self.reason != "AlreadyExists"
+        return self.code == 409 and self.reason != "AlreadyExists" and not self.denied
 
     @property
     def outdated(self) -> bool:
@@ -128,12 +138,12 @@ class ApiError(Exception):
     @property
     def not_found(self) -> bool:
         """Whether the object or its kind does not exist."""
-        return self.code == 404
+        return self.code == 404 and not self.denied
 
     @property
     def gone(self) -> bool:
         """Whether the resource version is too old, so that the caller has to list again."""
-        return self.code == 410
+        return self.code == 410 and not self.denied
 
     @property
     def conflicting_fields(self) -> tuple[str, ...]:
@@ -143,7 +153,7 @@ class ApiError(Exception):
     @property
     def in_deleted_namespace(self) -> bool:
         """Check whether the namespace is being deleted, so that it takes no new object."""
-        return any(cause.reason == TERMINATING for cause in self.details.causes)
+        return not self.denied and any(cause.reason == TERMINATING for cause in self.details.causes)
 
     @property
     def rejected(self) -> bool:

@@ -157,7 +157,7 @@ class Holder:
                     LEASES, self._body(self._held), manager=self._identity
                 )
         except ApiError as error:
-            if error.code not in (404, 409):
+            if error.denied or error.code not in (404, 409):
                 raise
             # Somebody else wrote, created or deleted it since we read it: read again, right away.
             self._held = None

@@ -39,17 +39,10 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     remaining = _time_left(context, live)
     unmarked.remember(context, live)
     try:
-        left = await finalizer.clean_up(
-            context.client,
-            live,
-            context.upstream.kind,
-            context.upstream.objects,
-            context.helpers,
-            spared=lambda helper: context.is_of_another(key_of(live), helper),
-        )
+        left = await _clean_up(context, live)
     except ApiError as error:
         if remaining > 0:
-            if reports and error.rejected:
+            if reports and _is_worth_telling(context, live, error):
                 await _tell_terminating(
                     context, live, f"The upstream objects could not be deleted: {error.message}"
                 )
@@ -66,7 +59,13 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
         for note in await unmarked.describe_leftovers(context, live):
             log.warning("%s/%s: %s", *key_of(live), note)
             context.recorder.event(live, "Warning", "ObjectLeft", note)
-    await _release(context, live, left)
+    try:
+        await _release(context, live, left)
+    except ApiError as error:
+        if reports and _is_worth_telling(context, live, error):
+            words = f"The finalizer of provider {context.provider.name} could not be removed: {error.message}"
+            await _tell_terminating(context, live, words)
+        raise
     return None
 
 
@@ -117,6 +116,26 @@ async def _release(context: Context, live: Object, left: list[str]) -> None:
         await finalizer.remove(context.client, context.deployments, current, own, manager=context.manager)
 
 
+def _is_worth_telling(context: Context, live: Object, error: ApiError) -> bool:
+    """Check whether to report a failed request of a clean-up. What may pass is reported from the second time on."""
+    memory = context.memory(key_of(live))
+    again, memory.failed_removal = memory.failed_removal, True
+    return error.rejected or (again and not error.conflict)
+
+
+async def _clean_up(context: Context, live: Object, manager: str | None = None) -> list[str]:
+    """Call `finalizer.clean_up` with what the provider knows."""
+    return await finalizer.clean_up(
+        context.client,
+        live,
+        context.upstream.kind,
+        context.upstream.objects,
+        context.helpers,
+        manager,
+        spared=lambda helper: context.is_of_another(key_of(live), helper),
+    )
+
+
 async def _tell_terminating(context: Context, live: Object, message: str) -> None:
     generation = live["metadata"]["generation"]
     status = {
@@ -161,18 +180,16 @@ async def let_go(context: Context, live: Object) -> float | None:
             return sooner(again, await _keep(context, live, why))
     elif not LiveModelDeployment(live).provider_name:
         return None
-    if await finalizer.clean_up(
-        context.client,
-        live,
-        context.upstream.kind,
-        context.upstream.objects,
-        context.helpers,
-        context.manager,
-        spared=lambda helper: context.is_of_another(key, helper),
-    ):
-        holding = finalizer.holding(context, live)
-        successor = LiveModelDeployment(live).provider_name
-        why = f"{context.provider.title} is being removed for provider {successor}{holding}"
+    successor = LiveModelDeployment(live).provider_name
+    try:
+        left = await _clean_up(context, live, context.manager)
+    except ApiError as error:
+        if _is_worth_telling(context, live, error):
+            why = f"{context.provider.title} could not be removed for provider {successor}: {error.message}"
+            await _keep(context, live, why, reason="Terminating", speaks=serves)
+        raise
+    if left:
+        why = f"{context.provider.title} is being removed for provider {successor}{finalizer.holding(context, live)}"
         # Once our object is gone the chosen provider reports, even while a helper is slow to go.
         return await _keep(context, live, why, reason="Terminating", speaks=serves)
     await foreign_status.write(context, live, {})

@@ -39,6 +39,8 @@ class Memory:
     """The wait for other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)
     """The wait for the upstream objects of a deletion to be gone."""
+    failed_removal: bool = False
+    """Whether a request to remove our objects or our finalizer has failed."""
     cleaned: set[Mark] = field(default_factory=set)
     """The objects that a deletion has seen."""
     is_orphaning: bool = False
