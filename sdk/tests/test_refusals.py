@@ -83,6 +83,16 @@ def test_the_servers_words_and_what_to_do(code: int, words: str, remedy: str) ->
     assert not reported.may_pass
 
 
+def test_quota_that_is_not_counted_yet_is_tried_again_soon() -> None:
+    words = f"{FORBIDDEN}status unknown for quota: q, resources: count/models.acme.io"
+
+    reported = refused(MODELS, "m", ApiError(403, "Forbidden", words), ORIGIN)
+
+    assert reported.may_pass
+    assert reported.retry == QUOTA
+    assert "has not counted what that quota limits yet, so the write is tried again" in str(reported)
+
+
 def test_terminating_namespace_is_recognized_by_its_cause() -> None:
     details = Details("models", "m", (Cause("NamespaceTerminating", "namespace n is being terminated"),))
 

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import DENIED, ApiError
 from kubefoundry_sdk.runtime import backoff
 
 PERMISSION: Final = 5.0
@@ -25,8 +25,10 @@ PASSING: Final = 30.0
 """Seconds in which a refusal that may pass is retried with back-off from the first delay; then it counts as any
 other."""
 
-_DENIED: Final = "denied the request"
 _WEBHOOK: Final = "admission webhook"
+_UNCOUNTED: Final = "status unknown for quota"
+"""How a ResourceQuota refuses before Kubernetes has counted what it limits, mostly within a second of its creation
+(plugin resourcequota, Kubernetes 1.36)."""
 _MAY_PASS: Final = (
     "cache is not started",
     "cache has not started",
@@ -61,6 +63,7 @@ _OBSTACLES: Final = {
     _WEBHOOK: Obstacle.POLICY,
     "AdmissionPolicy": Obstacle.POLICY,
     "exceeded quota": Obstacle.QUOTA,
+    "insufficient quota": Obstacle.QUOTA,
     " cannot ": Obstacle.PERMISSION,
 }
 """Causes of a 403 by the server's words, in this order: a policy may use any words itself.
@@ -199,6 +202,12 @@ class Remedy(NamedTuple):
 
 def remedy(error: ApiError, origin: Origin) -> Remedy:
     """Return the advice about a refusal (contract §4; a 403 has several causes)."""
+    if _is_uncounted(error):
+        return Remedy(
+            "Kubernetes has not counted what that quota limits yet, so the write is tried again; if this lasts, ask "
+            "an administrator to check the controller manager",
+            QUOTA,
+        )
     if may_pass(error):
         return Remedy(
             "the webhook could not check it, so the write is tried again; if this lasts, ask an administrator "
@@ -212,13 +221,19 @@ def remedy(error: ApiError, origin: Origin) -> Remedy:
 
 
 def may_pass(error: ApiError) -> bool:
-    """Check whether an admission webhook denied a request because it could not read something.
+    """Check whether admission could not judge: a webhook that could not read something, a quota that is not counted.
 
-    By its text: code, reason and details of a denial are the webhook's own, which are the same for every denial.
+    By the text: code, reason and details of a denial are the webhook's own, which are the same for every denial.
     """
+    if _is_uncounted(error):
+        return True
     words = error.message.lower()
     _, webhook, denial = words.partition(_WEBHOOK)
-    return bool(webhook) and _DENIED in denial and any(text in denial for text in _MAY_PASS)
+    return bool(webhook) and DENIED in denial and any(text in denial for text in _MAY_PASS)
+
+
+def _is_uncounted(error: ApiError) -> bool:
+    return error.code == 403 and _UNCOUNTED in error.message and not error.denied
 
 
 def obstacle(error: ApiError) -> Obstacle:
