@@ -15,6 +15,7 @@ from kubefoundry_sdk.runtime import backoff
         (ApiError(502, "Unknown", "<html>"), backoff.OUTAGE_DELAY),
         (ApiError(503, "ServiceUnavailable", "later"), backoff.OUTAGE_DELAY),
         (ApiError(504, "Timeout", "later"), backoff.OUTAGE_DELAY),
+        (ApiError(429, "TooManyRequests", "later"), backoff.FAULT_DELAY),
         (ApiError(500, "InternalError", "failed calling webhook"), backoff.FAULT_DELAY),
         (ApiError(500, "InternalError", "etcdserver: request is too large"), backoff.OBJECT.last),
         (ApiError(422, "Invalid", "no"), backoff.OBJECT.last),

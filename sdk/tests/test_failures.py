@@ -72,6 +72,16 @@ def test_a_server_that_asks_to_wait_is_obeyed_for_so_long(asked: float, delay: f
     assert note(Failures(), error, 0.0)[1] == delay
 
 
+def test_server_that_always_asks_for_a_second_is_asked_less() -> None:
+    failures = Failures()
+    error = ApiError(429, "TooManyRequests", "later", retry_after=1)
+
+    delays = [note(failures, error, 0.0)[1] for _ in range(12)]
+
+    assert delays[0] == 1.0
+    assert min(delays[9:]) >= FAULT_DELAY * 0.8
+
+
 def test_a_change_is_tried_at_once_and_begins_again() -> None:
     failures = Failures()
     note(failures, PASSING, 0.0)

@@ -12,7 +12,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime import backoff
 from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from kubefoundry_sdk.runtime.workqueue import LASTING, WorkQueue
 from support.waiting import SECONDS
 
 A: Key = ("n", "a")
@@ -271,6 +271,61 @@ async def test_a_refusal_is_reported_from_the_second_in_a_row_on(
     await working(queue, done.wait())
 
     assert heard == [(A, failure)] * reported
+
+
+DENIED = 'admission webhook "w.example.com" denied the request: a team "t" was not found'
+CALLED = 'Internal error occurred: failed calling webhook "w.example.com": connection refused'
+
+
+@pytest.mark.parametrize(
+    ("failure", "reported"),
+    [
+        pytest.param(ApiError(404, "NotFound", DENIED), 3, id="denied"),
+        pytest.param(ApiError(409, "Conflict", DENIED), 3, id="denied as a conflict"),
+        pytest.param(ApiError(500, "InternalError", CALLED), 3, id="webhook is down"),
+        pytest.param(ApiError(409, "Conflict", "again"), 0, id="a conflict"),
+        pytest.param(ApiError(429, "TooManyRequests", "later"), 0, id="busy server"),
+        pytest.param(ApiError(503, "ServiceUnavailable", "later"), 0, id="no server"),
+    ],
+)
+async def test_failure_of_a_webhook_is_reported_once_it_lasts(
+    failure: ApiError, reported: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backoff, "OBJECT", Backoff(0.0, 300.0))
+    turns, heard = 0, []
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        nonlocal turns
+        turns += 1
+        if turns == LASTING + 3:
+            done.set()
+            return
+        raise failure
+
+    queue = WorkQueue("t", reconcile, failed=lambda key, error: heard.append(error))
+    queue.add(A)
+    await working(queue, done.wait())
+
+    assert heard == [failure] * reported
+
+
+async def test_repeated_retry_after_of_a_second_backs_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    done = asyncio.Event()
+    queue = WorkQueue("t", _raising(ApiError(429, "TooManyRequests", "later", retry_after=0.01)))
+
+    def soon(key: Key, delay: float) -> None:
+        waits.append(delay)
+        if len(waits) == 24:
+            done.set()
+        asyncio.get_running_loop().call_later(0.02, queue.add, key)
+
+    monkeypatch.setattr(queue, "add_after", soon)
+    queue.add(A)
+    await working(queue, done.wait())
+
+    assert max(waits) >= backoff.FAULT_DELAY * 0.8
 
 
 async def test_a_change_does_not_cut_short_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

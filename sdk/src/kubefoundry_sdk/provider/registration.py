@@ -74,7 +74,7 @@ class Registration:
                 # An administrator deleted it: register again, the provider is running.
                 registered = registered and not error.not_found
                 failures += 1
-                wait = error.retry_after or DELAYS.after(failures)
+                wait = max(error.retry_after or 0.0, DELAYS.after(failures))
                 log.warning("registering provider %s failed: %s", self._provider.name, error)
             except Unreachable as error:
                 failures += 1

@@ -33,7 +33,8 @@ OBJECT: Final = Backoff(0.2, 300.0)
 """The delays of one object. The last delay is also the longest `Retry-After` that is obeyed."""
 
 FAULT_DELAY: Final = 60.0
-"""Seconds: the longest delay after an error that says nothing about the object, such as a webhook that is down."""
+"""Seconds: the longest delay after an error that says nothing about the object, such as a webhook that is down or an
+API server with too many requests."""
 
 OUTAGE_DELAY: Final = 15.0
 """Seconds: the longest delay after no response. All objects wait during an outage, so that the end of it has to be
@@ -64,6 +65,6 @@ def _longest(error: Exception) -> float:
     if isinstance(error, ApiError):
         if error.code in _OUTAGE:
             return OUTAGE_DELAY
-        if error.code >= 500 and not error.rejected:
+        if error.code == 429 or (error.code >= 500 and not error.rejected):
             return FAULT_DELAY
     return OBJECT.last

@@ -29,6 +29,9 @@ def failed(recorder: Recorder, component: str, live: Object, error: Exception) -
     if isinstance(error, Repeated):
         note = f"{component} stops a write that repeats itself: {error}"
         recorder.event(live, "Warning", "WriteRejected", note)
+    elif isinstance(error, ApiError) and not error.rejected:
+        note = f"A request of {component} keeps failing: {error}; retrying with back-off"
+        recorder.event(live, "Warning", "WriteRejected", note)
     elif isinstance(error, ApiError):
         note = f"A write of {component} was rejected: {error}; retrying with back-off"
         recorder.event(live, "Warning", "WriteRejected", note)

@@ -19,6 +19,9 @@ from kubefoundry_sdk.runtime.store import Key
 
 log = logging.getLogger(__name__)
 
+LASTING: Final = 6
+"""Failures in a row, over some 6 s, after which an error that may pass is reported like a refusal."""
+
 CONFLICTS: Final = 3
 """Conflicts in a row that are not worth a log line: somebody else was quicker."""
 
@@ -27,8 +30,8 @@ Reconcile = Callable[[Key], Awaitable[float | None]]
 
 Failed = Callable[[Key, Exception], None]
 """Called when a reconcile ended in a way that nobody may see in a status: with the API server's refusal, from the
-second in a row on (a server that has just started refuses what it accepts a moment later), or with an internal error,
-any exception that is not about the API server."""
+second in a row on (a server that has just started refuses what it accepts a moment later), with a webhook that keeps
+failing or denying, or with an internal error, any exception that is not about the API server."""
 
 
 def _nobody(key: Key, error: Exception) -> None:
@@ -147,7 +150,7 @@ class WorkQueue:
         except ApiError as error:
             # A conflict may mean that the object has changed, and its watch event is on the way; but not always.
             self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
-            if (error.rejected and self._failures[key] > 1) or isinstance(error, Repeated):
+            if _is_notable(error, self._failures[key]):
                 self._failed(key, error)
         except Fenced:
             # The caller that runs this queue is about to get the error.
@@ -170,10 +173,21 @@ class WorkQueue:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = backoff.delay(failures, error)
         if retry_after is not None:
-            delay = retry_after
-            self._held[key] = asyncio.get_running_loop().time() + delay
+            # At least: who answers so every second would be asked every second otherwise.
+            delay = max(delay, retry_after)
+            self._held[key] = asyncio.get_running_loop().time() + retry_after
         metrics.ERRORS.labels(self._label, kind).inc()
         quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
         level = logging.DEBUG if quiet else logging.WARNING
         log.log(level, "reconciling %s/%s failed, retrying in %.1f s: %s", *key, delay, error)
         self.add_after(key, delay)
+
+
+def _is_notable(error: ApiError, failures: int) -> bool:
+    """Check whether an error is worth an Event after so many failures in a row.
+
+    Not that of an API server that is away or busy, which would refuse the Event as well.
+    """
+    if error.rejected:
+        return failures > 1
+    return isinstance(error, Repeated) or (failures >= LASTING and (error.denied or error.code == 500))

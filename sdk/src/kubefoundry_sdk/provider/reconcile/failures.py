@@ -68,10 +68,11 @@ class Failures:
             kept = replace(report, notes=list(report.notes))
         delay = backoff.delay(count, error)
         if isinstance(error, ApiError):
-            if error.retry_after is not None:
-                delay = min(error.retry_after, backoff.OBJECT.last)
-            elif not passing:
+            if not passing:
                 delay = backoff.OBJECT.last
+            elif error.retry_after is not None:
+                # At least: who answers so every second would be asked every second otherwise.
+                delay = max(delay, min(error.retry_after, backoff.OBJECT.last))
         self._last = _Failed(mark, version, quicker, count, now + delay, kept)
         return delay
 
