@@ -56,6 +56,15 @@ def test_the_endpoint_is_the_service_of_the_workspace() -> None:
     assert observed({}).endpoint == Endpoint("gemma", 80)
 
 
+@pytest.mark.parametrize(("generation", "acknowledged"), [(1, None), (2, None), (3, False), ("3", None)])
+def test_generation_above_the_workspaces_proves_nothing(generation: Any, acknowledged: bool | None) -> None:
+    ready = {**condition("InferenceReady=True/Yes: up"), "observedGeneration": generation}
+
+    observation = observed({"conditions": [ready]}, generation=2)
+
+    assert (observation.phase, observation.acknowledged) == ("Running", acknowledged)
+
+
 def test_a_workspace_that_is_being_deleted_serves_no_more() -> None:
     serving = {"state": "Ready", "conditions": [condition("InferenceReady=True/Yes: up")]}
 

@@ -6,11 +6,12 @@ Based on `api/v1beta1/condition_types.go`, and on the status that KAITO 0.12 was
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.api.parts import mapping
-from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, upstream_conditions
+from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
 
 SERVICE_PORT: Final = 80
 
@@ -55,7 +56,10 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
     if _deleting(workspace):
         return _observation(deployment, "Deploying", "Progressing", "The Workspace is being deleted")
     if inference is not None and inference.status == "True":
-        return _observation(deployment, "Running", "DeploymentReady", _while_running(inference, conditions))
+        serving = _observation(
+            deployment, "Running", "DeploymentReady", _while_running(inference, conditions)
+        )
+        return replace(serving, acknowledged=False) if _is_of_another(inference, workspace) else serving
     if inference is not None and inference.status == "False" and inference.reason in FAILURES:
         return _observation(deployment, "Failed", "Failed", inference.words())
     if inference is None and state == "Ready":
@@ -77,6 +81,13 @@ def _state(status: Mapping[str, Any]) -> str | None:
 
 def _deleting(workspace: Object) -> bool:
     return bool(mapping(workspace.get("metadata")).get("deletionTimestamp"))
+
+
+def _is_of_another(condition: UpstreamCondition, workspace: Object) -> bool:
+    """Check whether a condition is about an earlier Workspace of that name: a backup may restore a status."""
+    return condition.generation > (
+        count(mapping(workspace.get("metadata")).get("generation")) or condition.generation
+    )
 
 
 def _while_running(inference: UpstreamCondition, conditions: Mapping[str, UpstreamCondition]) -> str:
