@@ -12,9 +12,11 @@ from kubefoundry_sdk.cluster.rate import Bucket
 from kubefoundry_sdk.provider.reconcile.pace import BURST, EVERY, can_wait
 
 
-def status(ready: bool, generation: int = 3, **fields: Any) -> dict[str, Any]:
-    condition = {"type": "Ready", "status": str(ready), "observedGeneration": generation}
-    return {"phase": "Running", "conditions": [condition], **fields}
+def status(ready: bool, generation: int = 3, refused: str = "", **fields: Any) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": str(ready), "observedGeneration": generation}]
+    if refused:
+        conditions.append({"type": "ResourceCreated", "status": "False", "reason": refused})
+    return {"phase": "Running", "conditions": conditions, **fields}
 
 
 @given(st.lists(st.floats(0.0, 2.0), min_size=200, max_size=400))
@@ -58,6 +60,12 @@ def test_quiet_status_is_written_at_once_again() -> None:
         pytest.param(status(False), status(True), True, id="it serves"),
         pytest.param(status(True), status(False), False, id="it stops serving"),
         pytest.param(status(True, 3), status(True, 4), False, id="a newer generation"),
+        pytest.param(status(True), status(True, refused="A"), False, id="an obstacle"),
+        pytest.param(
+            status(True, refused="A"), status(True, refused="A", message="x"), True, id="the same one"
+        ),
+        pytest.param(status(True, refused="A"), status(True, refused="B"), False, id="another obstacle"),
+        pytest.param(status(True, refused="A"), status(True), True, id="no obstacle any more"),
         pytest.param({}, status(False), False, id="the first report"),
         pytest.param(status(True), {"conditions": []}, False, id="another provider reports"),
     ],

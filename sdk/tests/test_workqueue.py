@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime import backoff
+from kubefoundry_sdk.runtime import backoff, workqueue
 from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.workqueue import LASTING, WorkQueue
@@ -99,6 +99,7 @@ async def test_a_failure_is_tried_again_later(
 async def test_backoff_doubles_per_key_until_success(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(workqueue, "HOLD", 0.0)
     monkeypatch.setattr("random.uniform", lambda a, b: 1.0)
     waits: list[float] = []
     done = asyncio.Event()
@@ -158,6 +159,7 @@ async def test_a_conflict_is_tried_again_as_well(caplog: pytest.LogCaptureFixtur
 async def test_a_thousand_failures_cost_no_more_than_a_few(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(workqueue, "HOLD", 0.0)
     waits: list[float] = []
     done = asyncio.Event()
     queue = WorkQueue("t", _raising(ApiError(422, "Invalid", "no")))
@@ -311,6 +313,7 @@ async def test_failure_of_a_webhook_is_reported_once_it_lasts(
 
 
 async def test_repeated_retry_after_of_a_second_backs_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workqueue, "HOLD", 0.0)
     waits: list[float] = []
     done = asyncio.Event()
     queue = WorkQueue("t", _raising(ApiError(429, "TooManyRequests", "later", retry_after=0.01)))
@@ -326,6 +329,28 @@ async def test_repeated_retry_after_of_a_second_backs_off(monkeypatch: pytest.Mo
     await working(queue, done.wait())
 
     assert max(waits) >= backoff.FAULT_DELAY * 0.8
+
+
+async def test_events_do_not_repeat_a_failure_at_once() -> None:
+    turns = 0
+    done = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        nonlocal turns
+        if key == B:
+            done.set()
+            return
+        turns += 1
+        raise ApiError(403, "Forbidden", "no")
+
+    queue = WorkQueue("t", reconcile)
+    for _ in range(50):
+        queue.add(A)
+        queue.add(B)
+        await working(queue, done.wait(), workers=1)
+        done.clear()
+
+    assert turns <= 10
 
 
 async def test_a_change_does_not_cut_short_what_the_server_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pytest
@@ -18,9 +18,11 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.reconcile.pace import BURST, EVERY
-from support.audit import AuditLog
+from support.audit import WRITES, AuditLog
 from support.deployments import CPU, GPU, model_deployment
+from support.foreign import foreign
 from support.kinds import UPSTREAM
+from support.refusing_webhook import refusing
 from support.suites import install_crd, running_suite
 from support.upstream import standin
 from support.waiting import phase, reason, serves, until, until_deployment
@@ -122,6 +124,63 @@ async def test_flapping_upstream_causes_few_writes(
     # Whatever turns Ready off is written at once, at most once for each time that it was turned on.
     most = 2 * (BURST + took / EVERY)
     print(f"\n{provider}: {number} changes upstream, {len(written)} writes of ours in {took:.0f} s")
+    assert number > most
+    assert len(written) <= most
+
+
+async def deleted(api: Client, namespace: str) -> None:
+    live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=live["metadata"]["uid"])
+
+
+async def edited(api: Client, namespace: str) -> None:
+    await change_spec(api, namespace, "/spec/engine/contextLength", 4096)
+
+
+async def handed_over(api: Client, namespace: str) -> None:
+    await change_spec(api, namespace, "/spec/provider/name", "kuberay")
+
+
+@pytest.mark.parametrize("act", [deleted, edited, handed_over])
+async def test_flapping_upstream_repeats_no_denied_write(
+    suite: Suite, api: Client, namespace: str, act: Callable[[Client, str], Awaitable[None]]
+) -> None:
+    live = await created(api, namespace, "dynamo")
+    generation = live["metadata"]["generation"]
+    await report(api, namespace, "dynamo", proof("dynamo", generation))
+    await until_deployment(api, "m", namespace, serves)
+    example = foreign("dynamo", "example", namespace)
+
+    async with refusing(
+        api,
+        UPSTREAM["dynamo"],
+        namespace,
+        marker='"m"',
+        code=403,
+        words="no",
+        example=example,
+        operations=["UPDATE", "DELETE"],
+        statuses=False,
+    ):
+        log = AuditLog(suite)
+        await act(api, namespace)
+        start, number = time.monotonic(), 0
+        while time.monotonic() - start < FLAPS:
+            number += 1
+            await report(api, namespace, "dynamo", proof("dynamo", generation, up=number % 2 == 0))
+            await asyncio.sleep(PAUSE / 2)
+        took = time.monotonic() - start
+
+    written = [
+        f"{entry['verb']} {entry['requestURI']}"
+        for component, entry in log.all(namespace)
+        if component == "provider-dynamo"
+        and entry["verb"] in WRITES
+        and entry["objectRef"]["resource"] != "events"
+    ]
+    # Also one for each time that Ready was turned off.
+    most = 2 * (BURST + took / EVERY)
+    print(f"\n{number} changes upstream, {len(written)} writes of ours in {took:.0f} s")
     assert number > most
     assert len(written) <= most
 

@@ -19,6 +19,10 @@ from kubefoundry_sdk.runtime.store import Key
 
 log = logging.getLogger(__name__)
 
+HOLD: Final = 6.0
+"""Seconds after a failure in which events bring no other turn, at most. An upstream operator may cause ten events a
+second, and each turn would send again what is refused."""
+
 LASTING: Final = 6
 """Failures in a row, over some 6 s, after which an error that may pass is reported like a refusal."""
 
@@ -72,7 +76,7 @@ class WorkQueue:
     def add(self, key: Key) -> None:
         """Reconcile the key now. A key that is waiting already is not added again.
 
-        A key with a pending Retry-After waits for that first.
+        A key that has just failed waits for a Retry-After first, and for its delay up to `HOLD` seconds.
         """
         if key in self._dirty:
             return
@@ -106,7 +110,7 @@ class WorkQueue:
         self.add(key)
 
     def _left(self, key: Key) -> float:
-        """Return the remaining seconds of the key's Retry-After."""
+        """Return the seconds for which the key has to wait after a failure."""
         left = self._held.get(key, 0.0) - asyncio.get_running_loop().time()
         if left <= 0:
             self._held.pop(key, None)
@@ -171,11 +175,11 @@ class WorkQueue:
 
     def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = backoff.delay(failures, error)
-        if retry_after is not None:
-            # At least: who answers so every second would be asked every second otherwise.
-            delay = max(delay, retry_after)
-            self._held[key] = asyncio.get_running_loop().time() + retry_after
+        # At least: who answers so every second would be asked every second otherwise.
+        delay = max(backoff.delay(failures, error), retry_after or 0.0)
+        # A conflict's event is worth a turn at once.
+        hold = max(retry_after or 0.0, 0.0 if kind == "conflict" else min(delay, HOLD))
+        self._held[key] = asyncio.get_running_loop().time() + hold
         metrics.ERRORS.labels(self._label, kind).inc()
         quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
         level = logging.DEBUG if quiet else logging.WARNING

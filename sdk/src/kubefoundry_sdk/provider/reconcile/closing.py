@@ -27,7 +27,7 @@ async def write_status(turn: Turn) -> End | None:
     """21. Write the status if it differs, and an Event for each transition.
 
     While the upstream's status does not settle, 20 writes are sent at once, then one every 6 s. A model that stops
-    serving, a newer generation of the spec and an obstacle to the writing are reported at once.
+    serving, a newer generation of the spec and another obstacle to the writing are reported at once.
     """
     context, report = turn.context, turn.report
     exists = turn.refresh()
@@ -45,7 +45,7 @@ async def write_status(turn: Turn) -> End | None:
         status = {"conditions": report.conditions()}
     before = LiveModelDeployment(turn.live).status
     wait = turn.memory.status_writes.wait(turn.now)
-    if wait and report.stop is None and pace.can_wait(before, status):
+    if wait and pace.can_wait(before, status):
         turn.retry_in(wait)
         return None
     if await foreign_status.write(context, turn.live, status):

@@ -5,13 +5,23 @@ The rules are in contract §4.3 and §4.6.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from functools import partial
 
 from kubefoundry_sdk.api import conditions, names, reasons
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.reconcile import finalizer, foreign_status, release, retained, unmarked
+from kubefoundry_sdk.provider.reconcile import (
+    finalizer,
+    foreign_status,
+    pace,
+    release,
+    removal,
+    retained,
+    unmarked,
+)
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.observation import observe
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
@@ -34,19 +44,21 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
         Seconds until the next reconcile is due, or None.
 
     Raises:
-        ApiError, Unreachable: Deleting upstream failed, before the time-out.
+        ApiError, Unreachable: The status or the finalizer could not be written.
     """
     remaining = _time_left(context, live)
     unmarked.remember(context, live)
+    objects = removal.state(context, live)
+    memory = context.memory(key_of(live)).removal
+    tell = partial(_tell_terminating, context, live) if reports else None
+    if remaining > 0 and (wait := memory.left(objects, context.clock())):
+        return min(wait, remaining + 0.1)
     try:
         left = await _clean_up(context, live)
     except ApiError as error:
         if remaining > 0:
-            if reports and _is_worth_telling(context, live, error):
-                await _tell_terminating(
-                    context, live, f"The upstream objects could not be deleted: {error.message}"
-                )
-            raise
+            words = "The upstream objects could not be deleted"
+            return min(await removal.put_off(context, live, objects, words, error, tell), remaining + 0.1)
         left = [str(error)]
     if left and remaining > 0:
         if reports:
@@ -55,6 +67,9 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
             words = f"Waiting for {', '.join(left)} to be deleted{held}{unsure}"
             await _tell_terminating(context, live, words)
         return remaining + 0.1
+    objects = removal.state(context, live, "finalizer")
+    if wait := memory.left(objects, context.clock()):
+        return wait
     if not left:
         for note in await unmarked.describe_leftovers(context, live):
             log.warning("%s/%s: %s", *key_of(live), note)
@@ -62,10 +77,8 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     try:
         await _release(context, live, left)
     except ApiError as error:
-        if reports and _is_worth_telling(context, live, error):
-            words = f"The finalizer of provider {context.provider.name} could not be removed: {error.message}"
-            await _tell_terminating(context, live, words)
-        raise
+        words = f"The finalizer of provider {context.provider.name} could not be removed"
+        return await removal.put_off(context, live, objects, words, error, tell)
     return None
 
 
@@ -114,13 +127,6 @@ async def _release(context: Context, live: Object, left: list[str]) -> None:
     current = context.deployments.get((meta["namespace"], meta["name"]))
     if current and current["metadata"]["uid"] == meta["uid"]:
         await finalizer.remove(context.client, context.deployments, current, own, manager=context.manager)
-
-
-def _is_worth_telling(context: Context, live: Object, error: ApiError) -> bool:
-    """Check whether to report a failed request of a clean-up. What may pass is reported from the second time on."""
-    memory = context.memory(key_of(live))
-    again, memory.failed_removal = memory.failed_removal, True
-    return error.rejected or (again and not error.conflict)
 
 
 async def _clean_up(context: Context, live: Object, manager: str | None = None) -> list[str]:
@@ -180,23 +186,31 @@ async def let_go(context: Context, live: Object) -> float | None:
             return sooner(again, await _keep(context, live, why))
     elif not LiveModelDeployment(live).provider_name:
         return None
-    successor = LiveModelDeployment(live).provider_name
+    return await _leave(context, live, serves)
+
+
+async def _leave(context: Context, live: Object, serves: bool) -> float | None:
+    """Delete our objects, release all fields, and remove our finalizer. Returns as `let_go`."""
+    key, successor = key_of(live), LiveModelDeployment(live).provider_name
+    objects = removal.state(context, live)
+    wait = context.memory(key).removal.left(objects, context.clock()) if key in context.memories else 0.0
+    if wait:
+        return wait
+    keep = partial(_keep, context, live, reason="Terminating", speaks=serves)
     try:
         left = await _clean_up(context, live, context.manager)
     except ApiError as error:
-        if _is_worth_telling(context, live, error):
-            why = f"{context.provider.title} could not be removed for provider {successor}: {error.message}"
-            await _keep(context, live, why, reason="Terminating", speaks=serves)
-        raise
+        words = f"{context.provider.title} could not be removed for provider {successor}"
+        return await removal.put_off(context, live, objects, words, error, keep)
     if left:
-        why = f"{context.provider.title} is being removed for provider {successor}{finalizer.holding(context, live)}"
         # Once our object is gone the chosen provider reports, even while a helper is slow to go.
-        return await _keep(context, live, why, reason="Terminating", speaks=serves)
+        holding = finalizer.holding(context, live)
+        return await keep(f"{context.provider.title} is being removed for provider {successor}{holding}")
     await foreign_status.write(context, live, {})
     current = context.deployments.get(key)
     if (
         current
-        and current["metadata"]["uid"] == meta["uid"]
+        and current["metadata"]["uid"] == live["metadata"]["uid"]
         and finalizer.has(current, context.provider.name)
     ):
         own = names.provider_finalizer(context.provider.name)
@@ -219,5 +233,10 @@ async def _keep(
         retained.as_before(live, report, context.manager)
     due = observe(context, live, report)
     status = report.status(context.provider) if speaks and release.speaks(live, context.manager) else {}
-    await foreign_status.write(context, live, status)
+    writes = context.memory(key_of(live)).status_writes
+    wait = writes.wait(asyncio.get_running_loop().time())
+    if wait and pace.can_wait(LiveModelDeployment(live).status, status):
+        return sooner(due, wait)
+    if await foreign_status.write(context, live, status):
+        writes.take()
     return due

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -79,6 +80,27 @@ class Failures:
     def over(self) -> None:
         """Forget the failure, because a reconcile has completed."""
         self._last = None
+
+
+class Removal:
+    """The objects of the last failed request of a clean-up, the failures in a row, and the time of the next one."""
+
+    def __init__(self) -> None:
+        self._objects: tuple[str, ...] = ()
+        self._due = 0.0
+        self.failures = 0
+
+    def left(self, objects: Sequence[str], now: float) -> float:
+        """Return the seconds until the next request about these objects, 0 if it may be sent now."""
+        return max(0.0, self._due - now) if self._objects == tuple(objects) else 0.0
+
+    def failed(self, objects: Sequence[str], error: ApiError, now: float) -> float:
+        """Note a failure. Return the seconds until the next request."""
+        self.failures = self.failures + 1 if self._objects == tuple(objects) else 1
+        self._objects = tuple(objects)
+        delay = max(backoff.delay(self.failures, error), error.retry_after or 0.0)
+        self._due = now + delay
+        return delay
 
 
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own: str) -> str:

@@ -9,7 +9,7 @@ from kubefoundry_sdk.provider.health.pod_causes import Creations
 from kubefoundry_sdk.provider.health.secret import AskedFor
 from kubefoundry_sdk.provider.health.steadiness import Steadiness
 from kubefoundry_sdk.provider.reconcile import pace
-from kubefoundry_sdk.provider.reconcile.failures import Failures
+from kubefoundry_sdk.provider.reconcile.failures import Failures, Removal
 from kubefoundry_sdk.provider.reconcile.reported_generation import Generations
 from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.helpers import Mark
@@ -39,8 +39,7 @@ class Memory:
     """The wait for other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)
     """The wait for the upstream objects of a deletion to be gone."""
-    failed_removal: bool = False
-    """Whether a request to remove our objects or our finalizer has failed."""
+    removal: Removal = field(default_factory=Removal)
     cleaned: set[Mark] = field(default_factory=set)
     """The objects that a deletion has seen."""
     is_orphaning: bool = False

@@ -21,7 +21,7 @@ EVERY: Final = 6.0
 def can_wait(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Check whether nobody is misled while a status stays as it is for a few seconds.
 
-    A model that stops serving is reported at once, and so is a newer generation of the spec.
+    A model that stops serving is reported at once, and so is a newer generation of the spec, or another obstacle.
 
     Args:
         before: The status of the ModelDeployment.
@@ -29,7 +29,18 @@ def can_wait(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """
     old, new = before.get("conditions"), after.get("conditions")
     stops = conditions.is_true(old, reasons.READY) and not conditions.is_true(new, reasons.READY)
-    return "phase" in after and not stops and _newest(new) <= _newest(old)
+    return (
+        "phase" in after and not stops and _newest(new) <= _newest(old) and _obstacles(new) <= _obstacles(old)
+    )
+
+
+def _obstacles(items: Any) -> set[tuple[str, str]]:
+    """Return type and reason of the conditions that are False, apart from `Ready`."""
+    return {
+        (str(item.get("type")), str(item.get("reason")))
+        for item in items or ()
+        if item.get("status") == "False" and item.get("type") != reasons.READY
+    }
 
 
 def _newest(items: Any) -> int:

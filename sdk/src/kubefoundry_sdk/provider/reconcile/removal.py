@@ -1,0 +1,62 @@
+"""Failed requests of a clean-up: told in the status and an Event, and put off (contract §4.3, §4.6).
+
+An event does not bring the next one sooner: an upstream operator may write a status many times a second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.provider.reconcile.context import Context
+from kubefoundry_sdk.runtime import metrics
+from kubefoundry_sdk.runtime.store import key_of
+
+log = logging.getLogger(__name__)
+
+
+def state(context: Context, live: Object, *further: str) -> list[str]:
+    """Return the objects of a ModelDeployment and how far their deletion is. With another state, a request is new."""
+    meta = live["metadata"]
+    main = context.upstream.objects.get(key_of(live)) if context.upstream.kind else None
+    objects = [*([main] if main else []), *context.helpers.of(meta["namespace"], meta["uid"])]
+    going = [f"{obj['metadata']['uid']} {'deletionTimestamp' in obj['metadata']}" for obj in objects]
+    return [str(meta.get("generation")), *going, *further]
+
+
+async def put_off(
+    context: Context,
+    live: Object,
+    objects: Sequence[str],
+    words: str,
+    error: ApiError,
+    tell: Callable[[str], Awaitable[object]] | None,
+) -> float:
+    """Tell of a failed request. Return the seconds until the next one.
+
+    A failure that may pass is told the second time in a row.
+
+    Args:
+        context: The provider's context.
+        live: The ModelDeployment.
+        objects: Their state (`state`).
+        words: What failed.
+        error: The failure.
+        tell: Writes a message to the status; None if another component does.
+
+    Raises:
+        ApiError: The object has changed meanwhile, and its event is on the way; or the status could not be written.
+    """
+    if error.conflict:
+        raise error
+    removal = context.memory(key_of(live)).removal
+    delay = removal.failed(objects, error, context.clock())
+    metrics.ERRORS.labels(context.provider.name, "api").inc()
+    log.warning("%s/%s: %s, retrying in %.1f s: %s", *key_of(live), words, delay, error)
+    if error.rejected or removal.failures > 1:
+        context.recorder.event(live, "Warning", "WriteRejected", f"{words}: {error}; retrying with back-off")
+        if tell is not None:
+            await tell(f"{words}: {error.message}")
+    return delay
