@@ -1,4 +1,4 @@
-"""Requests of a clean-up that a webhook denies are told in its words, and sent again until it has gone."""
+"""Requests of a clean-up that a webhook denies are reported in its words, and sent again until it has gone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG = 120.0
 
 
 @pytest.mark.parametrize("code", [403, 404, 409, 500])
-async def test_denied_deletion_is_told_and_sent_again(
+async def test_denied_deletion_is_reported_and_sent_again(
     suite: Suite, api: Client, namespace: str, code: int
 ) -> None:
     kind = UPSTREAM["dynamo"]
@@ -46,7 +46,7 @@ async def test_denied_deletion_is_told_and_sent_again(
 
 
 @pytest.mark.parametrize("code", [404, 409, 500])
-async def test_denied_removal_of_the_finalizer_is_told(
+async def test_denied_removal_of_the_finalizer_is_reported(
     suite: Suite, api: Client, namespace: str, code: int
 ) -> None:
     example = model_deployment("example", namespace, GPU)
@@ -76,7 +76,7 @@ async def test_denied_removal_of_the_finalizer_is_told(
 
 
 @pytest.mark.parametrize("code", [403, 404, 409])
-async def test_denied_hand_over_is_told(suite: Suite, api: Client, namespace: str, code: int) -> None:
+async def test_denied_hand_over_is_reported(suite: Suite, api: Client, namespace: str, code: int) -> None:
     example = foreign("dynamo", "example", namespace)
     body = model_deployment("m", namespace, GPU, provider="dynamo")
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")

@@ -1,4 +1,4 @@
-"""Failed requests of a clean-up: told in the status and an Event, and put off (contract §4.3, §4.6).
+"""Failed requests of a clean-up: reported in the status and an Event, and put off (contract §4.3, §4.6).
 
 An event does not bring the next one sooner: an upstream operator may write a status many times a second.
 """
@@ -34,9 +34,9 @@ async def put_off(
     error: ApiError,
     tell: Callable[[str], Awaitable[object]] | None,
 ) -> float:
-    """Tell of a failed request. Return the seconds until the next one.
+    """Report a failed request. Return the seconds until the next one.
 
-    A failure that may pass is told the second time in a row.
+    A failure that may pass is reported the second time in a row.
 
     Args:
         context: The provider's context.
