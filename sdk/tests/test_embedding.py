@@ -12,13 +12,13 @@ from kubefoundry_sdk.kopf import login
 
 def test_settings_from_the_variables_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBEFOUNDRY_HEALTH_PORT", "1234")
-    monkeypatch.setenv("KUBEFOUNDRY_FINALIZER_TIMEOUT", "6")
+    monkeypatch.setenv("KUBEFOUNDRY_FINALIZER_TIMEOUT", "1m30s")
     monkeypatch.setenv("KUBEFOUNDRY_LEADER_ELECT", "true")
 
     stated = Settings.from_environment()
 
     assert (stated.health_port, stated.metrics_port) == (1234, 8080)
-    assert (stated.finalizer_timeout, stated.leader_elect) == (6.0, True)
+    assert (stated.finalizer_timeout, stated.leader_elect) == (90.0, True)
     assert Settings().health_port == 0
 
 
@@ -30,7 +30,7 @@ def test_a_variable_that_cannot_be_is_refused_in_one_line(
     with pytest.raises(SystemExit):
         Settings.from_environment()
 
-    assert "'soon' is not a number of seconds" in capsys.readouterr().err
+    assert "'soon' is not a duration: write 90s, 20m or 1h30m" in capsys.readouterr().err
 
 
 def test_kopf_logs_in_as_the_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

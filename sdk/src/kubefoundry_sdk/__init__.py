@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         text,
         upstream_conditions,
     )
-    from kubefoundry_sdk.runtime.options import flag
+    from kubefoundry_sdk.runtime.options import duration, flag
 
 __all__ = [
     "LAST_WORDS",
@@ -95,6 +95,7 @@ __all__ = [
     "contradictions",
     "count",
     "declared",
+    "duration",
     "flag",
     "from_flags",
     "literal",
@@ -140,6 +141,7 @@ _ELSEWHERE: Final = {
     "Object": "kubefoundry_sdk.api.kinds",
     "Parallel": "kubefoundry_sdk.api.engine_args",
     "parallel": "kubefoundry_sdk.api.engine_args",
+    "duration": "kubefoundry_sdk.runtime.options",
     "flag": "kubefoundry_sdk.runtime.options",
     "run": "kubefoundry_sdk.provider.run",
     "Operator": "kubefoundry_sdk.provider.upstream_kind",

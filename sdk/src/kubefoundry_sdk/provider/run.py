@@ -47,9 +47,10 @@ def parser(name: str) -> argparse.ArgumentParser:
     options.flag(
         flag_parser,
         "--stale-after",
-        "seconds without a reaction of the upstream operator after which a status counts as stale",
-        default=THRESHOLD,
-        read=options.seconds,
+        "time without a reaction of the upstream operator after which a status counts as stale: 90s, 5m or a number "
+        "of seconds",
+        default=f"{THRESHOLD:g}s",
+        read=options.duration,
     )
     options.flag(
         flag_parser,

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
+from kubefoundry_sdk.api.duration import parse
 from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
 
 _VARIABLES: Final[ContextVar[Mapping[str, str]]] = ContextVar("variables", default=os.environ)
@@ -91,9 +92,10 @@ def finalizer_timeout(to: argparse.ArgumentParser) -> None:
     flag(
         to,
         "--finalizer-timeout",
-        "seconds after a ModelDeployment's deletion until its finalizer is removed even if something is left behind",
-        default=FINALIZER_TIMEOUT,
-        read=seconds,
+        "time from a ModelDeployment's deletion until its finalizer is removed even if something is left behind: "
+        "90s, 5m or a number of seconds",
+        default=f"{FINALIZER_TIMEOUT:g}s",
+        read=duration,
     )
 
 
@@ -106,10 +108,10 @@ def heartbeat_timeout(to: argparse.ArgumentParser) -> None:
     flag(
         to,
         "--heartbeat-timeout",
-        "seconds without a heartbeat after which a provider counts as lost; providers send three heartbeats in "
-        "that time",
-        default=HEARTBEAT_TIMEOUT,
-        read=seconds,
+        "time without a heartbeat after which a provider counts as lost: 90s, 5m or a number of seconds; providers "
+        "send three heartbeats in that time",
+        default=f"{HEARTBEAT_TIMEOUT:g}s",
+        read=duration,
     )
 
 
@@ -149,12 +151,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def seconds(text: str) -> float:
-    """Return a non-negative number of seconds. Raise ArgumentTypeError for any other text."""
+def duration(text: str) -> float:
+    """Return the seconds of a duration such as `90s`, or of a number of seconds, for `flag(..., read=duration)`.
+
+    Raises:
+        argparse.ArgumentTypeError: The text is neither.
+    """
     try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return number
+        return parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
