@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 from click.testing import Result
 
+from kubefoundry_cli.output import LISTS
 from support.fake_server import Answers, serving
 
 EMPTY: Final = {
@@ -46,7 +47,7 @@ def ask(call: Callable[..., Result], tmp_path: Path) -> Callable[..., Result]:
     return run
 
 
-@pytest.mark.parametrize("command", [("status",), ("status", "m"), ("doctor",), ("wait", "m"), ("plan", "m")])
+@pytest.mark.parametrize("command", [("status", "m"), ("doctor",), ("wait", "m"), ("plan", "m")])
 def test_missing_namespace_is_the_reason(ask: Callable[..., Result], command: tuple[str, ...]) -> None:
     answers = Namespaces(404)
 
@@ -69,9 +70,17 @@ def test_namespace_that_may_exist_is_not_called_missing(
     assert MISSING not in done.output
 
 
-def test_namespace_is_not_read_for_data(ask: Callable[..., Result]) -> None:
-    answers = Namespaces(404)
+@pytest.mark.parametrize("form", LISTS)
+def test_list_of_a_missing_namespace_is_empty_in_every_form(ask: Callable[..., Result], form: str) -> None:
+    done = ask(Namespaces(404), "status", "-o", form)
 
-    done = ask(answers, "status", "-o", "json")
+    assert (done.exit_code, MISSING in done.stderr, "deploy MODEL" in done.output) == (0, True, False), done
+    assert {"json": '"items": []', "yaml": "items: []"}.get(form, "") in done.stdout
+
+
+def test_list_of_all_namespaces_reads_none(call: Callable[..., Result], tmp_path: Path) -> None:
+    answers = Namespaces(404)
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("status", "-A", "-o", "json", "--kubeconfig", str(kubeconfig))
 
     assert (done.exit_code, answers.reads) == (0, 0)

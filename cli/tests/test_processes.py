@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import Result
 
 from kubefoundry_cli.commands.doctor import components
+from kubefoundry_cli.output import qualified_name
 from support.fake_server import Answers, serving
 
 
@@ -81,6 +83,32 @@ def test_controller_status_shows_provider_outside_the_cluster(
         done.stdout
     )
     assert done.exit_code == (1 if "not renewed" in str(expected) else 0)
+
+
+@pytest.mark.parametrize("form", ["json", "yaml", "name"])
+def test_controller_status_for_programs_has_processes_outside(
+    call: Callable[..., Result], tmp_path: Path, form: str
+) -> None:
+    deployment = {
+        "metadata": {"name": CORE},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [{"image": "core"}]}}},
+        "status": {"availableReplicas": 1},
+    }
+    answers = Answers()
+    answers.objects = {
+        "deployments": [deployment],
+        "leases": [lease("pod-1", 1), lease("here-1", 1, KAITO)],
+        "inferenceproviderconfigs": [{"metadata": {"name": "kaito"}}],
+    }
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("controller", "status", "-o", form, "--kubeconfig", str(kubeconfig))
+
+    named = [f"deployment.apps/{CORE}", f"lease.coordination.k8s.io/{KAITO}"]
+    if form != "name":
+        items = yaml.safe_load(done.stdout)["items"]
+        assert [qualified_name(item) for item in items] == named
+    else:
+        assert done.stdout.split() == named
 
 
 @pytest.mark.parametrize(

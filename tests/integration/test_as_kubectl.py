@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_cli.output import qualified_name
+from kubefoundry_cli.output import qualified_name, type_of
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
@@ -46,7 +46,7 @@ async def test_names_are_printed_as_kubectl_prints_them(
 async def test_name_of_built_in_kind_is_that_of_kubectl(suite: Suite, namespace: str) -> None:
     kubectl = suite.plane.kubectl("create", "deployment", "d", "--image=x", "-n", namespace, "-o", "name")
 
-    assert qualified_name(DEPLOYMENTS, {"metadata": {"name": "d"}}) == kubectl.stdout.strip()
+    assert qualified_name({**type_of(DEPLOYMENTS), "metadata": {"name": "d"}}) == kubectl.stdout.strip()
 
 
 @pytest.mark.parametrize(

@@ -47,25 +47,29 @@ def objects(
     Args:
         items: The objects.
         form: The form.
-        kind: The kind of the objects.
+        kind: The kind of the objects that do not state their own; the API server's lists of built-in kinds do not.
         rows: Returns head and cells of the table, on request with the further columns.
     """
+    typed = [{**type_of(kind), **obj} for obj in items]
     if form in ("json", "yaml"):
         # as kubectl prints it
-        data(
-            {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": [*items]}, form
-        )
+        data({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": typed}, form)
     elif form == "name":
-        for obj in items:
-            print(qualified_name(kind, obj))
+        for obj in typed:
+            print(qualified_name(obj))
     else:
         table(*rows(form == "wide"))
 
 
-def qualified_name(kind: Kind, obj: Object) -> str:
+def type_of(kind: Kind) -> Object:
+    """Return `apiVersion` and `kind` of an object of the kind."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind}
+
+
+def qualified_name(obj: Object) -> str:
     """Return `modeldeployment.kubefoundry.ai/m`, as kubectl prints it for `-o name`."""
-    group = f".{kind.group}" if kind.group else ""
-    return f"{kind.kind.lower()}{group}/{clean(obj['metadata']['name'])}"
+    group, slash, _ = str(obj["apiVersion"]).rpartition("/")
+    return clean(f"{str(obj['kind']).lower()}{'.' if slash else ''}{group}/{obj['metadata']['name']}")
 
 
 def say(text: str) -> None:

@@ -25,7 +25,7 @@ from kubefoundry_cli.install.options import (
 )
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names, selectable_fields
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, Object
+from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 WHAT = "KubeFoundry (CRDs, core, selector)"
@@ -131,7 +131,10 @@ def uninstall(
 @output.option(*output.LISTS)
 @cluster.options
 def status(form: str, target: Target) -> None:
-    """Show whether core, selector and the providers' processes are up."""
+    """Show whether core, selector and the providers' processes are up.
+
+    For programs, a process is its Deployment, or its Lease if it runs outside the cluster.
+    """
     in_its_namespace(target)
 
     async def work() -> bool:
@@ -147,8 +150,9 @@ def status(form: str, target: Target) -> None:
             if not deployments and not elsewhere:
                 raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
             findings = list(components(deployments, leases))
+            stored = [*deployments, *({**output.type_of(LEASES), **lease} for lease in elsewhere)]
             output.objects(
-                deployments, form, DEPLOYMENTS, lambda wide: _rows(deployments, elsewhere, leases, wide=wide)
+                stored, form, DEPLOYMENTS, lambda wide: _rows(deployments, elsewhere, leases, wide=wide)
             )
             return all(finding.state == "good" for finding in findings)
 

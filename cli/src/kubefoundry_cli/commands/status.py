@@ -50,9 +50,14 @@ def _list(everywhere: bool, form: str, target: Target) -> None:
     _, namespace = cluster.identity(target)
     where = None if everywhere else namespace
     models = list_models(target, where)
+    # As with kubectl, a list of a missing namespace is empty and no failure, so that scripts may list before they
+    # create it. Unlike kubectl, every form names the namespace on standard error: it may be a typing error.
+    is_missing = not models and where is not None and cluster.run(_is_missing(target, where))
+    if is_missing:
+        say(no_namespace(str(where)))
     if not models and form in ("table", "wide"):
-        if where and cluster.run(_is_missing(target, where)):
-            raise Failure(no_namespace(where))
+        if is_missing:
+            return
         say(
             f"No models in {f'namespace {where}' if where else 'any namespace'}. "
             f"Create one: {hint('deploy MODEL')}, or {kubectl('apply -f FILE', where)}"
@@ -193,7 +198,7 @@ async def _show_model(name: str, form: str, target: Target) -> bool:
         if form in ("json", "yaml"):
             output.data(obj, form)
         elif form == "name":
-            print(output.qualified_name(MODEL_DEPLOYMENTS, obj))
+            print(output.qualified_name({**output.type_of(MODEL_DEPLOYMENTS), **obj}))
         else:
             _describe(obj, health)
             await _pods(session, obj)
