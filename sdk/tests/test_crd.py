@@ -91,6 +91,7 @@ def test_names_and_columns() -> None:
             "Endpoint",
             "Port",
             "Age",
+            "Deleting",
         )
     ]
     assert [column["name"] for column in columns if column.get("priority")] == [

@@ -211,7 +211,7 @@ def test_the_columns_show_the_state(installed: ControlPlane) -> None:
     header, row = installed.kubectl("get", "md", "shown", "-n", NAMESPACE, "-o", "wide").stdout.splitlines()
 
     assert " ".join(header.split()) == (
-        "NAME PROVIDER PHASE READY GENERATION OBSERVED REPLICAS DESIRED ENDPOINT PORT AGE "
+        "NAME PROVIDER PHASE READY GENERATION OBSERVED REPLICAS DESIRED ENDPOINT PORT AGE DELETING "
         "MODEL ENGINE PAUSED REASON MESSAGE"
     )
     cells = row.split()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,11 +19,15 @@ from kubefoundry_sdk.cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import running
+from support.restarts import stopped
 from support.waiting import reason, until_deployment
 
 pytestmark = pytest.mark.integration
 
 SECRET = "S3cr3t-value-0815"
+LATEST = 20.0
+"""Seconds within which core reports a deletion: five, and time for a machine that is busy."""
+
 ROLE_BINDINGS = Kind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
 
 
@@ -81,8 +88,43 @@ async def test_paused_edit_is_visible_everywhere(
     assert (cells["PHASE"], cells["STATE"]) == ("Running", "Paused")
     assert (waited.code, "is paused" in waited.err) == (1, True), waited
     assert (patient.code, "is not ready after 1 s" in patient.err) == (6, True), patient
-    columns = dict(zip(head.split(), row.split(), strict=True))
+    columns = cells_of(head, row)
     assert (columns["GENERATION"], columns["OBSERVED"]) == ("2", "1")
+
+
+def cells_of(head: str, row: str) -> dict[str, str]:
+    """Return the cells of a line of kubectl by column; an empty cell is an empty text."""
+    starts = [match.start() for match in re.finditer(r"\S+", head)]
+    cells = [row[start:end].strip() for start, end in pairwise([*starts, None])]
+    return dict(zip(head.split(), cells, strict=True))
+
+
+async def test_deletion_is_visible_everywhere_while_the_provider_is_down(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
+) -> None:
+    live = await running(api, namespace, GPU, "kuberay")
+
+    def kubectl() -> dict[str, str]:
+        head, row = suite.plane.kubectl("get", "md", "m", "-n", namespace).stdout.splitlines()
+        return cells_of(head, row)
+
+    before = kubectl()
+    with stopped(suite.components["kuberay"]):
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=live["metadata"]["uid"])
+        at_once = kubectl()
+        listed = await kubefoundry("status")
+        one = await kubefoundry("status", "m")
+        began = time.monotonic()
+        await until_deployment(api, "m", namespace, lambda obj: obj["status"]["phase"] == "Terminating")
+        seconds = time.monotonic() - began
+        later = kubectl()
+
+    assert (before["PHASE"], before["DELETING"]) == ("Running", "")
+    assert at_once["DELETING"]
+    assert "Terminating" in listed.out
+    assert "State:      Deleting" in one.out
+    assert (later["PHASE"], later["READY"]) == ("Terminating", "False")
+    assert seconds < LATEST, "core takes longer to report a deletion than the contract allows"
 
 
 async def test_doctor_fails_while_models_hang(kubefoundry: CommandLine, api: Client, namespace: str) -> None:

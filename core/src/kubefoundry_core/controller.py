@@ -31,8 +31,11 @@ from kubefoundry_sdk.runtime.wait import Wait
 log = logging.getLogger(__name__)
 
 REPORT: Final = 0.1
-"""Share of `--finalizer-timeout` that a provider has to report a deletion. Then core does, so that a model whose
-provider is down does not look as if nobody had deleted it."""
+REPORT_LIMIT: Final = 5.0
+"""Share of `--finalizer-timeout` that a provider has to report a deletion, at most REPORT_LIMIT seconds.
+
+Then core does, so that a model whose provider is down does not look as if nobody had deleted it. A provider needs
+milliseconds, and it replaces core's report if it comes later."""
 
 SHARED_FOR: Final = (10.0, 40.0)
 """Seconds, drawn for each ModelDeployment, for which core stays an owner of fields that a provider has taken over.
@@ -122,7 +125,7 @@ class Controller:
             if LiveModelDeployment(live).is_deleting:
                 wait = self._deletions.setdefault(key, Wait())
                 left = wait.left([live["metadata"]["uid"]], self._timeout, self._clock())
-                silence = left - (1 - REPORT) * self._timeout
+                silence = left - self._timeout + min(REPORT * self._timeout, REPORT_LIMIT)
                 unreported = silence <= 0
                 waits += [
                     silence if silence > 0 else None,

@@ -60,6 +60,13 @@ def model_deployments() -> Object:
             _column("Endpoint", ".status.endpoint.service", "Service of the API"),
             _column("Port", ".status.endpoint.port", "Port of that Service", type_="integer"),
             _AGE,
+            # Of the object itself, so it is right even while nobody writes the phase.
+            _column(
+                "Deleting",
+                ".metadata.deletionTimestamp",
+                "Time since the deletion was requested; empty if it was not",
+                type_="date",
+            ),
             _column("Model", ".spec.model.id", "Model that is served", wide=True),
             _column("Engine", ".spec.engine.type", "Engine that runs the model", wide=True),
             _column("Paused", _PAUSED, "Whether edits have no effect", wide=True),
