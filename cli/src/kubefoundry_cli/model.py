@@ -45,7 +45,7 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
     Raises:
         Failure: There is not exactly one ModelDeployment, or it has an unknown field.
     """
-    documents = plain_yaml.documents(text, name)
+    documents = [item for document in plain_yaml.documents(text, name) for item in _items(document)]
     deployments = [
         document
         for document in documents
@@ -68,6 +68,15 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
         version_text = f"apiVersion {foreign_text.shown(str(version))}" if version else "no apiVersion"
         raise Failure(f"{name} has {version_text}; a ModelDeployment has {names.API_VERSION}", Exit.USAGE)
     return obj
+
+
+def _items(document: Any) -> list[Any]:
+    """Return the items of a List, as `kubectl get -o yaml` prints it; the document itself if it has none."""
+    if isinstance(document, dict) and document.get("kind") in ("List", f"{names.MODEL_DEPLOYMENT}List"):
+        items = document.get("items")
+        if isinstance(items, list) and items:
+            return items
+    return [document]
 
 
 def completed(obj: Object, where: str, namespace: str = "default") -> Object:
@@ -102,15 +111,6 @@ def edited(obj: Object, edits: Sequence[str]) -> Object:
         except NotAnObject as error:
             raise Failure(f"--set {edit}: {error} is not an object", Exit.USAGE) from error
     return changed
-
-
-def stored_as(obj: Object, live: Object) -> Object:
-    """Return the object of a file as it would be stored after an apply over the live object of its name."""
-    meta = {**live["metadata"]}
-    for part in ("labels", "annotations"):
-        if added := obj["metadata"].get(part):
-            meta[part] = {**(meta.get(part) or {}), **added}
-    return {**live, "metadata": meta, "spec": obj["spec"]}
 
 
 def valid(obj: Object) -> Object:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 import click
 
+from kubefoundry_cli.apply import applied, kept
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.model import edited, from_file, stored_as, valid, valid_new
+from kubefoundry_cli.model import edited, from_file, valid, valid_new
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk.api.validation import default
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_selector.candidate import provider
 
@@ -26,10 +28,12 @@ class Requested:
     Attributes:
         live: The stored object, None if the cluster has no object of that name.
         obj: The object after the edit, valid and with defaults.
+        notes: Fields that an apply of the file leaves as they are.
     """
 
     live: Object | None
     obj: Object
+    notes: tuple[str, ...] = ()
 
     @property
     def is_edit(self) -> bool:
@@ -52,8 +56,18 @@ async def requested(session: Session, name: str | None, file: str | None, edits:
         if not (isinstance(error, ApiError) and error.not_found):
             raise of(error, f"read ModelDeployment '{meta['name']}'") from error
         return Requested(None, valid_new(edited(obj, edits)))
-    spec = valid(edited(obj, edits))["spec"]
-    return Requested(live, with_spec(stored_as(obj, live), spec))
+    return _applied(edited(obj, edits), live)
+
+
+def _applied(obj: Object, live: Object) -> Requested:
+    """Return the live object as it is stored after `kubectl apply` of the file's object. Raises Failure."""
+    if not isinstance(obj["spec"], dict):
+        raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: spec: must be an object")
+    after = applied(obj, live)
+    spec = valid(after)["spec"]
+    left = kept(obj, after, default(obj["spec"]))
+    notes = (f"kubectl apply leaves what others have set and the file does not name: {', '.join(left)}",)
+    return Requested(live, with_spec(after, spec), notes if left else ())
 
 
 def _check_namespace(obj: Object) -> None:

@@ -166,6 +166,7 @@ async def _in_cluster(
     async with cluster.session(target) as session:
         model, configs = await requested(session, name, file, edits), await registered_configs(session)
         packages, notes = as_running_all(installed(), configs)
+        notes = [*model.notes, *notes]
         answer = _answer(model, [registered(config) for config in configs], packages, notes)
         package = packages.get(answer.chosen or "")
         if package is None or answer.is_unregistered:

@@ -117,7 +117,8 @@ async def _plan(
 ) -> None:
     async with cluster.session(target) as session:
         try:
-            obj = (await requested(session, name, file, edits)).obj
+            asked = await requested(session, name, file, edits)
+            obj = asked.obj
             check_not_deleted(obj)
             held, doubts = suspensions(obj), warnings(obj["spec"])
             chosen, unsure = (
@@ -137,7 +138,15 @@ async def _plan(
             trial = await _tried(session, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
-    for note in (*doubts, *unsure, *notes, *planned.notes, *started, *_versions(provider, schema)):
+    for note in (
+        *asked.notes,
+        *doubts,
+        *unsure,
+        *notes,
+        *planned.notes,
+        *started,
+        *_versions(provider, schema),
+    ):
         say(f"note: {clean(note)}")
     if form == "text":
         _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), trial)
