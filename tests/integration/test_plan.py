@@ -163,3 +163,20 @@ async def test_pods_and_plan_during_hand_over_name_what_serves(
         "deleted": "DynamoGraphDeployment 'm'",
         "created": "RayService 'm'",
     }
+
+
+async def test_plan_tries_a_variable_that_changes_its_source(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    source = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    spec = {**GPU, "image": "example.com/engine:1.0.0", "env": [source]}
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider="direct"), manager="test"
+    )
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
+    )
+
+    planned = await kubefoundry("plan", "m", "--server", "--set", "env=[{name: A, value: b}]")
+
+    assert (planned.code, "CHANGED IN PLACE   dry run: accepted" in planned.out) == (0, True), planned

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kubefoundry_cli import cluster, output, upstream
-from kubefoundry_cli.cluster import MANAGER, Session, Target
+from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.live_objects import HandOver, check_helper_names, hand_over, helpers_of, live_of
 from kubefoundry_cli.output import clean, say
@@ -19,6 +19,7 @@ from kubefoundry_cli.requested import provider_after, requested
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_cli.upstream import Change, Planned
+from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.api.validation import warnings
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -135,7 +136,7 @@ async def _plan(
             planned = upstream.planned(provider, obj, schema, live, helpers)
             notes += await check_helper_names(session, provider, obj, planned.todo.helpers, helpers)
             changing = await hand_over(session, obj, provider, planned.todo.objects)
-            trial = await _tried(session, kind, planned, live, helpers) if server else None
+            trial = await _tried(session, provider, kind, planned, live, helpers) if server else None
         except (ApiError, Unreachable) as error:
             raise of(error, "plan") from error
     for note in (
@@ -162,10 +163,18 @@ async def _plan(
 
 
 async def _tried(
-    session: Session, kind: Kind, planned: Planned, live: Object | None, helpers: list[Object]
+    session: Session,
+    provider: Provider,
+    kind: Kind,
+    planned: Planned,
+    live: Object | None,
+    helpers: list[Object],
 ) -> Trial:
+    # As the provider's field manager. An apply of another one would leave fields that the provider has applied, such
+    # as a variable's `valueFrom` beside its new `value`.
+    manager = names.provider_manager(provider.name)
     answer = await dry_run.trial(
-        session.client, kind, planned.todo, live is not None, marked(helpers), manager=MANAGER
+        session.client, kind, planned.todo, live is not None, marked(helpers), manager=manager
     )
     if answer.lacking:
         # The advice is about the provider's ServiceAccount, but the caller has sent the dry run.
@@ -196,8 +205,8 @@ def _what(planned: Planned, live: Object | None, change: HandOver | None) -> str
     return "CHANGED IN PLACE" if planned.changes or is_written else "UNCHANGED"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names)
+def _listed(objects: Sequence[str]) -> str:
+    return " and ".join(objects)
 
 
 def _show(kind: Kind, obj: Object, planned: Planned, what: str, trial: Trial | None) -> None:
