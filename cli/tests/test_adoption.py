@@ -267,3 +267,31 @@ def test_what_is_taken_over_has_one_owner() -> None:
         ("helm", {"f:spec": {"f:b": {"f:d": {}}}}),
         ("operator", fields),
     ]
+
+
+@pytest.mark.parametrize("name", ["dynamo", "direct"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param({"trustRemoteCode": True, "args": {"trust-remote-code": "true"}}, id="both"),
+        pytest.param({"args": {"max-model-len": "2048"}}, id="argument"),
+        pytest.param(
+            {"trustRemoteCode": True, "args": {"max-model-len": "2048", "trust-remote-code": ""}},
+            id="two arguments",
+        ),
+    ],
+)
+def test_flag_of_a_field_is_adopted_where_an_argument_put_it(name: str, engine: dict[str, Any]) -> None:
+    provider = installed()[name]
+    schema = schema_of(provider)
+    spec = {
+        **GPU,
+        "engine": {"type": "vllm", **engine},
+        "image": "example.com/engine:1.0.0",
+        "provider": {"name": name},
+    }
+    live, helpers = left_behind(provider, schema, spec)
+
+    found = adoption.adoption(provider, schema, live, helpers)
+
+    assert (found.changes, found.missing) == ((), ()), found.obj["spec"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any, NamedTuple
 
 from kubefoundry_cli import upstream
@@ -16,6 +17,7 @@ from kubefoundry_cli.provenance import text as dotted
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
 from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
+from kubefoundry_sdk.api.engine_args import FIELD_FLAGS
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import validate
@@ -95,15 +97,46 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
         raise Failure(
             f"{kind} '{name}' has a shape that provider {provider.name} never writes: {error!r}"
         ) from error
-    candidates = [model(live, _named(spec, provider.name)) for spec in guesses]
-    obj = min(candidates, key=lambda candidate: _distance(provider, schema, candidate, live, helpers))
-    obj = {**obj, "spec": _simplest(provider, schema, obj, live, helpers)}
+
+    def distance(candidate: Object) -> Distance:
+        return _distance(provider, schema, candidate, live, helpers)
+
+    def simplified(spec: Object) -> Object:
+        obj = model(live, _named(spec, provider.name))
+        return {**obj, "spec": _simplest(provider, schema, obj, live, helpers)}
+
+    guess = min(guesses, key=lambda spec: distance(model(live, _named(spec, provider.name))))
+    obj = simplified(guess)
+    if distance(obj).moved:
+        obj = min((obj, *map(simplified, _with_arguments(guess))), key=distance)
     problems = upstream.problems(provider, valid(obj), schema)
     if problems:
         raise Failure(
             f"{provider.title} would refuse a ModelDeployment for {kind} '{name}': {'; '.join(problems)}"
         )
     return compared(provider, schema, obj, live, helpers)
+
+
+def _with_arguments(spec: Object) -> Iterator[Object]:
+    """Yield the spec with flags of engine settings as arguments: a flag has another place then.
+
+    A field without a default goes. `trustRemoteCode` stays: its default would contradict the argument.
+    """
+    engine = spec.get("engine") or {}
+    flags = FIELD_FLAGS.get(str(engine.get("type")), {})
+    stated = [
+        field
+        for field in ("contextLength", "trustRemoteCode")
+        if field in engine and f"engine.{field}" in flags
+    ]
+    for number in range(1, len(stated) + 1):
+        for fields in combinations(stated, number):
+            kept = {key: value for key, value in engine.items() if key not in fields or value is True}
+            arguments = {
+                flags[f"engine.{field}"][0]: "" if engine[field] is True else str(engine[field])
+                for field in fields
+            }
+            yield {**spec, "engine": {**kept, "args": {**(engine.get("args") or {}), **arguments}}}
 
 
 def _named(spec: Object, provider: str) -> Object:
