@@ -8,7 +8,7 @@ from typing import Any
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Failure, of
-from kubefoundry_cli.health import endpoint, summary
+from kubefoundry_cli.health import endpoint, health_of, summary
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
 from kubefoundry_sdk.api.kinds import Object
@@ -20,15 +20,21 @@ async def proxy(session: Session, name: str) -> tuple[Object, str]:
     obj = await session.model(name)
     where = endpoint(obj.get("status") or {})
     if where is None:
-        raise Failure(
-            f"ModelDeployment '{name}' has no endpoint yet ({summary(obj)}); {hint(f'wait {name}')}"
-        )
+        raise Failure(f"ModelDeployment '{name}' has no endpoint yet ({summary(obj)}); {_remedy(obj)}")
     if "://" in where:
         raise Failure(
             f"ModelDeployment '{name}' answers at {clean(where)}, which the API server cannot reach for you: "
             "ask it there"
         )
     return obj, f"/api/v1/namespaces/{obj['metadata']['namespace']}/services/{where}/proxy"
+
+
+def _remedy(obj: Object) -> str:
+    """Return how to get an endpoint. To wait is no remedy for a model that does not become ready by itself."""
+    health = health_of(obj)
+    if health.final or health.state == "ScaledToZero":
+        return health.remedy or hint(f"doctor {health.name}")
+    return hint(f"wait {health.name}")
 
 
 def refused(error: ApiError, name: str) -> Failure:
