@@ -199,6 +199,19 @@ async def test_small_writes(kubefoundry: CommandLine, api: Client, namespace: st
     assert (await kubefoundry("refresh", "m")).code == 2
 
 
+async def test_scale_that_the_provider_refuses_changes_nothing(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    before = await running(api, namespace, GPU, "kaito")
+
+    done = await kubefoundry("scale", "m", "2")
+
+    assert (done.code, "KAITO serves 1 replica, not 2" in done.err) == (1, True), done
+    assert done.err.endswith("Nothing was changed\n")
+    after = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+
+
 async def test_small_write_reports_pause_that_holds_it(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:

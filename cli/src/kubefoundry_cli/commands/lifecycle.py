@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 import click
 
 from kubefoundry_cli import cluster
-from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.edit import YES, Operations, annotation, confirmed, write
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import say
+from kubefoundry_cli.spec_path import with_value
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.validation import default
+from kubefoundry_sdk.api.validation import default, validate
 
 
 def _whole(_: click.Context, __: click.Parameter, value: str) -> int:
@@ -87,7 +88,10 @@ def refresh(name: str, yes: bool, target: Target) -> None:
 @click.argument("replicas", callback=_whole)
 @cluster.options
 def scale(name: str, replicas: int, target: Target) -> None:
-    """Set the number of REPLICAS of an aggregated model; 0 frees its GPUs."""
+    """Set the number of REPLICAS of an aggregated model; 0 frees its GPUs.
+
+    Nothing is changed if its provider would refuse that number.
+    """
     _write(
         name,
         target,
@@ -95,6 +99,7 @@ def scale(name: str, replicas: int, target: Target) -> None:
         f"scaled to {replicas} replica{'' if replicas == 1 else 's'}",
         then=f"; {hint(f'status {name}')} shows the progress",
         already=f"asks for {replicas} replica{'' if replicas == 1 else 's'} already",
+        check=lambda session, obj: _check_accepted(session, obj, replicas),
     )
 
 
@@ -134,6 +139,30 @@ def scaled(obj: Object, replicas: int) -> Operations:
     return [{"op": "add", "path": "/spec/scaling/replicas", "value": replicas}]
 
 
+async def _check_accepted(session: Session, obj: Object, replicas: int) -> None:
+    """Raise Failure if the provider would refuse the number, by its installed package. An unknown answer passes."""
+    # the packages of providers, which the other commands do not need
+    from kubefoundry_cli.providers import installed
+    from kubefoundry_cli.requested import provider_after
+    from kubefoundry_cli.selection import with_spec
+    from kubefoundry_cli.upstream import problems
+
+    spec = with_value(default(obj["spec"]), ("scaling", "replicas"), replicas)
+    if validate(spec):
+        return
+    after = with_spec(obj, spec)
+    try:
+        chosen, _ = await provider_after(session, after)
+    except Failure:
+        return
+    package = installed().get(chosen)
+    if package and (refusals := problems(package, after, None)):
+        raise Failure(
+            f"{package.title} refuses ModelDeployment '{obj['metadata']['name']}' with {replicas} "
+            f"replica{'' if replicas == 1 else 's'}: {'; '.join(refusals)}. Nothing was changed"
+        )
+
+
 def _write(
     name: str,
     target: Target,
@@ -144,6 +173,7 @@ def _write(
     then: str = "",
     ask: str | None = None,
     yes: bool = False,
+    check: Callable[[Session, Object], Awaitable[None]] | None = None,
 ) -> None:
     """Change a model, and report whether anything was written and whether it has an effect now.
 
@@ -156,6 +186,7 @@ def _write(
         then: The rest of the sentence if the change has an effect now.
         ask: The question to confirm first, None if no confirmation is needed.
         yes: Whether to skip the confirmation.
+        check: Raises Failure if the change would be refused.
 
     Raises:
         Failure: The model is being deleted, or cannot be changed.
@@ -168,6 +199,8 @@ def _write(
             if ask is not None:
                 confirmed(f"ModelDeployment '{name}' in namespace {session.namespace}: {ask}", yes)
             operations = change(obj)
+            if operations and check is not None:
+                await check(session, obj)
             if operations:
                 obj = await write(session, obj, operations, f"change ModelDeployment '{name}'")
             return bool(operations), obj
