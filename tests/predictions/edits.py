@@ -30,12 +30,38 @@ STARTS: Final[tuple[tuple[dict[str, Any], str | None], ...]] = (
 )
 """Specs of new models, and the provider that they name."""
 
+OVERRIDES: Final = (
+    "{frontend: {replicas: 2, resources: {cpu: 1000m}}}",
+    "{routerMode: kv}",
+    "{nosuch: 1}",
+    "{rollout: Recreate}",
+    "{drainSeconds: 5, startupSeconds: 600}",
+    "{sharedMemory: 2Gi}",
+    "{instanceType: Standard_NC24ads_A100_v4}",
+    "{llamacppServer: llama-server}",
+    "{head: {resources: {cpu: 500m, memory: 4096Mi}}}",
+    "{}",
+)
+"""Overrides of one provider, which the others warn of; and an unknown key."""
+
+ENVIRONMENTS: Final = (
+    "[{name: B, value: d}, {name: A, value: c}]",
+    "[{name: A}]",
+    "[{name: A, value: ''}, {name: B, value: '$(A)$$'}]",
+    "[{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]",
+    "[{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory}}}]",
+    "[{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}]",
+    "[{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
+    "[{name: A, valueFrom: {configMapKeyRef: {name: s, key: k, optional: true}}}]",
+)
+"""Variables in another order, without a value, and from each source: the API server adds defaults to some of them."""
+
 VALUES: Final[dict[str, tuple[str, ...]]] = {
     "engine.type": ("vllm", "vllm", "sglang", "trtllm", "llamacpp"),
     "resources.gpu": ("",),
     "resources.gpu.count": ("0", "1", "2", "4"),
-    "resources.memory": ("", "16Gi", "48Gi"),
-    "resources.cpu": ("", "4"),
+    "resources.memory": ("", "16Gi", "48Gi", "49152Mi", "1.5Gi", "16e9", "0"),
+    "resources.cpu": ("", "4", "500m", "0.5", "4000m"),
     "image": ("", IMAGE, "example.com/engine:2.0.0"),
     "engine.contextLength": ("", "4096", "8192"),
     "engine.trustRemoteCode": ("", "true", "false"),
@@ -45,11 +71,35 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "model.servedName": ("", "served"),
     "scaling.replicas": ("0", "1", "2", "3"),
     "nodeSelector.pool": ("", "gpu"),
+    "nodeSelector": ("", "{zone: a, pool: '1'}"),
     "podTemplate.metadata.labels.team": ("", "a"),
     "podTemplate.metadata.annotations.note": ("", "x"),
-    "tolerations": ("", "[{key: gpu, operator: Exists}]"),
-    "env": ("", "[{name: A, value: b}]", "[{name: A, value: c}, {name: B, value: d}]"),
-    "secrets.huggingFaceToken": ("", "hf-token"),
+    "tolerations": (
+        "",
+        "[{key: gpu, operator: Exists}]",
+        "[{key: gpu, value: a, effect: NoExecute, tolerationSeconds: 60}, {operator: Exists}]",
+        "[{key: gpu, operator: Equal, value: ''}]",
+    ),
+    "env": ("", "[{name: A, value: b}]", "[{name: A, value: c}, {name: B, value: d}]", *ENVIRONMENTS),
+    "secrets.huggingFaceToken": ("", "hf-token", "other"),
+    "resources.gpu.type": ("", "nvidia.com/gpu", "amd.com/gpu"),
+    "scaling.prefill.replicas": ("0", "1", "3"),
+    "scaling.prefill.gpu.count": ("1", "2"),
+    "scaling.prefill.memory": ("16Gi", "17179869184", "1.5Gi"),
+    "scaling.decode.replicas": ("0", "2"),
+    "scaling.decode.gpu.type": ("", "nvidia.com/gpu", "amd.com/gpu"),
+    "scaling.decode.memory": ("16Gi", "16384Mi"),
+    "model.source": ("", "huggingface", "custom"),
+    "provider.overrides": ("", *OVERRIDES),
+    "engine.args.tensor-parallel-size": ("", "1", "2"),
+    "engine.args.trust-remote-code": ("", "true", "false"),
+    "engine.args.max_model_len": ("", "2048"),
+    "engine.args.tp": ("", "2"),
+    "engine.args.hf-overrides": ("", "{a: 1}", '{"a": 1}'),
+    "engine.args.enforce-eager": ("", '""', "true", "false"),
+    "engine.args.chat-template": ("", "$(HOME)/a b", "a$$b"),
+    "podTemplate.metadata.labels.app": ("", "mine"),
+    "podTemplate.metadata.annotations": ("", "{a: '', b: 'two lines\\n$(A)'}"),
     "provider.name": ("", "", "kaito", "dynamo", "kuberay", "direct", "nobody"),
 }
 """Paths, and the values that an edit gives them; an empty value removes the field."""
