@@ -47,7 +47,10 @@ def ask(call: Callable[..., Result], tmp_path: Path) -> Callable[..., Result]:
     return run
 
 
-@pytest.mark.parametrize("command", [("status", "m"), ("doctor",), ("wait", "m"), ("plan", "m")])
+@pytest.mark.parametrize(
+    "command",
+    [("status", "m"), ("doctor",), ("wait", "m"), ("plan", "m")],
+)
 def test_missing_namespace_is_the_reason(ask: Callable[..., Result], command: tuple[str, ...]) -> None:
     answers = Namespaces(404)
 

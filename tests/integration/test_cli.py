@@ -199,6 +199,15 @@ async def test_small_writes(kubefoundry: CommandLine, api: Client, namespace: st
     assert (await kubefoundry("refresh", "m")).code == 2
 
 
+async def test_deploy_names_a_missing_namespace(suite: Suite) -> None:
+    done = await CommandLine(suite.plane.kubeconfig, "nosuch")("deploy", "org/model", "m", "--yes")
+
+    assert (done.code, "namespace nosuch does not exist; name another one with -n" in done.err) == (
+        1,
+        True,
+    ), done
+
+
 async def test_scale_that_the_provider_refuses_changes_nothing(
     kubefoundry: CommandLine, api: Client, namespace: str
 ) -> None:

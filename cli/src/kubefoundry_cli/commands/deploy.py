@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from kubefoundry_cli import cluster, output
-from kubefoundry_cli.cluster import MANAGER, Session, Target
+from kubefoundry_cli.cluster import MANAGER, Session, Target, no_namespace
 from kubefoundry_cli.commands.wait import KEEP_WAITING, until
 from kubefoundry_cli.edit import YES, confirmed
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -133,4 +133,6 @@ async def create(session: Session, obj: Object) -> Object:
                 f"NAME, or see what an edit would change: {hint(f'plan {name} --set PATH=VALUE')}",
                 Exit.NO,
             ) from error
+        if isinstance(error, ApiError) and error.not_found and await session.is_missing(namespace):
+            raise Failure(f"cannot create ModelDeployment '{name}': {no_namespace(namespace)}") from error
         raise of(error, f"create ModelDeployment '{name}'") from error

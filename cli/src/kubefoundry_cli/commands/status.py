@@ -105,6 +105,8 @@ async def _follow(
 ) -> None:
     """Show all models, and their changes until the watch ends. Raises Failure, ApiError and Unreachable."""
     models, version = await session.models(namespace, selector)
+    if not models and namespace and await session.is_missing(namespace):
+        say(no_namespace(namespace))
     lines.begin(models)
     async for event in session.client.watch(
         MODEL_DEPLOYMENTS,
