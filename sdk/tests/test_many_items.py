@@ -71,7 +71,7 @@ def owned_by(manager: str, **pod: Any) -> list[dict[str, Any]]:
 
 def keys(*names: str) -> dict[str, Any]:
     """Return the owned fields of that many items."""
-    below = {f"f:{key}": {} for key in (*names, "operator")}
+    below: dict[str, Any] = {f"f:{key}": {} for key in (*names, "operator")}
     return {f"k:{json.dumps({key: str(number) for key in names})}": below for number in range(ITEMS)}
 
 
@@ -79,7 +79,9 @@ def keys(*names: str) -> dict[str, Any]:
 def test_additions_are_found_among_any_number_of_items() -> None:
     variables = [{"name": str(number), "value": "x"} for number in range(ITEMS)]
     live = deployment(initContainers=variables)
-    made_up = {f"k:{json.dumps({f'n{number}': 1, 'name': 'x'})}": {} for number in range(ITEMS)}
+    made_up: dict[str, Any] = {
+        f"k:{json.dumps({f'n{number}': 1, 'name': 'x'})}": {} for number in range(ITEMS)
+    }
     live["metadata"]["managedFields"] = owned_by("theirs", initContainers={**keys("name"), **made_up})
 
     found = added(deployment(initContainers=[{"name": "mine"}]), live, "ours")

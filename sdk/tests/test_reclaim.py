@@ -211,7 +211,7 @@ def test_reclaim_changes_nothing_else(seed: int) -> None:
 
 def test_reclaim_takes_no_value_from_the_record() -> None:
     """Anybody may write the record: the values that it has are not those that serve."""
-    forged = copy.deepcopy(POD)
+    forged: Object = copy.deepcopy(POD)
     forged["containers"][0] |= {"args": ["forged"], "ports": [{"containerPort": 1}, {"hostPort": 2}]}
     forged["tolerations"] = [{"key": "forged"}]
     stored = live(POD | {"tolerations": [{"key": "real"}]}, {"f:spec": {"f:replicas": {}}})

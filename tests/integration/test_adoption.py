@@ -305,7 +305,7 @@ async def test_object_is_not_marked_for_a_deleted_model(
     assert (await imported(suite.plane.kubeconfig, namespace)).code == 0
 
 
-async def test_second_import_at_once_is_told_to_wait(
+async def test_second_import_at_once_has_to_wait(
     kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, tmp_path: Path
 ) -> None:
     """To delete the ModelDeployment of the other import would delete the object."""

@@ -8,12 +8,13 @@ import pytest
 
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk.api.kinds import CONFIG_MAPS, HELPER_KINDS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.deployments import GPU
+from support.deployments import CPU, GPU
 from support.edits import ADMIN, running
 from support.events import until_event
 from support.kinds import WORKSPACES
+from support.tenant import deployments_available
 from support.waiting import message, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -48,6 +49,29 @@ async def test_an_edited_helper_is_put_back(
     await until(api, CONFIG_MAPS, helper, namespace, lambda obj: ours(obj) == ours(before))
     after = await api.get(CONFIG_MAPS, helper, namespace)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+async def test_refused_reversal_is_not_blamed_on_an_edit(suite: Suite, api: Client, namespace: str) -> None:
+    """With another port under its name, the Service is refused, whatever the ModelDeployment says."""
+    async with deployments_available(api, namespace):
+        made = await running(api, namespace, CPU, "direct")
+        service = made["status"]["endpoint"]["service"]
+        port = [{"op": "replace", "path": "/spec/ports/0/port", "value": 81}]
+        await api.json_patch(HELPER_KINDS["Service"], service, namespace, port, manager=ADMIN)
+        advice = f"change the Service '{service}' accordingly"
+        await until_deployment(api, "m", namespace, lambda obj: advice in message(obj, "ResourceCreated"))
+
+        edit = [{"op": "add", "path": "/spec/env", "value": [{"name": "A", "value": "a"}]}]
+        await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, edit, manager="test")
+
+        refused = await until_deployment(api, "m", namespace, lambda obj: is_reported(obj, "ResourceCreated"))
+    assert advice in message(refused, "ResourceCreated")
+
+
+def is_reported(model: Object, type_: str) -> bool:
+    """Check whether the condition is about the newest generation."""
+    [condition] = [one for one in model["status"]["conditions"] if one["type"] == type_]
+    return bool(condition["observedGeneration"] == model["metadata"]["generation"])
 
 
 async def test_an_edit_of_a_helper_is_reported(suite: Suite, api: Client, namespace: str) -> None:

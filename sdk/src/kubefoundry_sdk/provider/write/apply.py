@@ -81,16 +81,20 @@ async def write(
             await try_apply(client, kind, todo.main, manager=manager, exists=True)
         for obj in helpers:
             if obj not in fresh:
-                await _store(
-                    client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission
-                )
+                target, origin = (client, kind_of(obj), stores.store(obj), obj), _origin(todo, obj)
+                await _store(*target, manager=manager, admission=admission, origin=origin)
         if main_too:
-            created = await _store(client, kind, store, todo.main, manager=manager, admission=admission)
+            target, origin = (client, kind, store, todo.main), _origin(todo, todo.main)
+            created = await _store(*target, manager=manager, admission=admission, origin=origin)
     except Refused as refused:
         if not refused.may_pass:
             await discard(client, stores, todo)
         raise
     return created
+
+
+def _origin(todo: Plan, obj: Object) -> Origin:
+    return changed(obj) if any(obj is edited for edited, _ in todo.edited) else ORIGIN
 
 
 async def try_replacement(

@@ -204,7 +204,7 @@ def _with_left(before: Any, desired: Any, live: Any) -> Any:
     if isinstance(before, dict) and isinstance(live, dict):
         if desired is not _ABSENT and not isinstance(desired, dict):
             return desired
-        others = {} if desired is _ABSENT else desired
+        others: dict[str, Any] = desired if isinstance(desired, dict) else {}
         left = {
             key: value
             for key, was in before.items()
