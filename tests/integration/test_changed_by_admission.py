@@ -11,13 +11,15 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.audit import AuditLog
-from support.deployments import CPU, model_deployment
+from support.audit import AuditLog, until_logged
+from support.deployments import CPU, GPU, model_deployment
 from support.events import notes, until_event
+from support.kinds import UPSTREAM
 from support.mutating_policies import Mutation, mutating, patch
 from support.refusing_webhook import refusing
 from support.restarts import stopped
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
+from support.wishes import change_spec
 
 pytestmark = pytest.mark.integration
 
@@ -47,6 +49,20 @@ RELABELLED = Mutation(
         '"other"',
         when=f'"{PROVIDER_LABEL}" in object.metadata.?labels.orValue({{}})',
     ),
+)
+
+
+UNDONE = Mutation(
+    "nvidia.com",
+    "dynamographdeployments",
+    patch("replace", "/spec", "oldObject.spec", when='request.operation == "UPDATE"'),
+)
+
+
+OWNERLESS = Mutation(
+    "nvidia.com",
+    "dynamographdeployments",
+    patch("remove", "/metadata/ownerReferences", when="has(object.metadata.ownerReferences)"),
 )
 
 
@@ -176,3 +192,70 @@ async def test_refused_finalizer_removal_is_reported(suite: Suite, api: Client, 
         assert "finalizers stay" in note
 
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None, seconds=120)
+
+
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
+async def test_edit_that_admission_takes_back_is_not_ready(suite: Suite, api: Client, namespace: str) -> None:
+    body = model_deployment("m", namespace, GPU, provider="dynamo")
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, serves)
+
+    async with mutating(api, namespace, [UNDONE]):
+        await change_spec(api, namespace, "/spec/engine/contextLength", 4096)
+
+        refused = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+        )
+        assert "takes the change back" in message(refused, "ResourceCreated")
+        assert (phase(refused), refused["status"]["observedGeneration"]) == ("Running", 1)
+        component = suite.components["dynamo"]
+        component.stop()
+        log = AuditLog(suite)
+        component.start()
+        # As the new process has sent the edit again, it did not take it for served.
+        await until_logged(
+            lambda: log.requests("provider-dynamo", namespace, "dynamographdeployments"),
+            lambda sent: any(entry["verb"] == "patch" for entry in sent),
+        )
+        again = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+        assert again["status"]["observedGeneration"] == 1
+    await change_spec(api, namespace, "/spec/engine/contextLength", 8192)
+
+    await until_deployment(api, "m", namespace, serves)
+
+
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
+async def test_owner_that_admission_removes_stays_refused(suite: Suite, api: Client, namespace: str) -> None:
+    async with mutating(api, namespace, [OWNERLESS]):
+        body = model_deployment("m", namespace, GPU, provider="dynamo")
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+        # The operator's status is an event.
+        await until_deployment(
+            api,
+            "m",
+            namespace,
+            lambda obj: phase(obj) == "Running" and reason(obj, "ResourceCreated") == "ApplyRejected",
+        )
+        component = suite.components["dynamo"]
+        component.stop()
+        log = AuditLog(suite)
+        component.start()
+        await until_logged(
+            lambda: log.requests("provider-dynamo", namespace, "dynamographdeployments"),
+            lambda sent: any(entry["verb"] == "patch" for entry in sent),
+        )
+        refused = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+        )
+        assert "the owner reference was not stored as sent" in message(refused, "ResourceCreated")
+    await change_spec(api, namespace, "/spec/engine/contextLength", 4096)
+
+    owned = await until(
+        api,
+        UPSTREAM["dynamo"],
+        "m",
+        namespace,
+        lambda obj: obj is not None and bool(obj["metadata"].get("ownerReferences")),
+    )
+    assert owned is not None
+    await until_deployment(api, "m", namespace, serves)

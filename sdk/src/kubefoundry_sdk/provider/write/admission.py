@@ -46,11 +46,15 @@ class Admission:
         return self._uids.get(of) == str(live["metadata"]["uid"])
 
     def note(self, applied: Object, stored: Object) -> None:
-        """Remember the API server's response to an apply of a dressed manifest, or to a dry run of the apply."""
-        self._stored[mark(applied)] = (
-            _digest(recorded(applied)),
-            drift.values(manifest.content(applied), stored),
-        )
+        """Remember the API server's response to an apply of a dressed manifest, or to a dry run of the apply.
+
+        An owner reference that it lacks is no value of the cluster's: without it nobody deletes the object.
+        """
+        values = drift.values(manifest.content(applied), stored)
+        owners = applied["metadata"].get("ownerReferences") or ()
+        if not all(manifest.owned_by(stored, owner["uid"]) for owner in owners):
+            values.pop("metadata.ownerReferences", None)
+        self._stored[mark(applied)] = (_digest(recorded(applied)), values)
 
     def knows(self, applied: Object) -> bool:
         """Check whether the API server's response to this very dressed manifest is known."""

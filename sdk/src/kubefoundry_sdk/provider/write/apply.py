@@ -9,10 +9,11 @@ from dataclasses import replace
 from typing import Final
 
 from kubefoundry_sdk.api import managed_fields, names
+from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write import manifest, reclaim
+from kubefoundry_sdk.provider.write import drift, manifest, reclaim
 from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of, mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
@@ -256,7 +257,33 @@ async def _store(
         raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
     stored = await _update(client, kind, obj, live, manager=manager, origin=origin)
     await _take(client, kind, store, obj, stored, admission, new=False)
+    if kept := _kept(obj, live, stored):
+        # Another process would take the edit for served if the record said that it was applied.
+        body = server_side_apply.pinned(reclaim.with_earlier_record(obj, live), stored, exact=True)
+        store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=origin))
+        raise Refused(
+            f"{kind.kind} '{name}' was accepted, but stays as it was at {first_of(kept)}: an admission webhook or "
+            f"policy takes the change back; change the {origin.kind} or contact the owner of that policy"
+        )
     return False
+
+
+def _kept(obj: Object, live: Object, stored: Object) -> list[str]:
+    """Return the paths of an edit that admission took back, if nothing else of it is in force.
+
+    A new generation of the object shows that something is. An object without generations is no main object.
+    """
+    record, generation = manifest.applied(live), live["metadata"].get("generation")
+    if record is None or generation is None or stored["metadata"].get("generation") != generation:
+        return []
+    # Not the record, which has values that others own instead.
+    sent = manifest.content(obj)
+    refused = drift.values(sent, stored)
+    return [
+        path
+        for path in drift.values(sent, record.manifest)
+        if path in refused and not path.startswith("metadata")
+    ]
 
 
 async def _update(
