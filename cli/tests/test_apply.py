@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 
 from kubefoundry_cli.apply import LAST_APPLIED, applied, kept
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import from_text
+from support.deployments import GPU, model_deployment
+from support.fake_server import Answers, serving
 
 HEAD = "apiVersion: kubefoundry.ai/v1alpha1\nkind: ModelDeployment\nmetadata: {name: m}\n"
 
@@ -75,3 +80,33 @@ def test_models_of_a_list_are_counted() -> None:
 
     with pytest.raises(Failure, match="has 2 ModelDeployments"):
         from_text(f"kind: List\napiVersion: v1\nitems:\n- {item}\n- {item}\n", "m.yaml")
+
+
+@pytest.mark.parametrize("field", ["uid", "resourceVersion"])
+def test_file_of_another_state_is_refused_as_by_kubectl(
+    call: Callable[..., Result], tmp_path: Path, field: str
+) -> None:
+    stored = model_deployment("m", "models", GPU, generation=1, uid="u", resourceVersion="7")
+    file = tmp_path / "m.yaml"
+    file.write_text(json.dumps({**stored, "metadata": {**stored["metadata"], field: "6"}}))
+    answers = Answers()
+    answers.objects = {"modeldeployments": [stored], "inferenceproviderconfigs": []}
+
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("plan", "-f", str(file), "-n", "models", "--kubeconfig", str(kubeconfig))
+
+    assert (done.exit_code, f"remove metadata.{field} from the file" in done.stderr) == (3, True), done.stderr
+
+
+def test_file_of_the_stored_state_is_not_refused(call: Callable[..., Result], tmp_path: Path) -> None:
+    stored = model_deployment("m", "models", GPU, generation=1, uid="u", resourceVersion="7")
+    file = tmp_path / "m.yaml"
+    file.write_text(json.dumps(stored))
+    answers = Answers()
+    answers.objects = {"modeldeployments": [stored], "inferenceproviderconfigs": []}
+
+    with serving(answers, tmp_path) as kubeconfig:
+        done = call("explain", "-f", str(file), "-n", "models", "--kubeconfig", str(kubeconfig))
+
+    assert "kubectl apply refuses" not in done.stderr
+    assert done.exit_code == 1, "no provider is registered"

@@ -20,7 +20,7 @@ from support.deployments import model_deployment
 pytestmark = pytest.mark.integration
 
 CASES: Final = 20
-LABELS: Final = ({}, {"team": "a"}, {"team": "b", "kubefoundry.ai/x": "y"})
+LABELS: Final[tuple[dict[str, str], ...]] = ({}, {"team": "a"}, {"team": "b", "kubefoundry.ai/x": "y"})
 
 
 def some_valid(chance: Random, obj: Object) -> Object:

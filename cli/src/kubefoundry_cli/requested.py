@@ -11,7 +11,7 @@ from kubefoundry_cli.apply import applied, kept
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.model import edited, from_file, valid, valid_new
+from kubefoundry_cli.model import NO_UID, edited, from_file, valid, valid_new
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
@@ -63,11 +63,24 @@ def _applied(obj: Object, live: Object) -> Requested:
     """Return the live object as it is stored after `kubectl apply` of the file's object. Raises Failure."""
     if not isinstance(obj["spec"], dict):
         raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: spec: must be an object")
+    _check_version(obj, live)
     after = applied(obj, live)
     spec = valid(after)["spec"]
     left = kept(obj, after, default(obj["spec"]))
     notes = (f"kubectl apply leaves what others have set and the file does not name: {', '.join(left)}",)
     return Requested(live, with_spec(after, spec), notes if left else ())
+
+
+def _check_version(obj: Object, live: Object) -> None:
+    """Raise Failure if kubectl refuses the file as one of another state: `kubectl get -o yaml` writes both fields."""
+    for field in ("uid", "resourceVersion"):
+        stated = obj["metadata"].get(field)
+        if stated not in (None, NO_UID, live["metadata"].get(field)):
+            raise Failure(
+                f"kubectl apply refuses the file: ModelDeployment '{obj['metadata']['name']}' has another "
+                f"metadata.{field} than the file by now; remove metadata.{field} from the file to edit today's model",
+                Exit.CHANGED,
+            )
 
 
 def _check_namespace(obj: Object) -> None:
