@@ -15,9 +15,11 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.cluster.client import Client
-from support.deployments import GPU
+from support.command_line import CommandLine
+from support.deployments import GPU, model_deployment
 from support.edits import ADMIN, running
 from support.kinds import UPSTREAM
+from support.waiting import reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -54,3 +56,35 @@ async def test_objects_why_and_providers(suite: Suite, api: Client, namespace: s
     assert "DynamoGraphDeployment m" in read[""]
     assert "provider dynamo is ready" in read["providers"]
     assert "No pods yet" in read["logs"]
+
+
+async def test_page_and_doctor_give_a_model_the_same_sign(suite: Suite, api: Client, namespace: str) -> None:
+    edits = {
+        "zero": [{"op": "add", "path": "/spec/scaling", "value": {"replicas": 0}}],
+        "paused": [
+            {"op": "add", "path": "/metadata/annotations", "value": {names.PAUSED_ANNOTATION: "true"}}
+        ],
+        "serves": [],
+    }
+    for name, operations in edits.items():
+        await api.create(
+            MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU, provider="kuberay"), manager="test"
+        )
+        await until_deployment(api, name, namespace, serves)
+        await api.json_patch(MODEL_DEPLOYMENTS, name, namespace, operations, manager="test")
+    await until_deployment(api, "zero", namespace, lambda obj: reason(obj, "Ready") == "ScaledToZero")
+    kubefoundry = CommandLine(suite.plane.kubeconfig, namespace)
+    access = Local(credentials.from_kubeconfig(str(suite.plane.kubeconfig)), namespace, 1)
+
+    signs = {}
+    async with TestServer(make(access)) as server, ClientSession(cookie_jar=CookieJar(unsafe=True)) as client:
+        base = f"http://127.0.0.1:{server.port}"
+        await (await client.get(f"{base}/?code={access.code}")).release()
+        for name in edits:
+            async with client.get(f"{base}/models/{namespace}/{name}") as answer:
+                found = re.search(r">(.)</span> <b>ModelDeployment</b>", await answer.text())
+            assert found
+            doctor = await kubefoundry("doctor", name)
+            signs[name] = (found[1], doctor.out[0])
+
+    assert signs == {"zero": ("✔", "✔"), "paused": ("✗", "✗"), "serves": ("✔", "✔")}
