@@ -108,5 +108,5 @@ def test_file_of_the_stored_state_is_not_refused(call: Callable[..., Result], tm
     with serving(answers, tmp_path) as kubeconfig:
         done = call("explain", "-f", str(file), "-n", "models", "--kubeconfig", str(kubeconfig))
 
-    assert "kubectl apply refuses" not in done.stderr
+    assert "is a conflict" not in done.stderr
     assert done.exit_code == 1, "no provider is registered"

@@ -32,9 +32,8 @@ async def proxy(session: Session, name: str) -> tuple[Object, str]:
 def _remedy(obj: Object) -> str:
     """Return how to get an endpoint. To wait is no remedy for a model that does not become ready by itself."""
     health = health_of(obj)
-    if health.final or health.state == "ScaledToZero":
-        return health.remedy or hint(f"doctor {health.name}")
-    return hint(f"wait {health.name}")
+    needs_change = health.final or health.state == "ScaledToZero"
+    return (health.remedy if needs_change else "") or hint(f"wait {health.name}")
 
 
 def refused(error: ApiError, name: str) -> Failure:

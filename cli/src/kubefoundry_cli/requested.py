@@ -67,7 +67,7 @@ def _applied(obj: Object, live: Object) -> Requested:
     after = applied(obj, live)
     spec = valid(after)["spec"]
     left = kept(obj, after, default(obj["spec"]))
-    notes = (f"kubectl apply leaves what others have set and the file does not name: {', '.join(left)}",)
+    notes = (f"an apply leaves what others have set and the file does not name: {', '.join(left)}",)
     return Requested(live, with_spec(after, spec), notes if left else ())
 
 
@@ -77,7 +77,7 @@ def _check_version(obj: Object, live: Object) -> None:
         stated = obj["metadata"].get(field)
         if stated not in (None, NO_UID, live["metadata"].get(field)):
             raise Failure(
-                f"kubectl apply refuses the file: ModelDeployment '{obj['metadata']['name']}' has another "
+                f"an apply of the file is a conflict: ModelDeployment '{obj['metadata']['name']}' has another "
                 f"metadata.{field} than the file by now; remove metadata.{field} from the file to edit today's model",
                 Exit.CHANGED,
             )
