@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, Final
 
@@ -259,7 +260,11 @@ def test_namespace_option_that_contradicts_the_file_is_refused(
 
 def test_silent_provider_is_named_by_plan_and_explain(call: Callable[..., Result], tmp_path: Path) -> None:
     answers, obj = Answers(), _created({**GPU, "image": "i", "provider": {"name": "kaito"}})
-    status = {"ready": True, "lastHeartbeat": "2026-01-01T00:00:00Z", "version": "kaito-provider:v0.1.0"}
+    status = {
+        "ready": True,
+        "lastHeartbeat": "2026-01-01T00:00:00Z",
+        "version": f"kaito-provider:v{version_of('kubefoundry-provider-kaito')}",
+    }
     answers.objects = {
         "modeldeployments": [obj],
         "inferenceproviderconfigs": [{**registration(PACKAGES["kaito"]), "status": status}],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version as version_of
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ def test_the_environment_of_the_command_line_says_nothing_about_the_cluster(
 def test_what_is_not_understood_is_said_and_the_defaults_stay(
     status: dict[str, Any] | None, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    full = {"version": "kuberay-provider:v0.1.0", **status} if status is not None else None
+    full = {"version": newest("kuberay"), **status} if status is not None else None
 
     made, [note] = configured(named("kuberay"), {"status": full} if full else None)
 
@@ -87,5 +88,15 @@ def test_what_is_not_understood_is_said_and_the_defaults_stay(
     assert capsys.readouterr() == ("", "")
 
 
+def newest(name: str) -> str:
+    """Return the version that the provider of this checkout registers."""
+    return f"{name}-provider:v{version_of(f'kubefoundry-provider-{name}')}"
+
+
 def config(name: str, flags: dict[str, str]) -> dict[str, Any]:
-    return {"status": {"version": f"{name}-provider:v0.1.0", "flags": flags}}
+    return {
+        "status": {
+            "version": newest(name),
+            "flags": flags,
+        }
+    }

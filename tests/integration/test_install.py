@@ -75,7 +75,7 @@ async def second_upgrade_writes_nothing(kubefoundry: CommandLine, api: Client) -
     made = await kubefoundry("controller install", "--yes", "--registry", "registry.example.com/kf")
     assert made.code == 0, made.err
     core = await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM)
-    assert core["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/kf/core:0.1.0"
+    assert core["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/kf/core:0.2.0"
     again = await kubefoundry("controller upgrade", "--yes", "--registry", "registry.example.com/kf")
     assert (again.code, "nothing to do" in again.err) == (0, True)
     assert (await api.get(DEPLOYMENTS, "kubefoundry-core", SYSTEM))["metadata"]["resourceVersion"] == (

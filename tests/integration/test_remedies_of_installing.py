@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from support.reader import Reader
 from support.registrations import register
 from support.waiting import reason, until, until_deployment
 
+NEWEST: Final = f"kaito-provider:v{version_of('kubefoundry-provider-kaito')}"
 pytestmark = pytest.mark.integration
 
 SYSTEM: Final = names.SYSTEM_NAMESPACE
@@ -147,7 +149,7 @@ async def test_missing_and_old_provider_is_installed(reader: Reader) -> None:
     deployment = await reader.api.get(DEPLOYMENTS, "kubefoundry-provider-kaito", SYSTEM)
     assert deployment["spec"]["template"]
 
-    await registered(reader.api, "2026-02-04T10:00:00Z", version="kaito-provider:v0.1.0")
+    await registered(reader.api, "2026-02-04T10:00:00Z")
     silent = await reader.says("doctor")
     shown = await followed(
         reader, silent, "cli/commands/doctor: kubectl describe deployment kubefoundry-provider-{}"
@@ -182,7 +184,7 @@ async def stopped(api: Client, name: str) -> None:
     await api.apply(LEASES, lease, manager="test")
 
 
-async def registered(api: Client, heartbeat: str, version: str = "kaito-provider:v0.1.0") -> None:
+async def registered(api: Client, heartbeat: str, version: str = NEWEST) -> None:
     """Register provider kaito as its process did at that time."""
     await register(api, "kaito")
     head = {

@@ -34,6 +34,6 @@ def compared(obj: dict[str, Any]) -> dict[str, Any]:
 def test_it_is_the_one_that_we_ship(name: str) -> None:
     shipped = [one for one in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()) if one]
 
-    made = manifest(installed()[name], f"kubefoundry/provider-{name}:0.1.0")
+    made = manifest(installed()[name], f"kubefoundry/provider-{name}:0.2.0")
 
     assert [compared(one) for one in made] == [compared(one) for one in shipped]

@@ -70,7 +70,7 @@ OFFLINE: Final = (
     Step("version --client"),
     Step("completion bash"),
     Step("provider new acme"),
-    Step("provider manifest kuberay --image registry.example.com/kubefoundry/provider-kuberay:0.1.0"),
+    Step("provider manifest kuberay --image registry.example.com/kubefoundry/provider-kuberay:0.2.0"),
     Step("start --port 0"),
 )
 
