@@ -27,15 +27,15 @@ from kubefoundry_core.admission.application import MAX_BODY, SMALL, WAITING, app
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.admission.reading import MOST, Judge, answered
 from kubefoundry_core.certificates import Material, renewed
-from kubefoundry_sdk.api.extent import DEPTH
+from kubefoundry_sdk.api.spec_limits import DEPTH
 from kubefoundry_sdk.runtime.listening import bind
-from kubefoundry_sdk.runtime.room import Room
+from kubefoundry_sdk.runtime.memory_quota import MemoryQuota
 from support.hostile_reviews import requests
 from support.waiting import SECONDS
 
 JUDGES: dict[str, Judge] = {
     "/mutate": modeldeployments.mutate,
-    "/validate": lambda review: modeldeployments.validate(review, {}, Room(10_000).left),
+    "/validate": lambda review: modeldeployments.validate(review, {}, MemoryQuota(10_000).left),
     "/validate-providerconfig": providerconfigs.validate,
 }
 GOOD = '{"model":{"id":"a/b"},"engine":{"type":"llamacpp"}}'
@@ -153,7 +153,7 @@ def test_whatever_is_odd_in_it_it_gets_an_answer_or_is_no_review(path: str, left
     judge = (
         JUDGES[path]
         if path != "/validate"
-        else (lambda review: modeldeployments.validate(review, {}, Room(left).left))
+        else (lambda review: modeldeployments.validate(review, {}, MemoryQuota(left).left))
     )
     for kind, posted in requests().items():
         for one in posted:

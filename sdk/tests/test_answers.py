@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_sdk import Endpoint, Observation, Rendered, Replicas, Schema
-from kubefoundry_sdk.provider import answers
-from kubefoundry_sdk.provider.answers import Fault
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.reconcile import failures
 from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.provider.results import Fault
 from kubefoundry_sdk.testing import deployment, violations
 from kubefoundry_widgets.provider import provider
 
@@ -55,7 +55,7 @@ OBSERVATIONS: Any = st.builds(
 def test_an_observation_is_a_fault_or_can_be_stored(seen: Any) -> None:
     asked = replace(SOUND, observe=lambda model, live: seen)
     try:
-        report = Report(1, observation=answers.observe(asked, MODEL, {}))
+        report = Report(1, observation=results.observe(asked, MODEL, {}))
     except Fault as fault:
         assert str(fault).startswith("observe returned ")
         return
@@ -82,13 +82,13 @@ def test_an_observation_is_a_fault_or_can_be_stored(seen: Any) -> None:
 )
 def test_what_the_crd_refuses_is_named(seen: Any, words: str) -> None:
     with pytest.raises(Fault, match=re.escape(f"observe returned {words}")):
-        answers.observe(replace(SOUND, observe=lambda model, live: seen), MODEL, {})
+        results.observe(replace(SOUND, observe=lambda model, live: seen), MODEL, {})
 
 
 def test_a_gateway_needs_no_service() -> None:
     gateway = replace(SEEN, endpoint=Endpoint(url="https://gw.infra.example:8443/models/m"))
 
-    report = Report(1, observation=answers.observe(replace(SOUND, observe=lambda *_: gateway), MODEL, {}))
+    report = Report(1, observation=results.observe(replace(SOUND, observe=lambda *_: gateway), MODEL, {}))
 
     assert report.status(SOUND)["endpoint"] == {"url": "https://gw.infra.example:8443/models/m"}
 
@@ -126,11 +126,11 @@ def main(**meta: Any) -> Rendered:
 def test_what_is_not_this_deployments_is_refused(rendered: Any, words: str | None) -> None:
     asked = replace(SOUND, render=lambda model, schema: rendered)
     if words is None:
-        assert answers.render(asked, MODEL, SCHEMA) is rendered
+        assert results.render(asked, MODEL, SCHEMA) is rendered
         return
 
     with pytest.raises(Fault, match=re.escape(f"render returned {words}")):
-        answers.render(asked, MODEL, SCHEMA)
+        results.render(asked, MODEL, SCHEMA)
 
 
 def ends() -> Any:
@@ -149,7 +149,7 @@ def ends() -> Any:
 )
 def test_problems_are_sentences(answer: Callable[[], Any], words: str) -> None:
     with pytest.raises(Fault, match=re.escape(words)):
-        answers.supports(replace(SOUND, supports=lambda model, schema: answer()), MODEL, SCHEMA)
+        results.supports(replace(SOUND, supports=lambda model, schema: answer()), MODEL, SCHEMA)
 
 
 def test_the_message_names_provider_and_fault() -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.extent import too_large
 from kubefoundry_sdk.api.foreign_json import LEVELS, nested
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.api.spec_limits import too_large
 from kubefoundry_sdk.provider.contract import Deployment
 from kubefoundry_sdk.provider.write import manifest
 

@@ -12,8 +12,8 @@ from aiohttp import web
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.runtime import lease, options
 from kubefoundry_sdk.runtime.backoff import OUTAGE_DELAY
+from kubefoundry_sdk.runtime.outage_clock import OutageClock
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.sight import Sight
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.workqueue import WorkQueue
 from support.simulated_time import SimulatedTime
@@ -135,7 +135,7 @@ def began(api: Wire, done: asyncio.Queue[float], *, elects: bool = True) -> tupl
 
 def test_a_clock_that_stands_still_while_nothing_is_seen() -> None:
     now = 0.0
-    sight = Sight(lambda: now)
+    sight = OutageClock(lambda: now)
     read = []
     steps: list[tuple[Callable[[str], None], str]] = [
         (sight.ends, "nobody"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.runtime.room import OVERHEAD, Room
+from kubefoundry_sdk.runtime.memory_quota import OVERHEAD, MemoryQuota
 from kubefoundry_sdk.runtime.store import Store, size_of
 
 TOTAL = 300_000
@@ -30,7 +30,7 @@ def names(store: Store) -> set[str]:
 def test_namespace_over_its_share_blocks_no_other(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    store = Store(room=Room(TOTAL))
+    store = Store(room=MemoryQuota(TOTAL))
     refused: list[dict[str, Any]] = []
     store.left_out = refused.append
 
@@ -47,7 +47,7 @@ def test_namespace_over_its_share_blocks_no_other(
 
 
 def test_what_is_deleted_or_becomes_smaller_makes_room() -> None:
-    store = Store(room=Room(TOTAL))
+    store = Store(room=MemoryQuota(TOTAL))
     free = store.room.left("loud")
 
     store.put(large("a", 1, 50_000))
@@ -60,7 +60,7 @@ def test_what_is_deleted_or_becomes_smaller_makes_room() -> None:
 
 
 def test_an_object_that_grows_beyond_it_stays_as_it_was() -> None:
-    store = Store(room=Room(TOTAL))
+    store = Store(room=MemoryQuota(TOTAL))
     store.put(large("a", 1, 10))
 
     store.put(large("a", 2, 200_000))
@@ -71,14 +71,14 @@ def test_an_object_that_grows_beyond_it_stays_as_it_was() -> None:
 
 
 def test_objects_outside_of_namespaces_are_not_up_to_tenants() -> None:
-    store = Store(room=Room(TOTAL))
+    store = Store(room=MemoryQuota(TOTAL))
     for number in range(20):
         store.put(large(f"c-{number}", number + 1, 50_000, namespace=""))
     assert len(store) == 20
 
 
 def test_a_list_keeps_no_more_than_the_store_while_it_arrives() -> None:
-    store = Store(room=Room(TOTAL))
+    store = Store(room=MemoryQuota(TOTAL))
     store.put(large("known", 1, 10_000))
 
     reduced = store.arriving()
@@ -119,7 +119,7 @@ def test_an_object_that_cannot_be_read_stays_as_it_was_in_a_list() -> None:
 def test_whatever_comes_the_total_holds_and_is_counted_exactly(
     steps: list[tuple[str, int, int]],
 ) -> None:
-    room = Room(TOTAL)
+    room = MemoryQuota(TOTAL)
     store = Store(room=room)
     for version, (namespace, number, size) in enumerate(steps, start=1):
         obj = large(str(number), version, max(size, 0), namespace=namespace)

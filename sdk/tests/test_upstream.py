@@ -30,8 +30,8 @@ from kubefoundry_sdk.provider.watch.upstream import (
     schema_digest,
 )
 from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk.runtime.outage_clock import OutageClock
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.sight import Sight
 
 Told = list[str | None]
 
@@ -221,7 +221,7 @@ def test_kind_is_unlisted_when_listing_keeps_failing() -> None:
     now = 0.0
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
-    process.sight = Sight(lambda: now)
+    process.sight = OutageClock(lambda: now)
     process.sight.sees("another watch")
     changes: list[str | None] = []
     upstream = Upstream(process, ACME, "acme-provider", lambda: changes.append(upstream.unlisted))
@@ -252,7 +252,7 @@ def test_outage_of_the_server_is_not_unlisted() -> None:
     now = 0.0
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
-    process.sight = Sight(lambda: now)
+    process.sight = OutageClock(lambda: now)
     upstream = Upstream(process, ACME, "acme-provider", lambda: None)
 
     process.sight.fails("every watch")

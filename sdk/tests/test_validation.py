@@ -5,7 +5,7 @@ import pytest
 import yaml
 from hypothesis import given
 
-from kubefoundry_sdk.api import extent, validation
+from kubefoundry_sdk.api import spec_limits, validation
 from kubefoundry_sdk.api.rules import RULES
 from kubefoundry_sdk.api.validation import Problem
 from kubefoundry_sdk.testing.generated import specs
@@ -219,7 +219,7 @@ def test_a_spec_that_is_nested_too_deep_says_so_and_nothing_else(levels: int, ki
 
     # spec, provider and overrides are three levels.
     message = "is nested more than 64 levels deep; use fewer levels"
-    reported = [] if levels + 2 <= extent.DEPTH else [("spec.provider", message)]
+    reported = [] if levels + 2 <= spec_limits.DEPTH else [("spec.provider", message)]
     assert [(problem.path, problem.message) for problem in problems] == reported
 
 
@@ -243,7 +243,7 @@ def test_wherever_it_is_deep(spec: Any) -> None:
 @pytest.mark.parametrize(
     "large",
     [
-        with_overrides({"text": "x" * extent.SIZE}),
+        with_overrides({"text": "x" * spec_limits.SIZE}),
         with_overrides({f"key{number}": "x" * 3000 for number in range(60)}),
         {**AGGREGATED, "env": [{"name": f"N{number}", "value": "é" * 300} for number in range(250)]},
         {**AGGREGATED, "engine": {"type": "vllm", "args": {f"a{n}": "x" * 16384 for n in range(9)}}},

@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_sdk.provider.upstream_pods import Pods
 from kubefoundry_sdk.provider.watch.pod_creation import TOTAL, CreationWatch
-from kubefoundry_sdk.runtime.room import OVERHEAD
+from kubefoundry_sdk.runtime.memory_quota import OVERHEAD
 from kubefoundry_sdk.runtime.store import Key
 
 SOURCE = Pods(

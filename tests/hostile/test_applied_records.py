@@ -26,7 +26,7 @@ from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings as KubeRaySettings
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
@@ -119,7 +119,7 @@ def tampered(obj: Object, path: tuple[str | int, ...], odd: Any, *, agree: bool)
 def test_an_edit_is_planned_or_refused(name: str, edit: str) -> None:
     provider, schema, _ = SUBJECTS[name]
     before = asked(name, {})
-    first = plan(provider, before, schema, answers.render(provider, before, schema), None, [])
+    first = plan(provider, before, schema, results.render(provider, before, schema), None, [])
     main, helpers = standing(first.main), [standing(helper) for helper in first.helpers]
     notes = {names.REFRESH_ANNOTATION: "1"} if edit == "nothing" else {}
     wanted = asked(name, EDITS[edit], generation=2, annotations=notes)
@@ -135,9 +135,9 @@ def test_an_edit_is_planned_or_refused(name: str, edit: str) -> None:
             others = [live if index == number else helper for index, helper in enumerate(helpers, start=1)]
             kept = live if number == 0 else main
             pinned_to_it = pinned(wanted, manifest.applied(kept))
-            if answers.supports(provider, pinned_to_it, schema):
+            if results.supports(provider, pinned_to_it, schema):
                 continue
-            rendered = answers.render(provider, pinned_to_it, schema)
+            rendered = results.render(provider, pinned_to_it, schema)
             todo = plan(provider, pinned_to_it, schema, rendered, kept, others)
             json.dumps([todo.main, *todo.helpers])
             tried += 1

@@ -21,7 +21,7 @@ from kubefoundry_kuberay.settings import Settings
 from kubefoundry_llamastack import stores
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster import answers, reflector
+from kubefoundry_sdk.cluster import reflector, responses
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -155,7 +155,7 @@ SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
 def come(sink: Sink, kind: str, raw: bytes) -> None:
     """By a watch. What the client refuses as no event of an API server is asked for again."""
     with suppress(Unreachable, ApiError):
-        event = answers.event_of(b'{"type":"' + kind.encode() + b'","object":' + raw + b"}", "x")
+        event = responses.event_of(b'{"type":"' + kind.encode() + b'","object":' + raw + b"}", "x")
         reflector._deliver(event, sink)
 
 
@@ -184,7 +184,7 @@ async def test_it_is_taken_in_or_left_out_and_the_next_one_is_taken_in(
             raw = spoilt(good, path, text)
             for kind in ("ADDED", "MODIFIED", "DELETED", next(rest)):
                 come(sink, kind, raw)
-            page = answers.object_of(b'{"items":[' + raw + b"," + json.dumps(after).encode() + b"]}", "x")
+            page = responses.object_of(b'{"items":[' + raw + b"," + json.dumps(after).encode() + b"]}", "x")
             items = page["items"][-1:] if isinstance(sink, Upstream) else page["items"]
             try:
                 sink.replace(iter(items), "901", rewound=False)

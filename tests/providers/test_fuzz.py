@@ -24,7 +24,7 @@ from kubefoundry_kuberay.settings import Settings as KubeRaySettings
 from kubefoundry_sdk.api import structure
 from kubefoundry_sdk.api.schema import structural
 from kubefoundry_sdk.api.status import ModelDeploymentStatus
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Observation, Provider
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.report import Report
@@ -249,8 +249,8 @@ def test_largest_numbers_take_little_memory(name: str, number: str, engine: str)
 
     result = compatibility.check(provider, model, SCHEMAS[name])
     if not result.problems:
-        rendered = answers.render(provider, model, SCHEMAS[name])
-        answers.observe(
+        rendered = results.render(provider, model, SCHEMAS[name])
+        results.observe(
             provider, model, {**rendered.main, "metadata": {**rendered.main["metadata"], **GENERATION}}
         )
     _, peak = tracemalloc.get_traced_memory()

@@ -16,7 +16,7 @@ from kubefoundry_direct.settings import Settings
 from kubefoundry_dynamo.provider import with_defaults as dynamo
 from kubefoundry_kaito.provider import with_defaults as kaito
 from kubefoundry_kuberay.provider import with_defaults as kuberay
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Look, judge, note_applied
@@ -84,7 +84,7 @@ def observed(provider: str, drawn: Drawn) -> tuple[Observation, bool]:
     generation, wanted, status = drawn
     model = model_of(wanted)
     live = upstream(provider, generation, wanted, status)
-    seen = answers.observe(PROVIDERS[provider], model, live)
+    seen = results.observe(PROVIDERS[provider], model, live)
     if seen.phase != "Running":
         return seen, False
     ready = {"type": "Ready", "status": "True", "observedGeneration": 3}

@@ -13,7 +13,6 @@ from kubefoundry_cli.install import bundle
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.parts import mapping
 from kubefoundry_sdk.api.reasons import (
     OVERRIDES_VALID,
     PROVIDER_COMPATIBLE,
@@ -24,6 +23,7 @@ from kubefoundry_sdk.api.reasons import (
     STALE_STATUS,
     VALIDATED,
 )
+from kubefoundry_sdk.api.untrusted import mapping
 
 UNREPORTED: Final = "its message says what to do"
 

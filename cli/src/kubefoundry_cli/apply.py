@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api.foreign_json import decode
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which `kubectl apply` keeps the file that it applied last."""

@@ -17,7 +17,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import finalizing, holders
 from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.watch.upstream import addressed

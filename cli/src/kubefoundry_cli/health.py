@@ -15,7 +15,6 @@ from kubefoundry_cli.output import clean, duration, since
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import mapping, mappings
 from kubefoundry_sdk.api.reasons import (
     PROVIDER_COMPATIBLE,
     PROVIDER_HEALTHY,
@@ -25,6 +24,7 @@ from kubefoundry_sdk.api.reasons import (
     STALE_STATUS,
     VALIDATED,
 )
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 
 STUCK: Final = 600.0
 """Seconds without success after which a model counts as stuck: the default timeout of `wait`."""

@@ -9,7 +9,7 @@ from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api.handover import holders
 from kubefoundry_sdk.api.kinds import PODS, Kind, Object
-from kubefoundry_sdk.api.parts import part
+from kubefoundry_sdk.api.untrusted import part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.upstream_pods import roles, selector

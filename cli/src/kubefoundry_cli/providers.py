@@ -19,7 +19,7 @@ from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
 

@@ -19,7 +19,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.reconcile.context import read
 from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import content_names, drift, foreign_values, manifest
+from kubefoundry_sdk.provider.write import drift, foreign_values, helper_names, manifest
 from kubefoundry_sdk.provider.write.earlier_render import pinned
 from kubefoundry_sdk.provider.write.plan import Plan, plan
 
@@ -84,7 +84,7 @@ def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
 
 def as_new(provider: Provider, upstream_objects: Rendered) -> Rendered:
     """Return the rendered objects with the names that the controller gives them for a new model."""
-    return content_names.settled(provider.named_by_content, upstream_objects, {}, {}, ())
+    return helper_names.settled(provider.named_by_content, upstream_objects, {}, {}, ())
 
 
 def planned(

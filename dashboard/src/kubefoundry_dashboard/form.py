@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import as_yaml
 from kubefoundry_cli.spec_path import with_value
-from kubefoundry_sdk.api import extent, foreign_yaml
+from kubefoundry_sdk.api import foreign_yaml, spec_limits
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.schema import Schema
 from kubefoundry_sdk.api.validation import schema
@@ -29,7 +29,7 @@ PREFIX: Final = "spec."
 
 DEEPEST: Final = 32
 """Levels of a YAML value, at most."""
-LONGEST: Final = 2 * extent.SIZE
+LONGEST: Final = 2 * spec_limits.SIZE
 """Characters of submitted YAML, at most: the largest spec, and metadata around it."""
 
 

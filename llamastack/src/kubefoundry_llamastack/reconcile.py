@@ -29,7 +29,7 @@ from kubefoundry_llamastack.render.request import Distribution, Settings
 from kubefoundry_llamastack.report import Answer, Obstacle, Snapshot
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
-from kubefoundry_sdk.api import extent, managed_fields
+from kubefoundry_sdk.api import managed_fields, spec_limits
 from kubefoundry_sdk.api import names as shared
 from kubefoundry_sdk.api.conditions import rfc3339
 from kubefoundry_sdk.api.kinds import Object
@@ -105,7 +105,7 @@ class Operator:
             )
             return None
         # Readers recurse, so a spec that is nested too deeply is rejected before it is read.
-        if too_deep := extent.too_deep(live.get("spec")):
+        if too_deep := spec_limits.too_deep(live.get("spec")):
             text = f"{' '.join(too_deep)} and apply the LlamaStackDistribution again"
             await self._report_failure(key, live, "InvalidSpec", text)
             return None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kubefoundry_llamastack import names
-from kubefoundry_llamastack.crd_watch import FollowedKind
+from kubefoundry_llamastack.optional_kind import FollowedKind
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store

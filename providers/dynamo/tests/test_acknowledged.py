@@ -9,7 +9,7 @@ import pytest
 from kubefoundry_dynamo.provider import with_defaults
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Look, judge, note_applied
 from kubefoundry_sdk.provider.watch.upstream import Upstream
@@ -62,7 +62,7 @@ def names_newest(crd: UpstreamCRD, generation: int, status: dict[str, Any]) -> b
         },
         "status": status,
     }
-    seen = answers.observe(PROVIDER, deployment(AGGREGATED, "m", "models"), live)
+    seen = results.observe(PROVIDER, deployment(AGGREGATED, "m", "models"), live)
     if seen.phase != "Running":
         return False
     newest = generation + 1

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
@@ -64,7 +64,7 @@ def _deployment(spec: dict[str, Any]) -> Deployment:
 
 
 def _can(subject: Provider, asked: Deployment) -> bool:
-    return not answers.supports(subject, asked, SCHEMA)
+    return not results.supports(subject, asked, SCHEMA)
 
 
 def _planned(subject: Provider, asked: Deployment, live: Plan | None) -> Plan:

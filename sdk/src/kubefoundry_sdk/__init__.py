@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kubefoundry_sdk.api.engine_args import Parallel, parallel
     from kubefoundry_sdk.api.kinds import Object
     from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
-    from kubefoundry_sdk.api.parts import mapping
     from kubefoundry_sdk.api.pod_status import LAST_WORDS
+    from kubefoundry_sdk.api.untrusted import mapping
     from kubefoundry_sdk.provider.as_started import from_flags
     from kubefoundry_sdk.provider.command_line import Derived, argv, contradictions, literal
     from kubefoundry_sdk.provider.contract import (
@@ -130,7 +130,7 @@ _ELSEWHERE: Final = {
     "count": "kubefoundry_sdk.provider.upstream_status",
     "declared": "kubefoundry_sdk.provider.upstream_fields",
     "literal": "kubefoundry_sdk.provider.command_line",
-    "mapping": "kubefoundry_sdk.api.parts",
+    "mapping": "kubefoundry_sdk.api.untrusted",
     "refused_fields": "kubefoundry_sdk.provider.refused_fields",
     "secret_env_from": "kubefoundry_sdk.provider.pod_resources",
     "text": "kubefoundry_sdk.provider.upstream_status",

@@ -17,7 +17,7 @@ from kubefoundry_cli.hint import kubectl
 from kubefoundry_cli.output import since
 from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, SECRETS, Object
-from kubefoundry_sdk.api.parts import mapping, mappings, part
+from kubefoundry_sdk.api.untrusted import mapping, mappings, part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.runtime.repairs import WINDOW
 

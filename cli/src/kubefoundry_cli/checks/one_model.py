@@ -9,8 +9,8 @@ from kubefoundry_cli.health import PROGRESS, health_of, troubles
 from kubefoundry_cli.hint import kubectl
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import mapping, mappings
 from kubefoundry_sdk.api.reasons import READY
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 
 
 def judged(obj: Object) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from kubefoundry_cli.providers import installed
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.parts import mappings, part
+from kubefoundry_sdk.api.untrusted import mappings, part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.upstream_fields import version_schema
 

@@ -22,7 +22,7 @@ from kubefoundry_cli.suspension import deletion
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.parts import part
+from kubefoundry_sdk.api.untrusted import part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider as Package
 from kubefoundry_sdk.provider.upstream_kind import Schema

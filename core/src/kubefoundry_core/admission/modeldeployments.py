@@ -12,7 +12,7 @@ from kubefoundry_core.admission import annotation_warnings
 from kubefoundry_core.admission.defaulting import patch, remove_nulls
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
-from kubefoundry_sdk.api import conditions, extent, handover, names, reasons, validation
+from kubefoundry_sdk.api import conditions, handover, names, reasons, spec_limits, validation
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import Problem
 from kubefoundry_sdk.runtime.store import size_of
@@ -44,7 +44,7 @@ def mutate(review: Any) -> Review:
     if not request.decides_spec:
         return allowed(request)
     spec = request.object.get("spec")
-    if not isinstance(spec, dict) or extent.too_deep(spec):
+    if not isinstance(spec, dict) or spec_limits.too_deep(spec):
         # The validating webhook, which is called next, reports what is wrong with it.
         return allowed(request)
     spec = copy.deepcopy(spec)
@@ -64,7 +64,7 @@ def validate(
         review: The decoded AdmissionReview.
         registered: The InferenceProviderConfigs by name. A problem with the provider only causes a warning, because
             the parts may be installed in any order.
-        left: Returns the bytes by which the ModelDeployments of a namespace may grow (`Room`).
+        left: Returns the bytes by which the ModelDeployments of a namespace may grow (`MemoryQuota`).
 
     Raises:
         Malformed: `review` is not an AdmissionReview request with an object.

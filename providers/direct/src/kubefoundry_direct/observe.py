@@ -14,7 +14,7 @@ from typing import Final
 
 from kubefoundry_direct.names import PORT, SELECTED_BY, service
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.provider.contract import (
     Deployment,
     Endpoint,

@@ -11,7 +11,7 @@ from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, SELECTED_BY
 from kubefoundry_direct.pod import ENDING, ENVIRONMENT
 from kubefoundry_direct.probes import STARTING
 from kubefoundry_sdk import NotReadable, Object
-from kubefoundry_sdk.api.parts import part
+from kubefoundry_sdk.api.untrusted import part
 from kubefoundry_sdk.provider import read_back as common
 
 

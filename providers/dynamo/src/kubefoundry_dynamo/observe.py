@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.api.fields import MAX_INT32
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, text, upstream_conditions
 
 PORT: Final = 8000

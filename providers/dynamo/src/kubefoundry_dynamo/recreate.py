@@ -7,7 +7,7 @@ such a change, but do not document what happens to the pods, so they are treated
 from __future__ import annotations
 
 from kubefoundry_sdk import Object, Rendered
-from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 from kubefoundry_sdk.provider.upstream_status import text
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
 
 SERVICE_PORT: Final = 80

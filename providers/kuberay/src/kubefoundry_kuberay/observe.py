@@ -27,7 +27,7 @@ from kubefoundry_kuberay.status import (
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.api.formats import is_label_value
 from kubefoundry_sdk.api.names import REFRESH_ANNOTATION
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.provider.upstream_status import text
 
 PORT: Final = 8000

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk import Object
 from kubefoundry_sdk.api.names import provider_manager
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.provider.upstream_status import (
     UpstreamCondition,
     count,

@@ -9,7 +9,7 @@ from typing import Any
 from kubefoundry_sdk.api import conditions, managed_fields, names
 from kubefoundry_sdk.api.conditions import Condition
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import part
+from kubefoundry_sdk.api.untrusted import part
 
 
 @dataclass(frozen=True, slots=True)

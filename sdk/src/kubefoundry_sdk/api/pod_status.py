@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 
 PULL: Final = frozenset(
     {

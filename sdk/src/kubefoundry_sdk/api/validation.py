@@ -1,7 +1,7 @@
 """Checks a ModelDeployment spec, warns about it, and fills in its defaults.
 
 One source for the validating webhook, the mutating webhook and the reconcile-time check (contract §2). The CRD has
-the same schema and rules; `extent`, `engine_args` and the keys of labels are checked here only.
+the same schema and rules; `spec_limits`, `engine_args` and the keys of labels are checked here only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any, Final
 
-from kubefoundry_sdk.api import engine_args, extent, quantity, structure
+from kubefoundry_sdk.api import engine_args, quantity, spec_limits, structure
 from kubefoundry_sdk.api.formats import MEANINGS, QUALIFIED_NAME
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.api.rules import RULES, Rule
@@ -51,7 +51,7 @@ def validate(spec: Spec) -> list[Problem]:
     If it is too deep or too large, only that is reported. If types, enums or ranges are wrong, only those are,
     because the rules would judge invalid values.
     """
-    if beyond := extent.too_deep(spec) or extent.too_large(spec):
+    if beyond := spec_limits.too_deep(spec) or spec_limits.too_large(spec):
         return [Problem(*beyond)]
     if not isinstance(spec, dict):
         return list(structure.problems(spec, schema(), "spec"))

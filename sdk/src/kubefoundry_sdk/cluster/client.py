@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.answers import event_of, items_of, lines_of, object_of, resource_of
 from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.cluster.errors import TooLong, Unreachable
@@ -26,6 +25,7 @@ from kubefoundry_sdk.cluster.requests import (
     path,
     sent,
 )
+from kubefoundry_sdk.cluster.responses import event_of, items_of, lines_of, object_of, resource_of
 from kubefoundry_sdk.cluster.transport import Transport
 
 PAGE: Final = 500

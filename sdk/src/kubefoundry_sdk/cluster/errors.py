@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
-from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 
 UNDECLARED: Final = "failed to create typed patch object"
 """How an apply begins to be answered (500) of a field that the schema does not declare. By its text, because that

@@ -13,7 +13,7 @@ from typing import Any
 from kubefoundry_sdk.api import engine_args
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.names import MODEL_LABEL
-from kubefoundry_sdk.api.parts import part
+from kubefoundry_sdk.api.untrusted import part
 
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:

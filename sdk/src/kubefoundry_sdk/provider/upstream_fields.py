@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.makers import maker_names
+from kubefoundry_sdk.provider.pod_owners import maker_names
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubefoundry_sdk.api.fields import MAX_INT32
-from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 
 
 class UpstreamCondition(NamedTuple):

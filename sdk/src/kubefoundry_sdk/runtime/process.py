@@ -31,11 +31,11 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.congestion import Congestion
 from kubefoundry_sdk.cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk.cluster.repetition import Repetition
-from kubefoundry_sdk.runtime import health, logs, notices
+from kubefoundry_sdk.runtime import health, logs, problem_events
 from kubefoundry_sdk.runtime.leadership import Leadership
+from kubefoundry_sdk.runtime.outage_clock import OutageClock
 from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.resync import resync
-from kubefoundry_sdk.runtime.sight import Sight
 from kubefoundry_sdk.runtime.start import CannotStart, api_server
 from kubefoundry_sdk.runtime.store import Key, Store
 from kubefoundry_sdk.runtime.supervision import Work, kept_up
@@ -76,7 +76,7 @@ class Process:
         )
         self.leading = self._leadership.leading
         """Set while this replica does the work: while the Lease is held, or from the start without election."""
-        self.sight = Sight(lambda: asyncio.get_running_loop().time())
+        self.sight = OutageClock(lambda: asyncio.get_running_loop().time())
         """The clock by which others are waited for."""
         self._signs: dict[str, float] = {}
         self._stores: dict[str, Store] = {}
@@ -169,7 +169,7 @@ class Process:
 
     def _left_out(self, kind: Kind, obj: Object) -> None:
         if self.leading.is_set():
-            notices.left_out(self.recorder, self.component, kind, obj)
+            problem_events.left_out(self.recorder, self.component, kind, obj)
 
     def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
         """Return a work queue whose workers run while this replica leads, once all watches of `set_up` are listed.
@@ -180,7 +180,7 @@ class Process:
         def failed(key: Key, error: Exception) -> None:
             live = of.get(key)
             if live is not None and "kind" in live:
-                notices.failed(self.recorder, self.component, live, error)
+                problem_events.failed(self.recorder, self.component, live, error)
 
         queue = WorkQueue(label, reconcile, room=self._congestion.room, failed=failed)
 

@@ -3,8 +3,8 @@
 Objects are kept as deflated JSON and parsed on every read. That takes a tenth of the memory of dicts, and each reader
 gets its own copy. The newest resource version wins, so a late answer never overwrites a newer event.
 
-The memory of each namespace is bounded (`room`). An object for which there is no room stays as it was known before,
-or is left out.
+The memory of each namespace is bounded (`memory_quota`). An object for which there is no room stays as it was known
+before, or is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Final
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import compact
 from kubefoundry_sdk.cluster.skipped import skipped
-from kubefoundry_sdk.runtime.room import OVERHEAD, Room
+from kubefoundry_sdk.runtime.memory_quota import OVERHEAD, MemoryQuota
 
 log = logging.getLogger(__name__)
 
@@ -81,9 +81,9 @@ class Store:
         content_owners: bool = False,
         trim: Callable[[Object], Object | None] | None = None,
         index: Callable[[Object], str | None] | None = None,
-        room: Room | None = None,
+        room: MemoryQuota | None = None,
     ) -> None:
-        self.room = room or Room()
+        self.room = room or MemoryQuota()
         self.left_out: Callable[[Object], None] | None = None
         """Called with the first object of a namespace for which there is no room."""
         self._full: set[str] = set()
@@ -217,7 +217,7 @@ class Store:
 
         return reduced
 
-    def _fits(self, key: Key, raw: bytes, room: Room, obj: Object) -> bool:
+    def _fits(self, key: Key, raw: bytes, room: MemoryQuota, obj: Object) -> bool:
         before = self._objects.get(key)
         growth = _size(raw) - _size(before and before[1])
         if growth <= 0 or growth <= room.left(key[0]):

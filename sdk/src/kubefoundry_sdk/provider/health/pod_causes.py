@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from kubefoundry_sdk.api import pod_status
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.parts import mapping, mappings
 from kubefoundry_sdk.api.pod_status import last_line, root_cause
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 from kubefoundry_sdk.provider.contract import Observation
 
 PATIENCE: Final = timedelta(seconds=60)

@@ -6,9 +6,9 @@ from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile import (
     dry_run,
     finalizer,
-    foreign_status,
     handover,
     observation,
+    own_status,
     pace,
     unlisted,
 )
@@ -48,14 +48,14 @@ async def write_status(turn: Turn) -> End | None:
     if wait and pace.can_wait(before, status):
         turn.retry_in(wait)
         return None
-    if await foreign_status.write(context, turn.live, status):
+    if await own_status.write(context, turn.live, status):
         turn.memory.status_writes.take()
         for kind, reason, note in transitions(before, status):
             context.recorder.event(turn.live, kind, reason, note)
         if not turn.refresh():
             return End()
     if "phase" in status:
-        await foreign_status.unpublish(context, turn.live, status)
+        await own_status.unpublish(context, turn.live, status)
     if status.get("phase") != "Running":
         await context.secrets.check(turn.live, turn.memory.secret)
     return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kubefoundry_sdk.api import foreign_text
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.reconcile import overrides
 from kubefoundry_sdk.provider.upstream_kind import Schema
@@ -38,7 +38,7 @@ def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> 
     warning = _unknown(provider, overrides.unknown_keys(provider.overrides, given))
     problems = capability_problems(provider, deployment.spec)
     if not problems and not wrong:
-        problems = answers.supports(provider, deployment, schema)
+        problems = results.supports(provider, deployment, schema)
     return Compatibility((*problems, *wrong), bool(wrong) and not problems, warning)
 
 

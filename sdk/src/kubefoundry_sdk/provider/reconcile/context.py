@@ -31,7 +31,7 @@ class Context:
     Attributes:
         finalizer_timeout: Seconds after which the finalizer of a deleted ModelDeployment is removed, whatever is
             left. Another provider has as long to clean up before this one continues without it.
-        clock: The clock for waiting on others (`Sight`).
+        clock: The clock for waiting on others (`OutageClock`).
         stale_after: Seconds of an upstream operator's silence after which its status is stale.
     """
 

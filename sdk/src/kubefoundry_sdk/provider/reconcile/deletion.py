@@ -15,7 +15,7 @@ from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.reconcile import (
     finalizer,
-    foreign_status,
+    own_status,
     pace,
     release,
     removal,
@@ -155,7 +155,7 @@ async def _tell_terminating(context: Context, live: Object, message: str) -> Non
             conditions.condition(reasons.READY, False, "Progressing", message, generation=generation),
         ],
     }
-    await foreign_status.write(context, live, status)
+    await own_status.write(context, live, status)
 
 
 async def let_go(context: Context, live: Object) -> float | None:
@@ -206,7 +206,7 @@ async def _leave(context: Context, live: Object, serves: bool) -> float | None:
         # Once our object is gone the chosen provider reports, even while a helper is slow to go.
         holding = finalizer.holding(context, live)
         return await keep(f"{context.provider.title} is being removed for provider {successor}{holding}")
-    await foreign_status.write(context, live, {})
+    await own_status.write(context, live, {})
     current = context.deployments.get(key)
     if (
         current
@@ -237,6 +237,6 @@ async def _keep(
     wait = writes.wait(asyncio.get_running_loop().time())
     if wait and pace.can_wait(LiveModelDeployment(live).status, status):
         return sooner(due, wait)
-    if await foreign_status.write(context, live, status):
+    if await own_status.write(context, live, status):
         writes.take()
     return due

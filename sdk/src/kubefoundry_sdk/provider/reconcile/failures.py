@@ -16,9 +16,9 @@ from typing import Final
 from kubefoundry_sdk.api import names, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Repeated
-from kubefoundry_sdk.provider.answers import Fault
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk.provider.results import Fault
 from kubefoundry_sdk.runtime import backoff
 from kubefoundry_sdk.runtime.logs import described
 

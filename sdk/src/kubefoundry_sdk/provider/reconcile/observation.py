@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from kubefoundry_sdk.api import conditions, reasons
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.health import pod_causes, staleness
 from kubefoundry_sdk.provider.reconcile import release, reported_generation
@@ -83,7 +83,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     if deployment is None:
         return None
     report.live = upstream
-    read_now, monotonic = answers.observe(context.provider, deployment, upstream), context.clock()
+    read_now, monotonic = results.observe(context.provider, deployment, upstream), context.clock()
     seen, unclear = context.memory(key).steadiness.keep(upstream["metadata"]["uid"], read_now, monotonic)
     report.observation = seen
     due = None

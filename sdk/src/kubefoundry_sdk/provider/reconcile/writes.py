@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.reconcile import (
     application,
     compatibility,
@@ -84,7 +84,7 @@ def _supported_schema(turn: Turn) -> Schema | None:
 
 async def render(turn: Turn) -> End | None:
     """11. Render the upstream objects."""
-    turn.rendered = answers.render(turn.context.provider, turn.deployment, turn.schema)
+    turn.rendered = results.render(turn.context.provider, turn.deployment, turn.schema)
     turn.report.notes.extend(turn.rendered.notes)
     return None
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
 from kubefoundry_sdk.api.pod_status import last_line
 from kubefoundry_sdk.provider.health.pod_causes import Cause
-from kubefoundry_sdk.provider.makers import maker_names
+from kubefoundry_sdk.provider.pod_owners import maker_names
 from kubefoundry_sdk.provider.upstream_pods import Pods
+from kubefoundry_sdk.runtime.memory_quota import MemoryQuota
 from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.room import Room
 from kubefoundry_sdk.runtime.store import Key, Store, key_of
 
 FAILED: Final = "Failed"
@@ -28,8 +28,8 @@ LONGEST_WORD: Final = 128
 """Characters of a reason (Kubernetes' limit for Events of `events.k8s.io`) and of a kind (63)."""
 
 TOTAL: Final = 12 * 2**20
-"""Bytes that Events may take, deflated, of which one namespace gets a third (`room`): some 5,000, twice as much with
-the index over them. Anybody with the right to write Events can write any number."""
+"""Bytes that Events may take, deflated, of which one namespace gets a third (`memory_quota`): some 5,000, twice as
+much with the index over them. Anybody with the right to write Events can write any number."""
 
 
 class CreationWatch:
@@ -38,7 +38,7 @@ class CreationWatch:
     def __init__(self, source: Pods, changed: Callable[[Key], None]) -> None:
         self._source = source
         self._changed = changed
-        self._events = Store(trim=trim, room=Room(TOTAL))
+        self._events = Store(trim=trim, room=MemoryQuota(TOTAL))
         self._events.subscribe(self._event_changed)
         self._told: dict[Key, list[str]] = {}
         """The names by which an upstream object may know the maker that an Event is about (`_names`)."""

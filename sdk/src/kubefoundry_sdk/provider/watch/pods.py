@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import PODS, Object
-from kubefoundry_sdk.api.parts import mapping, mappings
 from kubefoundry_sdk.api.pod_status import (
     CREATING,
     FINISHED,
@@ -17,6 +16,7 @@ from kubefoundry_sdk.api.pod_status import (
     root_cause,
     unscheduled,
 )
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 from kubefoundry_sdk.provider.upstream_pods import Pods, belongs, selector
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.api.parts import mapping, mappings
+from kubefoundry_sdk.api.untrusted import mapping, mappings
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.upstream_fields import declared, version_schema

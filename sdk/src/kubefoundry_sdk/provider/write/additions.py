@@ -17,7 +17,7 @@ from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import UNKNOWN, pattern
-from kubefoundry_sdk.api.parts import mapping
+from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.provider.write import drift, list_keys
 from kubefoundry_sdk.provider.write.server_values import DEFAULTS
 

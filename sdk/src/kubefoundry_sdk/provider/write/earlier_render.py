@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import answers
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import manifest
@@ -52,9 +52,9 @@ def earlier_render(
     before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
     if same(record.spec, deployment.raw_spec) and before.spec.image == deployment.spec.image:
         return rendered
-    if answers.supports(provider, before, schema):
+    if results.supports(provider, before, schema):
         return None
-    earlier = answers.render(provider, before, schema)
+    earlier = results.render(provider, before, schema)
     # The upstream chose the image then and we do now: the model is served in another way, and no single edit fits
     # both.
     if record.image is None and earlier.image is not None and not alike(earlier, rendered):

@@ -14,11 +14,11 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk.provider.upstream_kind import Schema
 from kubefoundry_sdk.provider.write import (
-    carried_over,
-    content_names,
     drift,
     foreign_values,
+    helper_names,
     manifest,
+    merge,
     record_trust,
     retained_helpers,
 )
@@ -171,11 +171,11 @@ def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Rec
     if record and live and base and record.manifest.get("apiVersion") == version:
         record = record_trust.trusted(record, live, base.main, inputs.ignored)
     paths = inputs.provider.named_by_content
-    used = content_names.in_use(paths, rendered.main, record.manifest if record else live)
+    used = helper_names.in_use(paths, rendered.main, record.manifest if record else live)
     # Without the helpers that an earlier main object used, its manifest cannot be continued.
     if record and not live and not retained_helpers.complete(paths, record.manifest, used, inputs.helpers):
         base = None
-    plain = replace(record, manifest=content_names.plain(paths, record.manifest, used)) if record else None
+    plain = replace(record, manifest=helper_names.plain(paths, record.manifest, used)) if record else None
     return _Applied(record, plain, base, used, _by_plain_name(inputs.helpers, used))
 
 
@@ -184,9 +184,9 @@ def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
     provider, deployment, rendered = inputs.provider, inputs.deployment, inputs.rendered
     paths, base, standing = provider.named_by_content, applied.base, applied.helpers
     before = _helpers_before(provider, deployment, inputs.schema, rendered, base, applied.plain, standing)
-    desired = carried_over.merged(provider, rendered, base, applied.plain, before)
+    desired = merge.merged(provider, rendered, base, applied.plain, before)
     retained = retained_helpers.of(paths, desired, base, applied.plain, standing)
-    named = content_names.settled(paths, desired, applied.names, standing, _untouched(base, rendered))
+    named = helper_names.settled(paths, desired, applied.names, standing, _untouched(base, rendered))
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
     return _Merged(desired, main, helpers, retained)

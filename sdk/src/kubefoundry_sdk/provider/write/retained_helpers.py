@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.write import content_names, documents, manifest
+from kubefoundry_sdk.provider.write import documents, helper_names, manifest
 from kubefoundry_sdk.provider.write.helpers import Mark, marked
 
 
@@ -26,7 +26,7 @@ def of(
     Args:
         paths: The paths at which a main object names its helpers (`Provider.named_by_content`).
         desired: The render for the new spec.
-        base: The render for the old spec, as in `carried_over.merged`. A helper in it that `desired` lacks was
+        base: The render for the old spec, as in `merge.merged`. A helper in it that `desired` lacks was
             removed by the user's change.
         record: The record, with plain names.
         standing: The live helpers, with plain names.
@@ -38,7 +38,7 @@ def of(
     return tuple(
         live
         for helper_mark, live in standing.items()
-        if helper_mark not in rendered and (helper_mark[1] in used or not content_names.by_content(live))
+        if helper_mark not in rendered and (helper_mark[1] in used or not helper_names.by_content(live))
     )
 
 
@@ -47,7 +47,7 @@ def complete(
 ) -> bool:
     """Check whether each helper that an applied main object names exists or is rendered.
 
-    `used` is the result of `content_names.in_use`.
+    `used` is the result of `helper_names.in_use`.
     """
     return _named(paths, applied) <= {*used.values(), *(name for _, name in existing)}
 

@@ -12,7 +12,7 @@ from kubefoundry_sdk.runtime.recorder import Recorder
 
 
 def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> None:
-    """Emit the Event about an object for which its namespace has no room left (`room`)."""
+    """Emit the Event about an object for which its namespace has no room left (`memory_quota`)."""
     about = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
     note = (
         f"{component} does not read this {kind.kind}, and maybe more of its namespace: together they would take too "

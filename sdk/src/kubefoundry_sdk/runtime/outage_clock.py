@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class Sight:
+class OutageClock:
     """A clock that stops while every watch of a process fails. Every watch reports to it.
 
     Args:

@@ -17,7 +17,7 @@ OVERHEAD: Final = 600
 """Bytes that an object takes beside its content: its key, its version, its places in dicts."""
 
 
-class Room:
+class MemoryQuota:
     """The bytes that each namespace takes. Not for objects outside of namespaces: tenants cannot create those.
 
     A namespace may take half of what is still free, so one alone gets a third of the total, and however many fill
@@ -49,9 +49,9 @@ class Room:
         if not self._taken[namespace]:
             del self._taken[namespace]
 
-    def copy(self) -> Room:
+    def copy(self) -> MemoryQuota:
         """Return a copy, to plan changes that may not happen."""
-        copied = Room(self._total)
+        copied = MemoryQuota(self._total)
         copied._free = self._free
         copied._taken = self._taken.copy()
         return copied
