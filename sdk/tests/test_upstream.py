@@ -153,6 +153,28 @@ def test_a_field_that_goes_leaves_the_objects_in_sight(followed: tuple[Upstream,
     assert seen == ["v1", "v1"]
 
 
+@pytest.mark.parametrize(
+    ("spec", "missing"),
+    [
+        ({}, ()),
+        ({"scope": "Namespaced", "names": {"kind": "Model"}}, ()),
+        ({"scope": "Cluster", "names": {"kind": "Model"}}, ("scope Namespaced",)),
+        ({"scope": "Namespaced", "names": {"kind": "Other"}}, ("kind Model",)),
+        ({"scope": "Cluster", "names": {"kind": "Other"}}, ("kind Model", "scope Namespaced")),
+    ],
+)
+def test_crd_of_another_scope_or_kind_is_not_supported(
+    followed: tuple[Upstream, Told], spec: dict[str, Any], missing: tuple[str, ...]
+) -> None:
+    upstream, _ = followed
+    obj = crd()
+
+    upstream.defined({**obj, "spec": {**obj["spec"], **spec}})
+
+    expected = UnsupportedSchema(missing) if missing else Schema("acme.io/v1")
+    assert upstream.schema == expected
+
+
 def test_a_digest_is_of_what_the_schema_says() -> None:
     def installed(schema: dict[str, Any]) -> dict[str, Any]:
         return {"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": schema}}]}}

@@ -148,6 +148,8 @@ class Upstream(CrdWatch):
             self._take(probed, version, digest)
 
     def _probe(self, crd: Object) -> Schema | UnsupportedSchema:
+        if missing := _missing(crd, self._provider.upstream.kind):
+            return UnsupportedSchema(missing)
         try:
             return self._provider.probe(crd)
         except Exception as error:
@@ -174,6 +176,16 @@ class Upstream(CrdWatch):
         selector = manifest.selector(self._provider.name) if kind and kind.built_in else None
         self._failing_since = self.unlisted = None
         self.follow_objects(kind, selector=selector, failing=self.listing)
+
+
+def _missing(crd: Object, kind: str) -> tuple[str, ...]:
+    """Return the kind and the scope if the CRD defines others: no object of ours can be written through it."""
+    spec = mapping(crd.get("spec"))
+    defined = {
+        f"kind {kind}": mapping(spec.get("names")).get("kind", kind) == kind,
+        "scope Namespaced": spec.get("scope", "Namespaced") == "Namespaced",
+    }
+    return tuple(name for name, is_defined in defined.items() if not is_defined)
 
 
 def addressed(crd: Object, probed: Schema | UnsupportedSchema | None, before: str | None) -> str | None:
