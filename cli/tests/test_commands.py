@@ -12,11 +12,11 @@ import pytest
 from click.testing import Result
 
 from kubefoundry_cli import cluster
-from kubefoundry_cli.commands.deploy import name_of
-from kubefoundry_cli.commands.status import rows
+from kubefoundry_cli.creation import name_of
 from kubefoundry_cli.health import phase, summary
 from kubefoundry_cli.main import COMMANDS, GROUPS, LEADING, kubefoundry, reordered
 from kubefoundry_cli.model import from_file, valid
+from kubefoundry_cli.model_table import rows
 from kubefoundry_cli.providers import installed, probed
 from kubefoundry_cli.upgrade import made
 from support.deployments import CPU, GPU

@@ -12,9 +12,10 @@ import pytest
 
 from kubefoundry_cli import advice, cluster
 from kubefoundry_cli.checks import one_model, webhooks
+from kubefoundry_cli.checks.examination import examine, examine_model
 from kubefoundry_cli.checks.finding import Finding, Unlisted
 from kubefoundry_cli.checks.models import changed_by_others
-from kubefoundry_cli.commands.doctor import examine, examine_model, exit_code
+from kubefoundry_cli.commands.doctor import exit_code
 from kubefoundry_cli.failure import Exit
 from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
 from support.deployments import GPU, model_deployment

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_cli.checks.models import verdicts
-from kubefoundry_cli.commands.status import rows
 from kubefoundry_cli.commands.wait import _ready
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.health import PHRASES, STATES, STUCK, health_of
+from kubefoundry_cli.model_table import rows
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from kubefoundry_cli.commands.doctor import components
+from kubefoundry_cli.checks.examination import components
 from kubefoundry_cli.output import qualified_name
 from support.fake_server import Answers, serving
 

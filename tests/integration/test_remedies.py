@@ -321,7 +321,7 @@ CASES: Final = (
     Case("cli/commands/adopt: kubefoundry status {}", imported, "RayService 'm'", code=None),
     Case("cli/commands/deploy: kubefoundry status {}", deployed, "Model:      org/model", code=None),
     Case(
-        "cli/commands/deploy: kubefoundry plan {} --set PATH=VALUE",
+        "cli/creation: kubefoundry plan {} --set PATH=VALUE",
         deployed_twice,
         "engine.contextLength",
         fill={"PATH=VALUE": "engine.contextLength=4096"},

@@ -64,7 +64,7 @@ async def test_missing_installation_is_installed(reader: Reader) -> None:
         "cli/failure: kubefoundry controller install": await reader.says("status"),
         "cli/commands/start: kubefoundry controller install": await reader.says("start"),
         "cli/commands/controller: kubefoundry controller install": await reader.says("controller status"),
-        "cli/commands/doctor: kubefoundry controller install": await reader.says("doctor"),
+        "cli/checks/examination: kubefoundry controller install": await reader.says("doctor"),
     }
 
     for key, message in messages.items():
@@ -80,14 +80,14 @@ async def test_broken_installation_is_explained_and_repaired(reader: Reader) -> 
     await reader.says("controller install", "--yes")
 
     message = await reader.says("doctor")
-    shown = await followed(reader, message, "cli/commands/doctor: kubectl describe deployment {}")
+    shown = await followed(reader, message, "cli/checks/examination: kubectl describe deployment {}")
     assert "kubefoundry-core" in shown
     # no pod runs here: kubectl has found the Deployment, and looked for its pods
     logs = await reader.follow(message, "cli/checks/webhooks: kubectl logs deployment/{}")
     assert "not found" not in logs.err
     await available(api, "kubefoundry-core")
     message = await reader.says("doctor")
-    logs = await reader.follow(message, "cli/commands/doctor: kubectl logs deployment/{}")
+    logs = await reader.follow(message, "cli/checks/examination: kubectl logs deployment/{}")
     assert "not found" not in logs.err
 
     await delete(api, MUTATING, "kubefoundry-core")
@@ -139,7 +139,7 @@ async def test_missing_and_old_provider_is_installed(reader: Reader) -> None:
     await reader.says("controller install", "--yes")
 
     for command, key in (
-        ("doctor", "cli/commands/doctor: kubefoundry provider install NAME"),
+        ("doctor", "cli/checks/examination: kubefoundry provider install NAME"),
         ("provider list", "cli/commands/provider: kubefoundry provider install NAME"),
     ):
         await followed(reader, await reader.says(command), key, NAME="kaito")
@@ -152,7 +152,7 @@ async def test_missing_and_old_provider_is_installed(reader: Reader) -> None:
     await registered(reader.api, "2026-02-04T10:00:00Z")
     silent = await reader.says("doctor")
     shown = await followed(
-        reader, silent, "cli/commands/doctor: kubectl describe deployment kubefoundry-provider-{}"
+        reader, silent, "cli/checks/examination: kubectl describe deployment kubefoundry-provider-{}"
     )
     assert "kubefoundry-provider-kaito" in shown
 
@@ -168,7 +168,7 @@ async def test_stopped_provider_outside_the_cluster_is_installed(reader: Reader)
     await stopped(reader.api, "kubefoundry-provider-kaito")
 
     message = await reader.says("doctor")
-    await followed(reader, message, "cli/commands/doctor: kubefoundry provider install {}")
+    await followed(reader, message, "cli/checks/examination: kubefoundry provider install {}")
 
     assert "no Deployment in this cluster" not in await reader.says("doctor")
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from kubefoundry_cli import operations
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.commands import lifecycle
 from kubefoundry_cli.edit import Operations, write
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.suspension import check_not_deleted
@@ -47,21 +47,21 @@ class Action:
 def _scaled(obj: Object, replicas: str) -> Operations:
     if not replicas.isdecimal() or len(replicas) > 6:
         raise Failure(f"'{replicas}' is not a number of replicas", Exit.USAGE)
-    return lifecycle.scaled(obj, int(replicas))
+    return operations.scaled(obj, int(replicas))
 
 
 ACTIONS: Final[dict[str, Action]] = {
     "scale": Action("Scale", _scaled),
-    "pause": Action("Pause", lambda obj, _: lifecycle.paused(obj)),
-    "resume": Action("Resume", lambda obj, _: lifecycle.resumed(obj)),
+    "pause": Action("Pause", lambda obj, _: operations.paused(obj)),
+    "resume": Action("Resume", lambda obj, _: operations.resumed(obj)),
     "reselect": Action(
         "Reselect",
-        lambda obj, _: lifecycle.reselected(obj),
+        lambda obj, _: operations.reselected(obj),
         "Its provider is selected again; a different provider recreates the model.",
     ),
     "refresh": Action(
         "Refresh",
-        lambda obj, _: lifecycle.refreshed(obj),
+        lambda obj, _: operations.refreshed(obj),
         "It is rendered again with the current defaults, which may restart its pods.",
     ),
     "delete": Action("Delete", None, "The model stops serving, and what was created for it is deleted."),

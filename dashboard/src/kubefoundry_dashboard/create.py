@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from kubefoundry_cli import creation
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.commands import deploy
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
@@ -63,7 +63,7 @@ def from_form(filled: Mapping[str, str], namespace: str) -> Draft:
     except Failure as failure:
         draft.problem = failure.message
     model = str((draft.spec.get("model") or {}).get("id") or "")
-    draft.name = draft.name or (deploy.name_of(model) if model else "")
+    draft.name = draft.name or (creation.name_of(model) if model else "")
     draft.text = as_yaml([draft.obj])
     return draft
 
@@ -120,7 +120,7 @@ async def check(request: web.Request) -> web.Response:
             return await _show_draft(request, session, draft, status=400)
         try:
             valid(draft.obj)
-            await deploy.create(Session(session.client, draft.namespace), draft.obj)
+            await creation.create(Session(session.client, draft.namespace), draft.obj)
         except Failure as failure:
             draft.problem = failure.message
             return await _show_draft(

@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from kubefoundry_cli.commands.doctor import examine
+from kubefoundry_cli.checks.examination import examine
 from kubefoundry_cli.hint import hint
 from kubefoundry_dashboard.models import list_models
 from kubefoundry_dashboard.page import opened, page

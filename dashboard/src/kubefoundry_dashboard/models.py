@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.commands.status import rows as status_rows
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.model_table import rows as status_rows
 from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.sign_in import by_link
 from kubefoundry_sdk.api.kinds import Object

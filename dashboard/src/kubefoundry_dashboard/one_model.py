@@ -11,12 +11,12 @@ from aiohttp import web
 
 from kubefoundry_cli import upstream
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.commands.explain import result_of, values_read
-from kubefoundry_cli.commands.status import pod_state
+from kubefoundry_cli.explanation import result_of, values_read
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.health import health_of, provider_of
 from kubefoundry_cli.live_objects import live_of
 from kubefoundry_cli.model import valid
+from kubefoundry_cli.model_table import pod_state
 from kubefoundry_cli.output import since
 from kubefoundry_cli.pods import NotToBeFound, of_model
 from kubefoundry_cli.providers import as_running, in_cluster, named

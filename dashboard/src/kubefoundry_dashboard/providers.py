@@ -6,7 +6,7 @@ from collections import Counter
 
 from aiohttp import web
 
-from kubefoundry_cli.commands.doctor import providers as findings
+from kubefoundry_cli.checks.examination import providers as findings
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.requested import registered_configs

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from kubefoundry_cli import cluster, output, server
+from kubefoundry_cli.checks.examination import components, held, holder_of, leases_of, outside
 from kubefoundry_cli.cluster import Session, Target
-from kubefoundry_cli.commands.doctor import components, held, holder_of, leases_of, outside
 from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint

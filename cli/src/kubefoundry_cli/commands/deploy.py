@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from kubefoundry_cli import cluster, output
-from kubefoundry_cli.cluster import MANAGER, Session, Target, no_namespace
+from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.commands.wait import KEEP_WAITING, until
+from kubefoundry_cli.creation import URL, create, name_of
 from kubefoundry_cli.edit import YES, confirmed
-from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import completed, edited, valid_new
 from kubefoundry_cli.output import say
 from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-
-URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/]+/)?", re.IGNORECASE)
-"""The URL of a model's page up to the id: https://huggingface.co/."""
-
-NAME_LENGTH = 40
-"""Characters of a name that is made from a model's: some upstream systems append up to 20."""
+from kubefoundry_sdk.api.kinds import Object
 
 
 @click.command()
@@ -90,14 +83,6 @@ def command(
     cluster.run(_create(obj, waits, keep_waiting, yes, target))
 
 
-def name_of(model: str) -> str:
-    """Derive a Kubernetes name from a model's: `Qwen/Qwen3-0.6B` becomes `qwen3-0-6b`."""
-    name = re.sub(r"[^a-z0-9]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-")[:NAME_LENGTH].strip("-")
-    if not name or not name[0].isalpha():
-        name = f"m-{name}".strip("-")
-    return name
-
-
 def _object(name: str, spec: dict[str, Any]) -> Object:
     return {
         "apiVersion": names.API_VERSION,
@@ -119,20 +104,3 @@ async def _create(obj: Object, waits: bool, keep_waiting: bool, yes: bool, targe
         say(f"ModelDeployment '{name}' created in namespace {session.namespace}; {hint(f'status {name}')}")
         if waits:
             await until(session, name, "ready", 600.0, keep_waiting=keep_waiting)
-
-
-async def create(session: Session, obj: Object) -> Object:
-    """Create a ModelDeployment. Raises Failure, also if one of that name exists."""
-    name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
-    try:
-        return await session.client.create(MODEL_DEPLOYMENTS, obj, manager=MANAGER)
-    except (ApiError, Unreachable) as error:
-        if isinstance(error, ApiError) and error.reason == "AlreadyExists":
-            raise Failure(
-                f"ModelDeployment '{name}' already exists in namespace {namespace}; choose another "
-                f"NAME, or see what an edit would change: {hint(f'plan {name} --set PATH=VALUE')}",
-                Exit.NO,
-            ) from error
-        if isinstance(error, ApiError) and error.not_found and await session.is_missing(namespace):
-            raise Failure(f"cannot create ModelDeployment '{name}': {no_namespace(namespace)}") from error
-        raise of(error, f"create ModelDeployment '{name}'") from error

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.explanation import Answer, explained, explained_in_cluster, result_of, values_read
+from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import edited, from_file, valid_new
 from kubefoundry_cli.output import clean, say
-from kubefoundry_cli.providers import as_running_all, in_cluster, installed
-from kubefoundry_cli.requested import Requested, registered_configs, requested
-from kubefoundry_cli.selection import Stored, asked, foreseen, pending, registered_packages, stored
-from kubefoundry_cli.suspension import deletion
-from kubefoundry_cli.upstream import problems
-from kubefoundry_cli.what_if import Verdict, verdicts
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.untrusted import part
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider as Package
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_selector.candidate import Provider
-from kubefoundry_selector.candidate import provider as registered
-from kubefoundry_selector.explain import Explanation, ProviderVerdict, RuleVerdict, explain
+from kubefoundry_cli.providers import installed
+from kubefoundry_cli.requested import Requested
+from kubefoundry_cli.selection import Stored, registered_packages
+from kubefoundry_cli.what_if import Verdict
+from kubefoundry_selector.explain import Explanation
 from kubefoundry_selector.select import Decision
 
 
@@ -63,10 +53,10 @@ def command(
         assert file is not None
         packages = installed()
         asked_for = Requested(None, valid_new(edited(from_file(file), edits)))
-        answer = _answer(asked_for, registered_packages(packages), packages)
+        answer = explained(asked_for, registered_packages(packages), packages)
         refusals = answer.refusals(None)
     else:
-        answer, refusals = cluster.run(_in_cluster(name, file, edits, target))
+        answer, refusals = cluster.run(explained_in_cluster(name, file, edits, target))
     for note in answer.notes:
         say(f"note: {note}")
     if form == "table":
@@ -76,119 +66,6 @@ def command(
         output.data(answer.to_json(refusals), form)
     if not answer.chosen or answer.is_unregistered or refusals:
         raise SystemExit(Exit.NO)
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The selection for a ModelDeployment.
-
-    Attributes:
-        requested: The ModelDeployment.
-        providers: The registered providers.
-        packages: The installed provider packages, as the registered providers run.
-        named: The provider that the spec names.
-        selection: The selection that the cluster stores for the spec, or will store after an edit.
-        waits: Why the cluster selects no provider.
-        explanation: The rules with the values that they read.
-        verdicts: The necessary change for each other provider.
-        notes: Doubts about the answer.
-    """
-
-    requested: Requested
-    providers: Sequence[Provider]
-    packages: Mapping[str, Package]
-    named: str | None
-    selection: Stored | None
-    waits: str | None
-    explanation: Explanation
-    verdicts: Sequence[Verdict]
-    notes: Sequence[str]
-
-    @property
-    def chosen(self) -> str | None:
-        """Return the provider that is to run the model."""
-        return _chosen(self.named, self.selection, self.explanation)
-
-    @property
-    def is_unregistered(self) -> bool:
-        """Check whether the spec names a provider that is not registered."""
-        return bool(self.named) and self.named not in {provider.name for provider in self.providers}
-
-    @property
-    def deletion(self) -> str | None:
-        """Return that the stored model is being deleted, and what holds it; None if it is not."""
-        return deletion(self.requested.live) if self.requested.live else None
-
-    def refusals(self, schema: Schema | None) -> tuple[str, ...]:
-        """Return why the chosen provider refuses the model; empty if it accepts, or its package is not installed."""
-        package = self.packages.get(self.chosen or "")
-        return problems(package, self.requested.obj, schema) if package else ()
-
-    def to_json(self, refusals: Sequence[str]) -> dict[str, Any]:
-        """Return the document that `-o json` prints."""
-        return {
-            "deletion": self.deletion,
-            "named": self.named,
-            "selected": None if self.named or self.selection is None else self.selection.to_json(),
-            "pending": None if self.named else self.waits,
-            "refusals": [*refusals],
-            **self.explanation.to_json(),
-            "verdicts": [verdict.to_json() for verdict in self.verdicts],
-        }
-
-
-def _chosen(named: str | None, selection: Stored | None, explanation: Explanation) -> str | None:
-    return named or (selection.provider if selection else explanation.decision.provider)
-
-
-def _answer(
-    requested: Requested,
-    providers: Sequence[Provider],
-    packages: Mapping[str, Package],
-    notes: Sequence[str] = (),
-) -> Answer:
-    obj, live = requested.obj, requested.live
-    is_decided = not requested.is_edit and bool(stored(obj) or pending(obj))
-    decided = obj if is_decided or live is None else foreseen(obj, providers, packages)
-    selection, waits = (stored(decided), pending(decided)) if live else (None, None)
-    explanation = explain(asked(obj, providers, packages, selection.left_out if selection else ()), providers)
-    named = LiveModelDeployment(obj).requested_provider
-    provider_verdicts = verdicts(obj, providers, packages, chosen=_chosen(named, selection, explanation))
-    return Answer(
-        requested, providers, packages, named, selection, waits, explanation, provider_verdicts, notes
-    )
-
-
-async def _in_cluster(
-    name: str | None, file: str | None, edits: tuple[str, ...], target: Target
-) -> tuple[Answer, tuple[str, ...]]:
-    """Return the answer for the registered providers, and the chosen provider's refusals. Raises Failure."""
-    async with cluster.session(target) as session:
-        model, configs = await requested(session, name, file, edits), await registered_configs(session)
-        packages, notes = as_running_all(installed(), configs)
-        notes = [*model.notes, *notes]
-        answer = _answer(model, [registered(config) for config in configs], packages, notes)
-        package = packages.get(answer.chosen or "")
-        if package is None or answer.is_unregistered:
-            return answer, ()
-        published = next(
-            (
-                part(config, "status", "settings")
-                for config in configs
-                if config["metadata"]["name"] == package.name
-            ),
-            {},
-        )
-        try:
-            schema, _ = await in_cluster(session.client, package, published)
-        except (ApiError, Unreachable) as error:
-            raise of(error, f"read CRD {package.upstream.crd}") from error
-        except Failure as failure:
-            if failure.exit_code == Exit.FORBIDDEN:
-                # As the selector decides it: without the CRD.
-                return answer, answer.refusals(None)
-            return answer, (failure.message,)
-        return answer, answer.refusals(schema)
 
 
 def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
@@ -255,22 +132,3 @@ def _show(explanation: Explanation, named: bool, provider_verdicts: Sequence[Ver
     print()
     for verdict in provider_verdicts:
         print(clean(verdict.text))
-
-
-def values_read(rule: RuleVerdict) -> str:
-    """Return the values that a rule read: `engine.type=vllm, image=absent`."""
-    return ", ".join(
-        f"{path.removeprefix('spec.')}={'absent' if value is None else value}"
-        for path, value in rule.values.items()
-        if not isinstance(value, dict)
-    )
-
-
-def result_of(rule: RuleVerdict, provider: ProviderVerdict) -> str:
-    """Return whether the rule matched, and why its provider is not selected in spite of a match."""
-    if provider.exclusions and rule.outcome == "matched":
-        first = provider.exclusions[0]
-        # its words are long, and come below the table
-        why = "refuses it" if first.check == "refused" else first.text
-        return f"matched, but {provider.provider} {why}"
-    return rule.problem or rule.outcome

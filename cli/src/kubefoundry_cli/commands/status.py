@@ -13,8 +13,8 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import Health, endpoint, health_of, phase
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.model_list import list_models
+from kubefoundry_cli.model_table import pod_state, rows
 from kubefoundry_cli.output import age, clean, say
-from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
@@ -162,36 +162,6 @@ class _Lines:
         output.row_of(cells, self._widths)
 
 
-def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
-    """Return head and cells of the list."""
-    head = ["NAMESPACE"] if everywhere else []
-    head += ["NAME", "PHASE", "READY", "STATE", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
-    head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
-    cells = []
-    for obj in models:
-        meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
-        replicas = status.get("replicas") or {}
-        row = [meta["namespace"]] if everywhere else []
-        row += [
-            meta["name"],
-            phase(obj) or "-",
-            (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
-            health_of(obj).state,
-            (status.get("provider") or {}).get("name") or "-",
-            f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
-            endpoint(status) or "-",
-            age(meta.get("creationTimestamp")),
-        ]
-        if wide:
-            row += [
-                (spec.get("model") or {}).get("id") or "-",
-                (spec.get("engine") or {}).get("type") or "-",
-                status.get("message") or "-",
-            ]
-        cells.append(row)
-    return head, cells
-
-
 async def _show_model(name: str, form: str, target: Target) -> bool:
     """Print one model, and return whether its newest edit is ready."""
     async with cluster.session(target) as session:
@@ -256,17 +226,6 @@ async def _pods(session: Session, obj: Object) -> None:
         print("  Pods:")
     for pod in pods:
         print(clean(f"  · {pod['metadata']['name']}  {pod_state(pod.get('status') or {})}"))
-
-
-def pod_state(status: Mapping[str, Any]) -> str:
-    """Return the state of a pod in one line: `Pending  0/1 ready  ImagePullBackOff: …`."""
-    states = status.get("containerStatuses") or []
-    waiting = [(state.get("state") or {}).get("waiting") or {} for state in states]
-    why = "; ".join(
-        f"{reason.get('reason', 'Waiting')}: {reason.get('message', '')}" for reason in waiting if reason
-    )
-    up = sum(bool(state.get("ready")) for state in states)
-    return f"{status.get('phase')}  {up}/{len(states)} ready  {why}".rstrip()
 
 
 def _upstream(provider: Mapping[str, Any]) -> str | None:

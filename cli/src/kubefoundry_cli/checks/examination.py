@@ -1,0 +1,231 @@
+"""Examines an installation, or one model: the findings that `kubefoundry doctor` and the page show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from kubefoundry_cli import server
+from kubefoundry_cli.checks import one_model
+from kubefoundry_cli.checks.finding import Finding, Unlisted, listed
+from kubefoundry_cli.checks.models import DRIFT, changed_by_others, pods_of, references, verdicts
+from kubefoundry_cli.checks.versions import versions
+from kubefoundry_cli.checks.webhooks import webhooks
+from kubefoundry_cli.cluster import Session, no_namespace
+from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.health import provider_of
+from kubefoundry_cli.hint import hint, kubectl
+from kubefoundry_cli.install import bundle
+from kubefoundry_cli.output import duration, since
+from kubefoundry_cli.providers import silence
+from kubefoundry_sdk.api import names
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import (
+    CORE_EVENTS,
+    DEPLOYMENTS,
+    LEASES,
+    PROVIDER_CONFIGS,
+    Object,
+)
+from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
+from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+
+RENEWED: Final = 60.0
+"""Seconds without a renewal after which a Lease is stale: four times its duration."""
+
+
+PROVIDER_PROCESS: Final = "kubefoundry-provider-"
+"""The beginning of the names of providers' Deployments and Leases."""
+
+
+async def examine_model(session: Session, obj: Object) -> list[Finding]:
+    """Check one model: its status, its provider, its Secret, its pods, and other writers of its upstream object."""
+    # for a list of checks without a model it is not needed
+    from kubefoundry_cli.pods import NotToBeFound, of_model
+
+    findings = list(one_model.judged(obj))
+    name, namespace = provider_of(obj), obj["metadata"]["namespace"]
+    if name:
+        findings += await listed(
+            session,
+            PROVIDER_CONFIGS,
+            None,
+            lambda all_of_them: providers(
+                [config for config in all_of_them if config["metadata"]["name"] == name]
+            ),
+        )
+    findings += await references(session, [obj])
+    about = {"fieldSelector": f"{DRIFT['fieldSelector']},involvedObject.name={obj['metadata']['name']}"}
+    findings += await listed(session, CORE_EVENTS, namespace, changed_by_others, about)
+    try:
+        findings += one_model.of_pods(await of_model(session, obj))
+    except NotToBeFound as error:
+        findings.append(Finding("unknown", f"cannot look at the pods: {error}"))
+    return findings
+
+
+async def examine(session: Session, namespace: str | None) -> list[Finding]:
+    """Check the installation and the models in a namespace (None: in all). Raises Failure without a cluster."""
+    release = await server.version(session)
+    old = server.too_old(release)
+    supported = Finding("good", f"Kubernetes {release} at {session.client.server}")
+    findings = [Finding("wrong", old) if old else supported]
+    models: list[Object] | None
+    try:
+        models, _ = await session.models(namespace)
+    except Failure as failure:
+        if failure.exit_code == Exit.NO_CLUSTER:
+            raise _absent(failure, old) from failure
+        models = None
+        findings.append(Unlisted("unknown", failure.message))
+    leases, unseen = await leases_of(session)
+    findings += unseen
+    findings += await listed(
+        session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda deployments: components(deployments, leases)
+    )
+    findings += await webhooks(session)
+    findings += await listed(session, PROVIDER_CONFIGS, None, providers)
+    findings += await versions(session)
+    findings += await references(session, models or ())
+    findings += await listed(session, CORE_EVENTS, namespace, changed_by_others, DRIFT)
+    if models == [] and namespace and await session.is_missing(namespace):
+        findings.append(Finding("wrong", no_namespace(namespace)))
+    elif models is not None:
+        findings += [*verdicts(models, namespace), *await pods_of(session, models)]
+    # the same permission may be missing for several checks
+    return list(dict.fromkeys(findings))
+
+
+def _absent(failure: Failure, old: str | None) -> Failure:
+    return Failure(f"{failure.message}. {old}", Exit(failure.exit_code)) if old else failure
+
+
+def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
+    """Check our Deployments in kubefoundry-system, and the processes elsewhere that have a Lease there."""
+    elsewhere = [lease for lease in leases if outside(lease, deployments)]
+    for lease in elsewhere:
+        name = lease["metadata"]["name"]
+        if held(lease):
+            holder = lease["spec"]["holderIdentity"]
+            yield Finding("good", f"{name} runs outside this cluster (Lease held by {holder})")
+        else:
+            yield Finding("wrong", _stopped(name, lease))
+    if not deployments and not elsewhere:
+        yield Finding(
+            "wrong",
+            f"no Deployment in namespace {names.SYSTEM_NAMESPACE}; {hint('controller install')}",
+        )
+    for deployment in deployments:
+        name, desired = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)
+        up = (deployment.get("status") or {}).get("availableReplicas", 0)
+        own = {lease["metadata"]["name"]: lease for lease in leases}.get(name)
+        if up >= desired and own is not None and not held(own):
+            yield Finding("wrong", _nobody(name, own))
+        elif up >= desired:
+            holder = f", Lease held by {own['spec']['holderIdentity']}" if own else ""
+            yield Finding("good", f"{name}: {up} of {desired} replicas available{holder}")
+        else:
+            yield Finding(
+                "wrong",
+                f"{name}: {up} of {desired} replicas available; "
+                f"{kubectl(f'describe deployment {name}', names.SYSTEM_NAMESPACE)}",
+            )
+
+
+def _stopped(name: str, lease: Object) -> str:
+    provider = name.removeprefix(PROVIDER_PROCESS)
+    if provider == name:
+        install = hint("controller install")
+    else:
+        install = hint(f"provider install {provider if provider in bundle.providers() else 'FILE'}")
+    return (
+        f"{name}: its Lease is held by {holder_of(lease)}, and it has no Deployment in this cluster, so it does no "
+        f"work; start it again where it ran, or {install}"
+    )
+
+
+def _nobody(name: str, lease: Object) -> str:
+    return (
+        f"{name}: its Lease is held by {holder_of(lease)}, so it does no work; "
+        f"{kubectl(f'logs deployment/{name}', names.SYSTEM_NAMESPACE)}"
+    )
+
+
+def holder_of(lease: Object) -> str:
+    """Return the holder of a Lease, and for how long a stale Lease has not been renewed."""
+    spec = lease.get("spec") or {}
+    silent, holder = since(spec.get("renewTime")), spec.get("holderIdentity")
+    if held(lease):
+        return str(holder)
+    return f"{holder or 'nobody'}, not renewed for {silent:.0f} s" if silent is not None else "nobody"
+
+
+def held(lease: Object) -> bool:
+    """Check whether a process renews the Lease."""
+    spec = lease.get("spec") or {}
+    silent = since(spec.get("renewTime"))
+    return bool(spec.get("holderIdentity")) and silent is not None and silent <= RENEWED
+
+
+def outside(lease: Object, deployments: Sequence[Object]) -> bool:
+    """Check whether the Lease belongs to a KubeFoundry process without a Deployment in this cluster."""
+    name = str(lease["metadata"]["name"])
+    return name.startswith("kubefoundry-") and name not in {
+        deployment["metadata"]["name"] for deployment in deployments
+    }
+
+
+async def leases_of(session: Session) -> tuple[list[Object], list[Finding]]:
+    """Return the Leases of kubefoundry-system, and a finding if the permission to list them is missing.
+
+    A provider that was removed leaves its Lease there. Such a Lease is left out.
+    """
+    try:
+        leases, _ = await session.client.list(LEASES, names.SYSTEM_NAMESPACE)
+    except (ApiError, Unreachable) as error:
+        return [], [Finding("unknown", of(error, "list leases").message)]
+    try:
+        configs, _ = await session.client.list(PROVIDER_CONFIGS)
+    except (ApiError, Unreachable):
+        return leases, []
+    registered = {PROVIDER_PROCESS + config["metadata"]["name"] for config in configs}
+    return [
+        lease
+        for lease in leases
+        if held(lease)
+        or not lease["metadata"]["name"].startswith(PROVIDER_PROCESS)
+        or lease["metadata"]["name"] in registered
+    ], []
+
+
+def providers(configs: Sequence[Object]) -> Iterator[Finding]:
+    """Check the registered providers: heartbeat, upstream CRD, upstream operator."""
+    if not configs:
+        yield Finding(
+            "wrong",
+            f"no provider is registered, so no model can be deployed; {hint('provider install NAME')}",
+        )
+    for config in configs:
+        name, status = config["metadata"]["name"], config.get("status") or {}
+        silent = silence(config)
+        process = kubectl(f"describe deployment kubefoundry-provider-{name}", names.SYSTEM_NAMESPACE)
+        notes = [
+            condition for condition in status.get("conditions") or () if condition.get("status") == "False"
+        ]
+        down = find(notes, UPSTREAM_OPERATOR_UP)
+        if since(status.get("lastHeartbeat")) is None:
+            yield Finding("wrong", f"provider {name} has never reported; {process}")
+        elif silent:
+            yield Finding("wrong", f"provider {name} has not reported for {duration(silent)}; {process}")
+        elif status.get("ready") is not True:
+            why = (find(status.get("conditions"), UPSTREAM_READY) or {}).get(
+                "message"
+            ) or "it gives no reason"
+            yield Finding("wrong", f"provider {name} accepts no models: {why}")
+        elif down is not None:
+            yield Finding("wrong", f"provider {name}: its upstream operator is down: {down.get('message')}")
+        else:
+            doubts = "".join(f"; {note.get('type')} is False: {note.get('message')}" for note in notes)
+            flags = "".join(f", {flag}={text}" for flag, text in sorted((status.get("flags") or {}).items()))
+            running = f"{status.get('version')}, {status.get('upstreamCRDVersion')}{flags}"
+            yield Finding("good", f"provider {name} is ready ({running}){doubts}")

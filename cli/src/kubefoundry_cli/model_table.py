@@ -1,0 +1,52 @@
+"""Cells of the list of models, and the state of a pod in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kubefoundry_cli.health import endpoint, health_of, phase
+from kubefoundry_cli.output import age
+from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk.api.kinds import Object
+
+
+def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
+    """Return head and cells of the list."""
+    head = ["NAMESPACE"] if everywhere else []
+    head += ["NAME", "PHASE", "READY", "STATE", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
+    head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
+    cells = []
+    for obj in models:
+        meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+        replicas = status.get("replicas") or {}
+        row = [meta["namespace"]] if everywhere else []
+        row += [
+            meta["name"],
+            phase(obj) or "-",
+            (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
+            health_of(obj).state,
+            (status.get("provider") or {}).get("name") or "-",
+            f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
+            endpoint(status) or "-",
+            age(meta.get("creationTimestamp")),
+        ]
+        if wide:
+            row += [
+                (spec.get("model") or {}).get("id") or "-",
+                (spec.get("engine") or {}).get("type") or "-",
+                status.get("message") or "-",
+            ]
+        cells.append(row)
+    return head, cells
+
+
+def pod_state(status: Mapping[str, Any]) -> str:
+    """Return the state of a pod in one line: `Pending  0/1 ready  ImagePullBackOff: …`."""
+    states = status.get("containerStatuses") or []
+    waiting = [(state.get("state") or {}).get("waiting") or {} for state in states]
+    why = "; ".join(
+        f"{reason.get('reason', 'Waiting')}: {reason.get('message', '')}" for reason in waiting if reason
+    )
+    up = sum(bool(state.get("ready")) for state in states)
+    return f"{status.get('phase')}  {up}/{len(states)} ready  {why}".rstrip()
