@@ -29,7 +29,7 @@ from kubefoundry_sdk.provider.write.helpers import mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan, plan
 
 KEPT = ("model.id", "model.source", "engine.type", "provider.name", "image")
-"""Fields that an imported ModelDeployment has even with default values: model, engine, provider and image."""
+"""Fields that `_simplest` never removes, not even default values: model, engine, provider and image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,11 @@ class Distance(NamedTuple):
     """Distance between a spec and a live object; the first field that differs decides which of two specs is closer.
 
     Attributes:
-        wrong: Number of reasons that forbid the spec.
-        different: Values on one side only, wherever they are in a list.
-        moved: Values at another place. An extra argument shifts all arguments after it.
-        unstated: Live values that the spec does not render. An apply removes them from a list that it replaces.
+        wrong: Number of validation errors, or else of the provider's refusals.
+        different: Number of values that only one side has, at any index of a list, and of missing helpers.
+        moved: Number of differences by exact path. An extra argument shifts all arguments after it.
+        unstated: Number of live values that the spec does not render. An apply removes them from a list that it
+            replaces.
     """
 
     wrong: int
@@ -118,9 +119,10 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
 
 
 def _with_arguments(spec: Object) -> Iterator[Object]:
-    """Yield the spec with flags of engine settings as arguments: a flag has another place then.
+    """Yield the spec with engine settings moved to `engine.args`, where their flags have another position.
 
-    A field without a default goes. `trustRemoteCode` stays: its default would contradict the argument.
+    `contextLength` has no default and is removed. A true `trustRemoteCode` stays: its default would contradict the
+    argument.
     """
     engine = spec.get("engine") or {}
     flags = FIELD_FLAGS.get(str(engine.get("type")), {})
@@ -176,7 +178,7 @@ def compared(
         change for applied, current in pairs for change in _changes(provider, applied, current, others)
     ]
     unstated = sum(len(_content(current).keys() - _content(applied)) for applied, current in pairs)
-    # The counts that the plan leaves to autoscalers are still what the spec has to state.
+    # The plan leaves these counts to autoscalers, but the spec still has to state them.
     counts = [path.split(".") for path in provider.scaled]
     unstated += sum(not same(documents.at(rendered.main, path), documents.at(live, path)) for path in counts)
     return Adoption(obj, todo, tuple(changes), tuple(missing), unstated)
@@ -208,9 +210,9 @@ def with_pod_labels_of(live: Any, rendered: Any) -> Any:
 
 
 def with_live_texts(provider: Provider, live: Object, rendered: Object) -> Object:
-    """Return the rendered object with each document of the live object that has the same content.
+    """Replace each rendered document by the live text if both have the same content.
 
-    An edit in place keeps the order of the keys in a document, and a new render has another one. An apply of the
+    An edit in place keeps the order of the keys in a document, and a new render has another order. An apply of the
     rendered text would change the object.
     """
     for document in provider.documents:
@@ -243,10 +245,10 @@ def _peer(live: Any, item: Any, place: int) -> Any:
 
 
 def taken_over(live: Object, tried: Object, manager: str) -> list[Object]:
-    """Return `managedFields` of the object with the fields of the manager's apply as the manager's own alone.
+    """Return `managedFields` of the object with the manager as the only owner of the fields that it applies.
 
     The creator of the object would otherwise own these fields, too. A value that a later edit of the ModelDeployment
-    leaves out would stay.
+    removes would then stay.
 
     Args:
         live: The object.
@@ -271,7 +273,7 @@ def _applied_by(entry: Object, manager: str) -> bool:
 
 
 def _bare(dressed: Object, rendered: Object) -> Object:
-    """Return the applied object without the marks of its owner, and without our labels, which restart nothing."""
+    """Return the applied object without owner, namespace, and our labels and annotations, which restart nothing."""
     meta = rendered["metadata"]
     fields = {
         part: {key: value for key, value in meta[part].items() if not key.startswith(names.PREFIX)}
@@ -308,7 +310,7 @@ def _simplest(
 ) -> Object:
     """Return the spec without fields that its render does not need: defaults, and options that the provider adds."""
     best, score = obj, _distance(provider, schema, obj, live, helpers)
-    # first what is in the way: of a spec that is refused nobody sees what else it needs
+    # First remove only fields that do harm: while the spec is refused, its render is unknown. Then needless fields.
     for needless in (False, True):
         for path in leaves(best["spec"]):
             if ".".join(path) in KEPT or any("[" in step for step in path):

@@ -56,7 +56,7 @@ def pairs(
 async def apply_in_dry_run(
     session: Session, kind: Kind, target: Object, live: Object, manager: str
 ) -> Object:
-    """Return the object as it is after an apply.
+    """Apply the object in a dry run, and return the result.
 
     Raises:
         Failure: The apply would change a live value.

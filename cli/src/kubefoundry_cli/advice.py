@@ -1,4 +1,4 @@
-"""Advise on each condition that is trouble. The commands have the options of the command that runs."""
+"""Advise on each condition that reports trouble. Suggested commands repeat the options of the running command."""
 
 from __future__ import annotations
 
@@ -68,10 +68,12 @@ ADVICE: Final[dict[str, dict[str, str]]] = {
     },
     OVERRIDES_VALID: {"UnknownKeys": "correct the spelling: these keys have no effect"},
 }
-"""By condition and reason (docs/conditions.md). It adds a command or a fact to a message with a remedy.
+"""Advice by condition and reason (docs/conditions.md). It adds a command or a fact to the remedy in the message.
 
-Commands are in braces. NAME is the model, PROVIDER the one that the spec names (FILE if it does not come with this
-command line), KIND the upstream kind of the chosen provider. Other words in capitals are for the user to replace."""
+Commands are in braces. NAME is the model. PROVIDER is the provider that the spec names, or FILE if that provider does
+not come with this command line. KIND is the upstream kind of the chosen provider. The user replaces other words in
+capitals.
+"""
 
 ADOPTION: Final = (
     "if that is the upstream object, you can also delete the model and adopt the object: {import KIND/NAME}"
@@ -111,7 +113,7 @@ def advice(condition: Mapping[str, Any], obj: Object) -> str:
 def _adoptable_kind(obj: Object) -> str | None:
     """Return the kind of the object that the chosen provider wants to create, None if that object exists."""
     provider = mapping(mapping(obj.get("status")).get("provider"))
-    # the main object is the model's own, so that a helper's name is taken
+    # The model has its main object, so the conflict is about the name of a helper.
     if provider.get("resourceName"):
         return None
     return _upstream_kinds().get(str(provider.get("name")))
@@ -120,7 +122,7 @@ def _adoptable_kind(obj: Object) -> str | None:
 @functools.cache
 def _upstream_kinds() -> Mapping[str, str]:
     """Return the upstream kind of each installed provider package; `import` takes no other kinds."""
-    # Providers are behind this import: a list of healthy models does not need them.
+    # Imported here: it loads the providers, which a list of healthy models does not need.
     from kubefoundry_cli.providers import installed
 
     try:

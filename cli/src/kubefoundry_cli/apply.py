@@ -1,4 +1,4 @@
-"""Foresee the object that is stored when `kubectl apply -f` applies a file over it."""
+"""Predict the stored object after `kubectl apply -f`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SERVER_SIDE: Final = "kubectl"
 def applied(obj: Object, live: Object) -> Object:
     """Return the live object after an apply of the file's object.
 
-    As with kubectl, a field that the file does not name keeps its value, which somebody else may have set, unless the
-    file that was applied last did name it. Then it is removed. Single variables that others have added to `env` stay
-    after a server-side apply; here they do not.
+    As with kubectl, a field that the file does not set keeps its value, because somebody else may have set it. If the
+    previously applied file set the field, the apply removes it. One difference: variables that others have added to
+    `env` stay after a server-side apply, but not in this result.
 
     Args:
-        obj: The object of the file, with nothing but `metadata` and `spec` of interest.
-        live: The stored object of its name.
+        obj: The object in the file. Only its labels, annotations and spec are used.
+        live: The stored object of the same name.
     """
     before, others = _last_applied(live)
     meta, named, foreign = {**live["metadata"]}, _map(before, "metadata"), _map(others, "metadata")
@@ -48,7 +48,7 @@ def _merged(
         before: The map that was applied last.
         after: The map to apply. A null removes a field only if it was applied last.
         live: The stored map.
-        others: The part of the stored map that stays when it is no longer applied.
+        others: The part of the stored map that other managers own. It stays if it is no longer applied.
     """
     result = dict(live)
     for key in before.keys() & live.keys():
@@ -65,7 +65,7 @@ def _merged(
 
 
 def kept(obj: Object, result: Object, defaults: Object) -> list[str]:
-    """Return `PATH=VALUE` of the fields below `spec` that are not in the file and not the default, and stay.
+    """Return the spec fields that stay although the file does not set them, as `PATH=VALUE`. Skip default values.
 
     Args:
         obj: The object of the file.
@@ -92,10 +92,10 @@ def _map(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def _last_applied(live: Object) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return the parts of the object that kubectl applied last, and those that others own then.
+    """Return the part of the object that kubectl applied last, and the part that other managers own.
 
-    The former are in an annotation, and others own nothing. After a server-side apply, they are the fields of a field
-    manager, and a field of others stays if kubectl no longer applies it.
+    After a client-side apply, an annotation has the first part, and the second part is empty. After a server-side
+    apply, both parts come from `managedFields`. A field of another manager stays if kubectl no longer applies it.
     """
     if (text := _map(live["metadata"], "annotations").get(LAST_APPLIED)) is not None:
         try:
@@ -118,7 +118,7 @@ def _add(fields: dict[str, Any], further: Mapping[str, Any]) -> None:
 
 
 def _owned(value: Any, fields: Mapping[str, Any]) -> Any:
-    """Return the part of the value that the fields name. A map that was applied empty owns no field in it."""
+    """Return the part of the value that is in `fields` (`fieldsV1`). A map that was applied empty stays empty."""
     if not isinstance(value, Mapping):
         return value
     names = {key.removeprefix("f:"): sub for key, sub in fields.items()}

@@ -27,7 +27,7 @@ MANAGER = "kubefoundry-cli"
 """The field manager of all writes of the commands."""
 
 SHORT: Final = "md"
-"""The short name of a ModelDeployment, as its CRD has it."""
+"""The short name of ModelDeployments that the CRD defines."""
 
 Result = TypeVar("Result")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open client, and the namespace of commands that name none."""
+    """An open client, and the namespace of the command."""
 
     client: Client
     namespace: str
@@ -88,7 +88,7 @@ class Session:
             selector: `labelSelector` and `fieldSelector` parameters.
 
         Raises:
-            Failure: They cannot be listed; its cause is the error.
+            Failure: The models cannot be listed. The cause of the exception is the API error.
         """
         try:
             return await self.client.list(MODEL_DEPLOYMENTS, namespace, selector=selector)
@@ -118,7 +118,7 @@ class Session:
 
 
 def cannot_list(error: ApiError | Unreachable, namespace: str | None) -> Failure:
-    """Return the failure of a list of ModelDeployments in a namespace, None for all."""
+    """Return the failure to list ModelDeployments in a namespace, or in all namespaces if it is None."""
     where = f"namespace {namespace}" if namespace else "all namespaces"
     return of(error, f"list ModelDeployments in {where}")
 
@@ -173,7 +173,7 @@ def options(command: Command) -> Command:
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a command's coroutine. Raises Failure; Ctrl-C exits with 130."""
-    # a list of models does without
+    # Imported here, because a list of models does not need it.
     import asyncio
 
     try:

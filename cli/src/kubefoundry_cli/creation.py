@@ -1,4 +1,4 @@
-"""Creates a ModelDeployment, and names it after its model."""
+"""Create a ModelDeployment, and name it after its model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/]+/)?", re.IGNORECASE)
 
 
 NAME_LENGTH = 40
-"""Characters of a name that is made from a model's: some upstream systems append up to 20."""
+"""Maximum length of a name derived from a model's name. Some upstream systems append up to 20 characters."""
 
 
 def name_of(model: str) -> str:

@@ -1,7 +1,8 @@
-"""Define the types of the documents that commands print for programs, and docs/cli-output.schema.json.
+"""Define the types of the documents that commands print for programs. docs/cli-output.schema.json describes them.
 
-`status` prints a List of ModelDeployments, with NAME one of them, `provider list` a List of InferenceProviderConfigs,
-`controller status` a List of Deployments. Their items are as the API server stores them.
+Commands without such a type print objects as the API server stores them: `status` a List of ModelDeployments,
+`status NAME` one ModelDeployment, `provider list` a List of InferenceProviderConfigs, `controller status` a List of
+Deployments.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NotRequired
 
-# typing's own TypedDict hides from pydantic before Python 3.12 which keys are required
+# Before Python 3.12, typing.TypedDict does not show pydantic which keys are required.
 from typing_extensions import TypedDict
 
 from kubefoundry_cli.checks.finding import Finding
@@ -24,14 +25,14 @@ class ExplainDocument(TypedDict):
     """The selection for a ModelDeployment.
 
     Attributes:
-        deletion: That the model is being deleted, and what holds it; None if it is not.
+        deletion: The deletion and the finalizers that hold the model; null if it is not being deleted.
         named: The provider in spec.provider.name.
         selected: The selection that the cluster has stored for this spec, or would store for an edit.
         pending: Why the cluster selects no provider for the spec, or what it waits for.
         refusals: Why the chosen provider refuses the model; empty if it accepts.
         decision: The present result of the rules.
         providers: Each rule with the values that it read.
-        verdicts: The necessary change for each other provider.
+        verdicts: The verdict on each other provider, with the change that would select it.
     """
 
     deletion: str | None
@@ -52,7 +53,8 @@ class PlannedChange(TypedDict):
         old: The live value; missing if the value is added.
         new: The new value; missing if the value is removed.
         fields: The spec fields that the value comes from.
-        changedBy: Who has changed the live value since it was applied, so that it is put back; missing if nobody has.
+        changedBy: The writer that has changed the live value since it was applied; missing if nobody has. The apply
+            overwrites that change.
     """
 
     path: str
@@ -63,8 +65,10 @@ class PlannedChange(TypedDict):
 
 
 PlannedHandOver = TypedDict("PlannedHandOver", {"from": str, "deleted": str, "created": str})
-"""from: the provider that serves. deleted: its objects, once the other one can take over. created: the objects of the
-other one."""
+"""`from` is the provider that serves. `created` are the objects of the new provider.
+
+`deleted` are the objects of `from`. They are deleted once the new provider can take over.
+"""
 
 
 class PlanDocument(TypedDict):

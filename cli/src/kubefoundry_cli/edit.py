@@ -17,7 +17,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 Operations = Sequence[Mapping[str, Any]]
 
 TRIES: Final = 8
-"""Tries to write an object that controllers write at the same moment."""
+"""Maximum number of attempts to write an object that controllers write at the same time."""
 
 YES: Final = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 
@@ -55,7 +55,7 @@ def guarded(obj: Object) -> Operations:
     meta = obj["metadata"]
     return [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
-        # the API server compares it with the stored object: another one is a conflict
+        # The API server compares the version with that of the stored object, and reports a conflict if they differ.
         {"op": "replace", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]},
     ]
 

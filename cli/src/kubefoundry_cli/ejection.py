@@ -79,7 +79,7 @@ def _writer(obj: Object) -> str | None:
 async def _kind(session: Session, provider: Provider, obj: Object) -> Kind:
     """Return the kind of the main object as the status reports it, or else as the cluster serves it.
 
-    A model that is paused since its import, or that lost its status, reports no object and may own one.
+    A model that is paused since its import, or has lost its status, may own an object that it does not report.
 
     Raises:
         Failure: No such object can exist, or its CRD cannot be read.
@@ -115,7 +115,7 @@ def _delete(meta: Object) -> str:
 async def eject(session: Session, obj: Object, seconds: float = SECONDS) -> None:
     """Pause the ModelDeployment, remove marks and owner from its objects, then delete it.
 
-    A provider that has seen the pause puts the marks back no more. The main object is released last: until then the
+    A provider that has seen the pause no longer restores the marks. The main object is released last: until then the
     same command can be run again.
 
     Args:
@@ -124,7 +124,7 @@ async def eject(session: Session, obj: Object, seconds: float = SECONDS) -> None
         seconds: The longest wait for the provider's report of the pause.
 
     Raises:
-        Failure: It cannot be ejected, now or at all. Nothing is released before the provider has reported the pause.
+        Failure: The model cannot be ejected. Nothing is released before the provider has reported the pause.
     """
     meta = obj["metadata"]
     name = meta["name"]
@@ -148,7 +148,7 @@ async def _pause(session: Session, obj: Object, seconds: float) -> Object:
     """Pause the model and wait until its provider has reported that. Raises Failure."""
     meta, provider = obj["metadata"], str(_writer(obj))
     if not LiveModelDeployment(obj).is_paused:
-        # A report of an earlier pause says nothing about this one.
+        # Wait until the report of an earlier pause is gone, so that it is not mistaken for the report of this one.
         await _reported(session, meta, provider, seconds, paused=False)
         pausing = annotation(obj, names.PAUSED_ANNOTATION, "true")
         await write(session, obj, pausing, f"pause ModelDeployment '{meta['name']}'")
@@ -158,9 +158,9 @@ async def _pause(session: Session, obj: Object, seconds: float) -> Object:
 async def _reported(
     session: Session, meta: Mapping[str, Any], provider: str, seconds: float, *, paused: bool
 ) -> Object:
-    """Wait until the model's message says that it is paused, or no longer says so, and return it. Raises Failure.
+    """Wait until the status reports the pause, or no longer reports it, and return the model. Raises Failure.
 
-    A provider that is gone or silent reports nothing, and sees the pause before anything else when it starts.
+    Do not wait for a missing or silent provider. When it starts, it sees the pause before anything else.
     """
     name, namespace = meta["name"], meta["namespace"]
 
@@ -187,11 +187,11 @@ async def _reported(
 
 
 async def _is_silent(session: Session, provider: str) -> bool:
-    """Check whether the provider is not registered, or has stopped to report. Raises Unreachable."""
+    """Check whether the provider is not registered, or has stopped reporting. Raises Unreachable."""
     try:
         return silence(await session.client.get(PROVIDER_CONFIGS, provider)) is not None
     except ApiError as error:
-        # Who may not read registrations waits for the report.
+        # A caller who may not read registrations waits for the report.
         return error.not_found
 
 
@@ -219,7 +219,7 @@ def released(live: Object, uid: str, manager: str) -> Operations:
         "annotations": {
             key: value for key, value in (meta.get("annotations") or {}).items() if key not in ANNOTATIONS
         },
-        # an empty list would leave it as it is (Kubernetes: server-side apply, "clearing managedFields")
+        # An empty list would not change the field (Kubernetes: server-side apply, "clearing managedFields").
         "managedFields": managed or [{}],
     }
     return [
@@ -237,7 +237,7 @@ async def remove(session: Session, meta: Mapping[str, Any]) -> None:
     """
     name, namespace = meta["name"], meta["namespace"]
     try:
-        # Orphan: whoever still believes to own something lets it be (contract §4.3)
+        # Orphan: a controller that still owns an object does not delete it (contract §4.3).
         await session.client.delete(MODEL_DEPLOYMENTS, name, namespace, uid=meta["uid"], propagation="Orphan")
         for _ in range(TRIES):
             current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)

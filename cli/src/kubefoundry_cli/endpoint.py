@@ -56,13 +56,13 @@ async def answer(
     Args:
         session: The cluster.
         name: The model's name.
-        messages: The conversation, as the OpenAI API has it.
+        messages: The conversation in the format of the OpenAI API.
         most: Limit of tokens, None for the model's own limit.
 
     Raises:
         Failure: The model cannot be reached, or refuses the request.
     """
-    # pydantic and the models behind it, which most commands do not need
+    # Imported here: it loads pydantic, which most commands do not need.
     from kubefoundry_sdk.runtime.tenant_http import LIMIT
 
     _, url = await proxy(session, name)

@@ -1,4 +1,4 @@
-"""Explains a selection: every provider and rule, the values that decided, and the changes to select another one."""
+"""Explain a selection: every provider and rule, the values that decided, and the changes to select another one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Answer:
     Attributes:
         requested: The ModelDeployment.
         providers: The registered providers.
-        packages: The installed provider packages, as the registered providers run.
+        packages: The installed provider packages, with the flags of the registered providers.
         named: The provider that the spec names.
         selection: The selection that the cluster stores for the spec, or will store after an edit.
         waits: Why the cluster selects no provider.
         explanation: The rules with the values that they read.
-        verdicts: The necessary change for each other provider.
-        notes: Doubts about the answer.
+        verdicts: The verdict on each other provider, with the change that would select it.
+        notes: Notes for the user, for example that a provider runs another version than its package here.
     """
 
     requested: Requested
@@ -63,7 +63,7 @@ class Answer:
 
     @property
     def deletion(self) -> str | None:
-        """Return that the stored model is being deleted, and what holds it; None if it is not."""
+        """Describe the deletion of the stored model and its finalizers. Return None if it is not being deleted."""
         return deletion(self.requested.live) if self.requested.live else None
 
     def refusals(self, schema: Schema | None) -> tuple[str, ...]:
@@ -133,7 +133,7 @@ async def explained_in_cluster(
             raise of(error, f"read CRD {package.upstream.crd}") from error
         except Failure as failure:
             if failure.exit_code == Exit.FORBIDDEN:
-                # As the selector decides it: without the CRD.
+                # Judge without the CRD, as the selector does.
                 return answer, answer.refusals(None)
             return answer, (failure.message,)
         return answer, answer.refusals(schema)
@@ -152,7 +152,7 @@ def result_of(rule: RuleVerdict, provider: ProviderVerdict) -> str:
     """Return whether the rule matched, and why its provider is not selected in spite of a match."""
     if provider.exclusions and rule.outcome == "matched":
         first = provider.exclusions[0]
-        # its words are long, and come below the table
+        # The refusals are long, so they are printed outside the table.
         why = "refuses it" if first.check == "refused" else first.text
         return f"matched, but {provider.provider} {why}"
     return rule.problem or rule.outcome

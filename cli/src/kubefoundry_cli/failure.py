@@ -15,7 +15,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 
 class Exit(IntEnum):
-    """Exit codes; click itself ends with USAGE for options that do not exist."""
+    """Exit codes. For an unknown option, click itself exits with USAGE."""
 
     YES = 0
     NO = 1

@@ -64,7 +64,7 @@ OBSTACLES: Final[dict[str, State]] = {
     PROVIDER_COMPATIBLE: "Refused",
     RESOURCE_CREATED: "NotApplied",
 }
-"""Conditions that hold an edit back while they are False, in the order of the components' work."""
+"""Conditions that hold an edit back while they are False, in reconcile order."""
 
 REFUSALS: Final = {type_: state for type_, state in OBSTACLES.items() if state == "Refused"}
 
@@ -85,8 +85,8 @@ class Health:
     Attributes:
         name: The model's name.
         state: Summary of the verdict.
-        generation: The newest edit.
-        serves: The edit that serves; None if none does.
+        generation: The generation of the newest edit.
+        serves: The generation that serves, None if none does.
         reason: Why the newest edit does not serve, or what else is wrong; empty if nothing is.
         remedy: What to do about the reason; may be empty.
         final: Whether the newest edit cannot serve before somebody changes something.
@@ -104,7 +104,7 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Check whether the newest edit serves, and will go on to serve. During a pause, nobody reports that."""
+        """Check whether the newest edit serves and will keep serving. During a pause, no controller reports that."""
         return self.serves == self.generation and self.state not in ("Deleting", "Refused", "Paused")
 
     @property
@@ -172,7 +172,7 @@ def _verdict(
             True,
         )
     if refused := _obstacle(obj, conditions, newest, REFUSALS):
-        # even if Ready names the newest edit: providers of earlier releases report that
+        # Checked before Ready: providers of earlier releases report Ready for a refused edit.
         return refused
     if serves is not None and serves == newest:
         first = next(troubles(obj, conditions), None)
@@ -271,7 +271,7 @@ class Trouble:
 
 
 def troubles(obj: Object, conditions: list[Mapping[str, Any]]) -> Iterator[Trouble]:
-    """Yield the conditions that are trouble, in the order of the components' work."""
+    """Yield the conditions that report trouble, in reconcile order."""
     for type_ in ADVICE:
         condition = find(conditions, type_)
         if condition is not None and is_trouble(condition):
@@ -286,7 +286,7 @@ def _message_of(condition: Mapping[str, Any]) -> str:
 
 
 def endpoint(status: Mapping[str, Any]) -> str | None:
-    """Return `service:port` or the URL where the model answers, None while it does not."""
+    """Return the URL or `service:port` where the model answers, None if the status has neither."""
     published = mapping(status.get("endpoint"))
     if published.get("url"):
         return str(published["url"])

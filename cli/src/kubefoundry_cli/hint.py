@@ -10,13 +10,13 @@ import click
 CLUSTER: Final = {"context": "--context", "kubeconfig": "--kubeconfig"}
 
 OF_NO_NAMESPACE: Final = ("controller", "provider", "version")
-"""Commands that are about the whole cluster. `install` refuses another namespace than its own."""
+"""Commands that are about the whole cluster. They ignore -n."""
 
 _EVERYWHERE: Final = "kubefoundry_cli.hint.everywhere"
 
 
 def name_namespaces() -> None:
-    """Have the hints of the running command name the model's namespace, because it shows models of several."""
+    """Add the model's namespace to all hints of the running command, which shows models of several namespaces."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_EVERYWHERE] = True

@@ -42,10 +42,11 @@ class HandOver:
 
 
 async def live_of(session: Session, kind: Kind, obj: Object) -> Object | None:
-    """Return the upstream object of the ModelDeployment, None if there is none.
+    """Return the upstream object of the ModelDeployment, None if it does not exist or is about to be deleted.
 
     Raises:
-        Failure: The provider would not write to the object of that name, because it is not the ModelDeployment's.
+        Failure: The object of that name does not belong to the ModelDeployment, or was applied for another spec. The
+            provider would not write to it.
         ApiError: The object cannot be read.
     """
     meta = obj["metadata"]
@@ -83,7 +84,7 @@ async def helpers_of(session: Session, provider: Provider, obj: Object) -> list[
 async def check_helper_names(
     session: Session, provider: Provider, obj: Object, helpers: Sequence[Object], existing: Sequence[Object]
 ) -> list[str]:
-    """Return notes about helpers to create whose names are not free, or may not be.
+    """Check the names of the helpers to create, and return notes about names that may not be free.
 
     Args:
         session: The cluster.

@@ -1,4 +1,4 @@
-"""Define the entry point and the list of commands. Each is imported when it is called: `--help` has to be quick."""
+"""Define the entry point and the list of commands. A command is imported when it is called: `--help` is quick."""
 
 from __future__ import annotations
 
@@ -42,14 +42,17 @@ COMMANDS: Final[dict[str, str]] = {
 """Name and help of every command, in the order of the help text."""
 
 TOGETHER: Final = dict.fromkeys(("scale", "pause", "resume", "reselect", "refresh"), "lifecycle")
-"""Commands that share a module and have their name in it; any other is `command` in a module of its name."""
+"""Module by command. In a shared module, the function has the command's name.
+
+In a module of its own, a command is the function `command`.
+"""
 
 RENAMED: Final = {"import": "adopt"}
-"""Commands whose name no module can have."""
+"""Module by command, for a command whose name is a Python keyword."""
 
 
 TRACEBACK: Final = "KUBEFOUNDRY_TRACEBACK"
-"""Environment variable: show where an internal error comes from."""
+"""Environment variable that shows the traceback of an internal error."""
 
 
 INSTEAD: Final = {
@@ -63,7 +66,7 @@ INSTEAD: Final = {
     "uninstall": "kubefoundry controller uninstall",
     "help": "kubefoundry --help",
 }
-"""The command to suggest for a word of other command lines."""
+"""The command to suggest for a command name of another tool."""
 
 GROUPS: Final = ("controller", "provider")
 """Commands that have commands of their own."""
@@ -73,7 +76,7 @@ LEADING: Final = ("--kubeconfig", "--context", "--namespace", "-n", "--as", "--a
 
 
 class Commands(click.Group):
-    """The commands of COMMANDS, imported one at a time."""
+    """A group that imports a command of COMMANDS only when it is called."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Move the leading options behind the command."""
@@ -160,14 +163,14 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:
-        # Ctrl-C before or beside a command's own handling of it, as in any program.
+        # Ctrl-C that the command has not handled itself.
         sys.exit(130)
     except BrokenPipeError:
-        # The reader of a pipe has left: no error of ours, and nothing to say to anybody.
+        # The reader has closed the pipe. That is not an internal error, and nobody reads a message.
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
-        # a disk that is full, for example; what is still buffered cannot be written either
+        # For example, the disk is full. The rest of the buffer cannot be written either, so it is discarded.
         sys.stderr.write(f"error: {error}\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
@@ -189,6 +192,6 @@ def _usable_streams() -> None:
 
 
 def _called() -> str:
-    """Return the name that the user has called: the program, or the kubectl plugin."""
+    """Return the program's name for messages: `kubefoundry`, or `kubectl NAME` for a kubectl plugin."""
     name = sys.argv[0].rsplit("/", 1)[-1]
     return name.replace("-", " ", 1) if name.startswith("kubectl-") else "kubefoundry"

@@ -17,7 +17,7 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import Problem, default, name_problem, schema, validate
 
 NO_UID: Final = "00000000-0000-0000-0000-000000000000"
-"""The uid of an object that no cluster has."""
+"""The uid of a ModelDeployment that is not stored in a cluster."""
 
 NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """The name of any object: a DNS subdomain (Kubernetes: object names)."""
@@ -71,7 +71,7 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
 
 
 def _items(document: Any) -> list[Any]:
-    """Return the items of a List, as `kubectl get -o yaml` prints it; the document itself if it has none."""
+    """Return the items of a List, which `kubectl get -o yaml` prints. Return any other document as the only item."""
     if isinstance(document, dict) and document.get("kind") in ("List", f"{names.MODEL_DEPLOYMENT}List"):
         items = document.get("items")
         if isinstance(items, list) and items:
@@ -80,7 +80,7 @@ def _items(document: Any) -> list[Any]:
 
 
 def completed(obj: Object, where: str, namespace: str = "default") -> Object:
-    """Return the object with the metadata of a stored one, so that it can be rendered. Raises Failure."""
+    """Add the metadata that a stored object has, so that a provider can render the object. Raises Failure."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
         missing = (
@@ -94,7 +94,7 @@ def completed(obj: Object, where: str, namespace: str = "default") -> Object:
 
 
 def edited(obj: Object, edits: Sequence[str]) -> Object:
-    """Return a copy with `PATH=VALUE` of each edit set below its spec. Raises Failure.
+    """Return a copy of the object with each edit (`PATH=VALUE`) applied to its spec. Raises Failure.
 
     An empty value removes the field.
     """
@@ -123,7 +123,7 @@ def valid(obj: Object) -> Object:
 
 
 def valid_new(obj: Object) -> Object:
-    """Return the object with defaults. Raises Failure as `valid`, and for a name that is invalid for a new object."""
+    """Return the object with defaults. Raises Failure like `valid`, and for an invalid name of a new object."""
     name = obj["metadata"]["name"]
     problem = name_problem(name)
     if not NAME.fullmatch(name):
@@ -136,7 +136,7 @@ def valid_new(obj: Object) -> Object:
 
 
 def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
-    """Return the value in the type of the field; ABSENT for an empty text."""
+    """Convert the text to the type of the field. Return ABSENT for an empty text."""
     if not text:
         return ABSENT
     types = _types(steps, edit)

@@ -15,13 +15,13 @@ from kubefoundry_sdk.cluster.requests import JSON, path
 from kubefoundry_sdk.cluster.responses import items_of, object_of
 
 LIMIT: Final = 500
-"""Objects of a page, as of the client."""
+"""Maximum number of objects per page, as in the client."""
 
 LONGEST: Final = 4 * 2**20
-"""Bytes of a page that are read."""
+"""Maximum size of a page in bytes. The client lists longer pages."""
 
 DEADLINE: Final = 30.0
-"""Seconds without a byte, as the client's for a call."""
+"""Timeout in seconds while the server sends nothing, as in the client."""
 
 
 def list_models(target: Target, namespace: str | None) -> list[Object]:

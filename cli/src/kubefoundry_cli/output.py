@@ -1,4 +1,4 @@
-"""Print data on standard output, in one form for people and two for programs."""
+"""Print data on standard output: tables for people, and JSON, YAML or names for programs."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def objects(
     Args:
         items: The objects.
         form: The form.
-        kind: The kind of the objects that do not state their own; the API server's lists of built-in kinds do not.
-        rows: Returns head and cells of the table, on request with the further columns.
+        kind: The kind of objects without `kind`, which the API server leaves out in lists of built-in kinds.
+        rows: Returns head and cells of the table. The argument is whether to include the columns of `wide`.
     """
     typed = [{**type_of(kind), **obj} for obj in items]
     if form in ("json", "yaml"):
@@ -99,7 +99,7 @@ def as_yaml(values: Iterable[Any]) -> str:
 
 @functools.cache
 def _readable() -> type[yaml.SafeDumper]:
-    """Return a dumper that writes texts of several lines as such, and repeated parts in full."""
+    """Return a dumper that writes text of several lines as a block, and repeated values in full, not as aliases."""
     # Commands that print a table do not need it: 0.03 s of imports.
     import yaml
 
@@ -137,7 +137,7 @@ def clean(text: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Clean each of several lines: messages quote names that tenants have chosen."""
+    """Remove control characters from each line, because messages quote names that tenants have chosen."""
     return "\n".join(map(clean, text.split("\n")))
 
 

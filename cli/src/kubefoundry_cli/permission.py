@@ -15,15 +15,15 @@ REFUSAL: Final = re.compile(
     r'User "(?P<user>[^"]+)" cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)" '
     r'(?:in the namespace "(?P<namespace>[^"]+)"|at the cluster scope)'
 )
-"""The API server's sentence (apiserver, responsewriters/errors.go); no field of its answer has the verb."""
+"""The API server's message (apiserver, responsewriters/errors.go). No field of its response has the verb."""
 
 READING: Final = frozenset({"get", "list", "watch"})
 
 OF_A_NAMESPACE: Final = frozenset({GROUP, "", "apps", "events.k8s.io", "kaito.sh", "nvidia.com", "ray.io"})
-"""Groups of which the roles `view` and `edit` cover the kinds that the commands need (docs/security.md)."""
+"""API groups in which the roles `view` and `edit` cover all kinds that the commands need (docs/security.md)."""
 
 EDIT_ONLY: Final = frozenset({"secrets", "services/proxy"})
-"""Resources that `view` leaves out also for reading."""
+"""Resources that `view` may not even read."""
 
 OF_ADMINISTRATORS: Final = frozenset({"install", "upgrade", "uninstall"})
 """Commands of `controller` and `provider` that write objects of the whole cluster."""
@@ -61,7 +61,7 @@ def _is_of_administrators() -> bool:
 
 
 def _in_cluster(user: str, resource: str) -> str:
-    """Return the remedy for a list of all namespaces."""
+    """Return the remedy for a refused read at the cluster scope; empty if no role of ours helps."""
     context = click.get_current_context(silent=True)
     if resource == "modeldeployments" and context and context.params.get("everywhere"):
         command = _binding("clusterrolebinding", "kubefoundry-view", user)

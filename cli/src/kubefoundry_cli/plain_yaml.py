@@ -10,7 +10,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
 
 MOST: Final = 200_000
-"""Values of a file when its aliases are expanded. A few lines of aliases to aliases can be billions."""
+"""Maximum number of values with all aliases expanded. A few lines of nested aliases can expand to billions."""
 
 
 class PlainYAML(yaml.SafeLoader):
@@ -68,7 +68,7 @@ def _expanded(content: Any, counts: dict[int, int]) -> int:
     if not isinstance(content, dict | list):
         return 1
     if id(content) not in counts:
-        # If it contains itself, it has no end.
+        # For a value that contains itself: its expansion has no end.
         counts[id(content)] = MOST + 1
         parts = content.values() if isinstance(content, dict) else content
         counts[id(content)] = 1 + sum(_expanded(part, counts) for part in parts)

@@ -24,7 +24,12 @@ class NoSuchRole(Exception):
 
 
 async def of_model(session: Session, obj: Object, role: str | None = None) -> list[Object]:
-    """Return the pods of the model's upstream object, or of a role, by name. Raises NotToBeFound, NoSuchRole."""
+    """Return the pods of the model's upstream object, or only those of a role, sorted by name.
+
+    Raises:
+        NotToBeFound: The pods cannot be read.
+        NoSuchRole: The model has pods, but none of that role.
+    """
     packages = installed()
     name = serving_provider(obj, packages)
     if name is None:
@@ -43,7 +48,7 @@ async def of_model(session: Session, obj: Object, role: str | None = None) -> li
         if not values:
             return []
         label_selector = {"labelSelector": selector(package.pods, values)}
-        # Also those of an earlier spec, which serve until the new ones do.
+        # The list includes pods of an earlier spec, which serve until the new pods do.
         pods, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=label_selector)
     except (ApiError, Unreachable) as error:
         raise NotToBeFound(str(error)) from error

@@ -1,6 +1,6 @@
 """Find the spec field that an upstream value comes from: change one field, and render again.
 
-No provider has to declare it, so it holds for third parties' providers as well.
+This also works for third-party providers, because a provider has nothing to declare.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Render = Callable[[Object], Leaves | None]
 
 
 def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:
-    """Return all values below by path. List items are named by their `name` if each has one, else by place.
+    """Return all leaf values by path. List items are named by `name` if all names are distinct, else by index.
 
     Args:
         value: The value.
         path: The path of the value itself.
-        flags: Whether a list of command-line arguments is one value for each flag, so that an extra flag moves no
-            other. The order of the arguments is lost.
+        flags: Whether to return command-line arguments as one value per flag. An extra flag then shifts no other
+            value, but the order of the arguments is lost.
     """
     if isinstance(value, Mapping) and value:
         return {
@@ -56,9 +56,10 @@ def leaves(value: Any, path: Path = (), *, flags: bool = False) -> Leaves:
 
 
 def by_flag(value: Any) -> dict[str, str] | None:
-    """Return `--name value` of a list of command-line arguments by flag, None for another list.
+    """Return the values of a list of command-line arguments by flag, None for any other list.
 
-    A flag without a value is its own value. Words before the first flag are listed by place.
+    A flag without a value is its own value. Words before the first flag are listed by index. A repeated flag gets a
+    number: `--name#2`.
     """
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
         return None
@@ -99,7 +100,7 @@ class Origins:
 
 
 def origins(spec: Object, render: Render) -> Origins:
-    """Change one field of the spec after the other, and collect the upstream values that change."""
+    """Change each field of the spec in turn, and collect the upstream values that change."""
     spec = default(spec)
     base = render(spec) or {}
     follows: dict[Path, list[str]] = {}
@@ -118,7 +119,7 @@ def origins(spec: Object, render: Render) -> Origins:
 def below(values: Leaves, place: str) -> Leaves:
     """Return the values at or below a path of `drift.differences`.
 
-    Such a path names arguments by place: all arguments of their list are returned then.
+    Such a path has the index of an argument. If no value has that path, return all arguments of the list.
     """
 
     def at_or_below(place: str) -> Leaves:
@@ -188,7 +189,7 @@ def _alternatives(spec: Object, path: Path) -> Iterator[Object]:
 
 
 def _changed(items: list[Any]) -> list[Any]:
-    """Return other items instead of these; an item that is neither a text nor an object stays."""
+    """Return the items with other values. Empty items are left out. Only texts and objects change."""
     return [_other(item) for item in items if item]
 
 

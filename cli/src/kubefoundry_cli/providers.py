@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kubefoundry_sdk.provider.upstream_kind import Schema
 
 RELEASES: Final = "KUBEFOUNDRY_UPSTREAM_CRDS"
-"""Names the folder in which `--release` looks, PROVIDER/RELEASE.yaml each."""
+"""Environment variable with the folder of upstream CRDs. `--release` reads PROVIDER/RELEASE.yaml in it."""
 
 RELEASE_HELP: Final = f"The CRD from PROVIDER/V.yaml in the folder that {RELEASES} names."
 """For the option `--release`."""
@@ -108,7 +108,7 @@ def configured(provider: Provider, config: Mapping[str, Any] | None) -> tuple[Pr
 def as_running_all(
     packages: Mapping[str, Provider], configs: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, Provider], list[str]]:
-    """Return each package as `configured` by the registered provider of its name, and notes."""
+    """Configure each package like the registered provider of its name. Return the packages and notes."""
     running, notes = dict(packages), list[str]()
     for config in configs:
         if package := packages.get(config["metadata"]["name"]):
@@ -146,7 +146,7 @@ def crds_in(files: Sequence[str]) -> dict[str, Any]:
 
 
 def _name_of_crd(document: Mapping[str, Any], file: str) -> str:
-    """Return the name of the CRD. Raises Failure for a document that no API server has stored."""
+    """Return the name of the CRD. Raises Failure if the document has no name, or no versions with names."""
     meta, spec = document.get("metadata"), document.get("spec")
     name = meta.get("name") if isinstance(meta, dict) else None
     versions = spec.get("versions") if isinstance(spec, dict) else None
@@ -162,20 +162,20 @@ def _name_of_crd(document: Mapping[str, Any], file: str) -> str:
 
 
 def crd_file(provider: str, release: str) -> str:
-    """Return the file of an upstream release's CRD. Raises Failure if the folder of such files is unknown."""
+    """Return the path of an upstream release's CRD file. Raises Failure for a missing folder or invalid release."""
     folder = os.environ.get(RELEASES)
     if not folder:
         raise Failure(
             f"--release looks in the folder that {RELEASES} names; set it, or give --crd FILE", Exit.USAGE
         )
-    # a release is a name, not a way to other folders
+    # A release is a file name. It must not lead to another folder.
     if Path(release).name != release or release in ("", ".", ".."):
         raise Failure(f"--release {release}: give a release's name, for example v1.7.0", Exit.USAGE)
     return str(Path(folder) / provider / f"{release}.yaml")
 
 
 def definitions(files: Sequence[str], release: str | None, provider: Provider) -> dict[str, Any]:
-    """Return CRDs by name from `--crd` and `--release`. Raises Failure."""
+    """Return CRDs by name from `--crd` or `--release`. Raises Failure if both are given."""
     if release is None or provider.upstream.version is not None:
         return crds_in(files)
     if files:
@@ -198,7 +198,7 @@ async def in_cluster(
 ) -> tuple[Schema, list[str]]:
     """Return the schema that the cluster serves, and notes about settings that could not be read.
 
-    A kind of Kubernetes itself has no CRD.
+    A built-in kind has no CRD: the provider has its schema.
 
     Args:
         client: The cluster.

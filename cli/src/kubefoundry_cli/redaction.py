@@ -103,7 +103,7 @@ TEXTS: Final = frozenset(
         *("documentation", "platform", "state", "text", "message", "note"),
     }
 )
-"""Fields whose text is kept, cleaned of what looks like a credential. `env[].value` is not one of them."""
+"""Fields whose text is kept, except parts that look like a credential. `env[].value` is not in the list."""
 
 ALL_NAMES: Final = frozenset(
     {"args", "env", "annotations", "labels", "nodeSelector", "overrides", "data", "stringData"}
@@ -139,8 +139,8 @@ _CREDENTIALS: Final = (
 )
 """The pattern and the replacement of each kind of credential.
 
-No pattern begins with a repetition that could begin at every character of a text: the time would grow with the square
-of its length, and tenants write these texts.
+No pattern begins with a repetition that can match from every character of a text. The time would grow with the square
+of the length, and tenants write these texts.
 """
 
 

@@ -1,4 +1,4 @@
-"""Read the ModelDeployment of `plan` and `explain`, and foresee the provider that the cluster will give it."""
+"""Read the ModelDeployment of `plan` and `explain`, and predict the provider that the cluster will select."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Requested:
 
 
 async def requested(session: Session, name: str | None, file: str | None, edits: Sequence[str]) -> Requested:
-    """Return the stored object, or the file's as it would be stored, with the edits. Raises Failure."""
+    """Return the stored object, or the file's object as an apply would store it, with the edits. Raises Failure."""
     if name is not None:
         live: Object | None = await session.model(name)
         assert live is not None
@@ -72,7 +72,10 @@ def _applied(obj: Object, live: Object) -> Requested:
 
 
 def _check_version(obj: Object, live: Object) -> None:
-    """Raise Failure if kubectl refuses the file as one of another state: `kubectl get -o yaml` writes both fields."""
+    """Raise Failure if the file has another uid or resourceVersion than the stored object, as kubectl does.
+
+    `kubectl get -o yaml` writes both fields.
+    """
     for field in ("uid", "resourceVersion"):
         stated = obj["metadata"].get(field)
         if stated not in (None, NO_UID, live["metadata"].get(field)):

@@ -1,4 +1,4 @@
-"""Foresee the selector's decision by its own functions, with the refusals of the installed packages."""
+"""Predict the selector's decision with its own functions, and the refusals of the installed packages."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def stored(obj: Object) -> Stored | None:
 def pending(obj: Object) -> str | None:
     """Return why the selector has selected no provider for this generation of the spec, or what it waits for.
 
-    None if a provider is selected, or the selector has not looked yet. Only the selector knows how long a provider
-    has been down.
+    Return None if a provider is selected, or the selector has not decided yet. The reason comes from the status,
+    because only the selector knows how long a provider has been down.
     """
     selection_condition = _condition(obj)
     if selection_condition.get("status") != "False":
@@ -84,8 +84,8 @@ def asked(
 ) -> Request:
     """Return the selector's final request.
 
-    Each provider that is selected and refuses according to its package is left out in turn. A provider whose package
-    is not installed is assumed to accept.
+    If the package of the selected provider refuses the model, that provider is left out, and the selection is
+    repeated. A provider whose package is not installed is assumed to accept.
 
     Args:
         obj: A valid ModelDeployment with defaults.
@@ -119,20 +119,20 @@ def registered_packages(packages: Mapping[str, Package]) -> list[Provider]:
 
 
 def with_spec(obj: Object, spec: Object) -> Object:
-    """Return the object as the API server stores it after an edit: another spec is another generation."""
+    """Return the object as the API server stores it after an edit: a new spec increments the generation."""
     same = default(spec) == default(obj["spec"])
     generation = obj["metadata"].get("generation", 0) + (0 if same else 1)
     return {**obj, "metadata": {**obj["metadata"], "generation": generation}, "spec": spec}
 
 
 def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package]) -> Object:
-    """Return the object once core and the selector have acted on its spec, with their status fields.
+    """Return the object with the status fields that core and the selector will write for its spec.
 
-    The selector's own `decide` runs until it changes nothing, and each provider that it selects answers with its
-    package. A pause is ignored: the result is that of the end of the pause.
+    The selector's own `decide` runs until it changes nothing. After each run, the package of the selected provider
+    accepts or refuses the model. A pause is ignored: the result is the status after the pause.
 
     Args:
-        obj: Valid, with defaults and the generation that it has or will have (`with_spec`).
+        obj: A valid ModelDeployment with defaults, and with its present or future generation (`with_spec`).
         registered: The registered providers.
         packages: The installed packages.
     """
@@ -146,7 +146,7 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
             return obj
         chosen = _accepted(PROVIDER_SELECTED, "ExplicitlySelected", generation)
         return _with_status(obj, {"name": named}, chosen)
-    # each round leaves out one provider more, and the last one changes nothing
+    # Each round leaves out one more provider, and the last round changes nothing.
     for _ in range(len(registered) + 3):
         decided = decide(obj, registered)
         if not decided:

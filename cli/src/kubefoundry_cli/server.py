@@ -11,7 +11,7 @@ from kubefoundry_cli.output import clean
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 OLDEST: Final = (1, 26)
-"""Contract §1: CEL rules of CRDs are refused or unknown before."""
+"""The oldest supported release (contract §1). Earlier releases refuse CEL rules in CRDs, or do not know them."""
 
 
 async def version(session: Session) -> str:
@@ -45,7 +45,7 @@ def too_old(release: str) -> str | None:
 
 
 def at_least(release: str, oldest: tuple[int, int]) -> bool:
-    """Check whether the release is `oldest` or newer. A release that cannot be read is not."""
+    """Check whether the release is `oldest` or newer. Return False if the release cannot be parsed."""
     numbers = _numbers(release)
     return numbers is not None and numbers >= oldest
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 ABSENT: Final = object()
-"""The value of a field that is not there."""
+"""The value of a missing field."""
 
 
 class NotAnObject(Exception):

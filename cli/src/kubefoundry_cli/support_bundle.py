@@ -39,7 +39,7 @@ NODES: Final = Kind("", "v1", "nodes", "Node", namespaced=False)
 HELPERS: Final = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
 
 LINES: Final = 2000
-"""Number of last lines of each pod's log."""
+"""Number of lines from the end of each pod's log."""
 
 LONGEST: Final = 4096
 """Characters of a log line."""
@@ -48,7 +48,7 @@ LONGEST: Final = 4096
 async def collected(session: Session, namespace: str | None, findings: list[Object]) -> dict[str, bytes]:
     """Return the content of the bundle by file name.
 
-    A missing permission is a line in the file `missing`.
+    A failed read, for example because of a missing permission, is an entry in `missing.json`.
 
     Args:
         session: The cluster.
@@ -140,7 +140,7 @@ async def _of_models(
 ) -> dict[str, list[Object]]:
     """Return the upstream objects of the models with their helpers, and their pods.
 
-    The pods are those of the upstream object and those with the label. `models` are redacted.
+    The pods are those of the upstream objects, and those with the model label. `models` are redacted already.
     """
     upstream: dict[str, list[Object]] = {}
     pods: dict[str, Object] = {}
@@ -188,7 +188,7 @@ async def upstream_of(session: Session, model: Object) -> tuple[Kind, Object] | 
 async def _crds(
     session: Session, files: Mapping[str, Any], missing: list[str]
 ) -> AsyncIterator[tuple[str, Object]]:
-    """Yield our CRDs and those of the registered providers, without their texts."""
+    """Yield our CRDs and those of the registered providers: redacted metadata and status, and each version."""
     registered = {config["metadata"]["name"] for config in files.get("providers", ())}
     crd_names = [MODEL_DEPLOYMENTS.crd, PROVIDER_CONFIGS.crd]
     crd_names += [

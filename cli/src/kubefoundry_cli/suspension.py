@@ -16,13 +16,13 @@ def check_not_deleted(obj: Object) -> None:
 
 
 def deletion(obj: Object) -> str | None:
-    """Return that the object is being deleted and what holds it, None if it is not being deleted."""
+    """Describe the deletion of the object and its finalizers. Return None if the object is not being deleted."""
     health = health_of(obj)
     return f"{PHRASES[health.state]}, {health.reason}" if health.state == "Deleting" else None
 
 
 def suspensions(obj: Object) -> list[str]:
-    """Return why the cluster does not act on the object now; empty if it does."""
+    """Return the reasons why the controllers do not act on the object now, empty if they do."""
     meta = obj["metadata"]
     annotations = meta.get("annotations") or {}
     reasons = []

@@ -11,7 +11,7 @@ from kubefoundry_sdk.api.schema import Schema
 from kubefoundry_sdk.api.validation import schema
 
 DEEPEST: Final = 64
-"""Levels that are looked at: a spec that is nested deeper is refused for that (contract §2)."""
+"""Maximum number of levels to search. A spec with deeper nesting is refused for its depth (contract §2)."""
 
 ROOT: Final = ("apiVersion", "kind", "metadata", "spec", "status")
 

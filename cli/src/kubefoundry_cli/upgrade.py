@@ -1,4 +1,4 @@
-"""Foresee the effect of another release of the CRD on the models that run, by the functions of their provider."""
+"""Predict the effect of another CRD release on the running models, with the functions of their provider."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ from kubefoundry_sdk.provider.write.earlier_render import pinned
 from kubefoundry_sdk.provider.write.plan import plan
 
 Fate = Literal["untouched", "rewritten", "recreated", "refused", "frozen"]
-"""untouched: nothing is written. rewritten: changed in place, which may restart pods. recreated: deleted and made
-again. refused: it serves, and its next edit is refused. frozen: it serves, nothing can be written at all."""
+"""The effect on a model.
+
+`untouched`: nothing is written. `rewritten`: changed in place, which may restart pods. `recreated`: deleted and
+created again. `refused`: the model serves, but its next edit is refused. `frozen`: the model serves, but nothing
+can be written.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Foresee the objects that a provider would write for a ModelDeployment, by the functions of its controller."""
+"""Predict the objects that a provider would write for a ModelDeployment, with the functions of its controller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubefoundry_sdk.provider.write.earlier_render import pinned
 from kubefoundry_sdk.provider.write.plan import Plan, plan
 
 BROAD: Final = 4
-"""Times as many values that follow a field as follow the most specific one: it says little about any of them."""
+"""A field is too broad to explain a value if this many times as many values follow it as the most specific field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def planned(
     todo = plan(provider, deployment, schema, upstream_objects, live, helpers)
     before = deepcopy(record.manifest) if record else None
     if before is not None and live is not None:
-        # an autoscaler's counts are what they are: neither an edit nor the last one of ours changes them
+        # Keep the counts of an autoscaler: neither this edit nor our last apply changes them.
         foreign_values.keep(provider, before, live, None, upstream_objects)
     new = flattened(provider, [manifest.content(item) for item in todo.objects], flags=True)
     recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
@@ -118,14 +118,14 @@ def planned(
     sources = [
         origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in specs
     ]
-    # what follows several fields at once and none of them alone
+    # The source of a value that follows several fields together, but none of them alone.
     edited = tuple(text(path) for path in sorted(differing(leaves(specs[0]), leaves(specs[-1]))))
     changes = tuple(
         Change(
             path,
             old.get(path, ABSENT),
             new.get(path, ABSENT),
-            # a value that is only put back comes from no edit
+            # A value that is only restored comes from no edit.
             ()
             if path in writers and recorded.get(path, ABSENT) == new.get(path, ABSENT)
             else _fields(path, sources, edited) or edited,
@@ -191,18 +191,18 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
 
 
 def _specific(fields: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ...]:
-    """Leave out fields that several times as many values follow as another one of the fields: `engine.type`."""
+    """Leave out broad fields such as `engine.type`: at least BROAD times as many values follow them (see BROAD)."""
     least = min((counts[field] for field in fields), default=0)
     return tuple(field for field in fields if counts[field] < BROAD * least)
 
 
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
-    """Return the spec fields that a value follows; of an edit, those that it edits."""
+    """Return the spec fields that a value follows. After an edit, return only the edited fields if there are any."""
     fields = dict.fromkeys(field for source in sources for field in source.follows.get(path, ()))
     touched = tuple(field for field in fields if any(_within(edited_path, field) for edited_path in edited))
     if touched or (fields and not edited):
         return touched or tuple(fields)
-    # a field that the edit leaves as it is is no cause of a change
+    # A field that the edit does not change is not the cause.
     rigid = dict.fromkeys(field for source in sources for field in source.rigid)
     first = sources[0].rigid
     return tuple(
@@ -283,7 +283,7 @@ def _changed_since(
         below_it = f"{live['kind']}.{place}"
         for path in below(written, below_it).keys() | below(current, below_it).keys():
             value = current.get(path, ABSENT)
-            # nobody else's: admission has changed it as it was applied, and would again
+            # Skip a value without another writer: admission changed it during the apply, and would do so again.
             if value != written.get(path, ABSENT) and (by or value is ABSENT):
                 changed[path] = (value, by or managed_fields.UNKNOWN)
     return changed
@@ -299,7 +299,7 @@ def _recorded(helpers: Sequence[Object]) -> list[Object]:
 
 
 def flattened(provider: Provider, objects: list[Object], *, flags: bool = False) -> Leaves:
-    """Return all values of the objects, each below its kind. YAML documents in strings are read.
+    """Return all values of the objects, each below its kind. Parse YAML documents in strings.
 
     Args:
         provider: The provider, which declares the strings that are documents.

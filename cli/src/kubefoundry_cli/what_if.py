@@ -1,4 +1,7 @@
-"""Find the changes with which a provider would be chosen, or would accept: small edits, tried with real functions."""
+"""Find small edits that would make the selector choose a provider, or the provider accept the model.
+
+The functions of the selector and of the providers judge each edit.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ Edit = tuple[str, Any]
 """A path below the spec and its new value, None to remove it."""
 
 LARGEST: Final = 2
-"""Fields that an answer may change, as its words say: with three it is another model."""
+"""Maximum number of fields that an answer changes, also in its text. Three fields would make another model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class Verdict:
         provider: The provider's name.
         accepts: Whether it would run the model if it were named, None if its package is not installed.
         refusals: Why it would refuse the model.
-        edits: The smallest change with which it is chosen, None if no change of LARGEST fields suffices. If
-            `by_rules` is false, the smallest change with which it accepts the model.
+        edits: The smallest change with which it is chosen, None if no change of up to LARGEST fields suffices. If
+            `by_rules` is false, the smallest change with which it accepts the model, empty if it has no refusals.
         by_rules: Whether rules may choose it. They may not if it has none, or if the spec names a provider.
         text: The verdict in one line.
     """

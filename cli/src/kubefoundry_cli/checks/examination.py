@@ -1,4 +1,4 @@
-"""Examines an installation, or one model: the findings that `kubefoundry doctor` and the page show."""
+"""Examine an installation, or one model: the findings that `kubefoundry doctor` and the page show."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROVIDER_PROCESS: Final = "kubefoundry-provider-"
 
 async def examine_model(session: Session, obj: Object) -> list[Finding]:
     """Check one model: its status, its provider, its Secret, its pods, and other writers of its upstream object."""
-    # for a list of checks without a model it is not needed
+    # Imported here, because the checks of the installation do not need it.
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
     findings = list(one_model.judged(obj))

@@ -17,7 +17,8 @@ class Finding:
     """The result of a check.
 
     Attributes:
-        state: good; wrong: somebody has to correct it; pending: it goes on by itself; unknown: it could not be read.
+        state: `good`, `wrong` (somebody has to correct it), `pending` (it continues by itself) or `unknown` (it could
+            not be read).
         text: The observation, and what to do.
     """
 

@@ -1,4 +1,4 @@
-"""Find models that need somebody: models that do not serve, missing Secrets, objects that others keep changing."""
+"""Find problems of models: not serving, missing Secrets and ConfigMaps, objects that others keep changing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DRIFT: Final = {"fieldSelector": "reason=DriftDetected"}
 
 
 def verdicts(models: Sequence[Object], namespace: str | None) -> Iterator[Finding]:
-    """Yield the models that do not serve their newest edit or have other trouble; if all are well, their number."""
+    """Yield each model that does not serve its newest edit or has other trouble, then the number that serve it."""
     where = f"namespace {namespace}" if namespace else "all namespaces"
     states = Counter[str]()
     for model in models:
@@ -48,8 +48,8 @@ def verdicts(models: Sequence[Object], namespace: str | None) -> Iterator[Findin
 
 
 async def pods_of(session: Session, models: Sequence[Object]) -> list[Finding]:
-    """Return the pods with problems of the first models that start or are stuck."""
-    # Rendering is behind this import: a list of healthy models does not need it.
+    """Return the pods with problems of models that start, are being updated or are stuck: at most SHOWN models."""
+    # Imported here: it loads the renderers, which a list of healthy models does not need.
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
     findings: list[Finding] = []
@@ -68,7 +68,7 @@ class Reference:
     """An object that models name in their specs.
 
     Attributes:
-        key: The entry that the first model reads.
+        key: The key of the object that the first model reads.
         models: The names of the models.
     """
 

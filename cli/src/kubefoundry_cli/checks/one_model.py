@@ -1,4 +1,4 @@
-"""Check one model: its verdict, its further troubles in the order of the components' work, and its pods."""
+"""Check one model: its verdict, other conditions that report trouble (in reconcile order), and its pods."""
 
 from __future__ import annotations
 

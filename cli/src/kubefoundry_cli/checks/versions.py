@@ -26,7 +26,7 @@ SHOWN: Final = 3
 
 
 async def versions(session: Session) -> list[Finding]:
-    """Return the parts of another version, or one finding if there are none; report missing permissions."""
+    """Find the components of another version, and missing permissions. If there are none, return a good finding."""
     crds: list[Object] = []
     findings: list[Finding] = []
     for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS):
@@ -74,7 +74,7 @@ def of_providers(configs: Sequence[Object], packages: Mapping[str, str]) -> Iter
 
 
 def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]:
-    """Compare CRDs by their fields."""
+    """Compare the fields of the live CRDs with those of this command line's CRDs (`ours`)."""
     our_fields = {crd["metadata"]["name"]: fields(crd) for crd in ours}
     for crd in live:
         name = crd["metadata"]["name"]

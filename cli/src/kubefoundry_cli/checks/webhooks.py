@@ -1,6 +1,6 @@
-"""Check that core's admission webhooks are registered, and signed by an authority that lasts.
+"""Check that core's admission webhooks are registered, and that their certificate authority does not expire soon.
 
-The certificates that are shown to clients are public; the Secret with the key is not read.
+The check reads the public certificates of the authority, not the Secret with the key.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def judged(live: Object, now: float) -> Iterator[Finding]:
 
 
 def expiry(bundle: Any) -> float | None:
-    """Return the expiry of the bundle's last authority in seconds since 1970, None if the bundle has no authority."""
+    """Return the latest expiry in the bundle in seconds since 1970, None if the bundle has no authority."""
     try:
-        # not the default context: where there is nothing to load, it has the machine's authorities
+        # Not create_default_context: without a bundle to load, it loads the machine's authorities.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=base64.b64decode(bundle, validate=True).decode("ascii"))
     except (TypeError, ValueError, binascii.Error, ssl.SSLError):

@@ -69,7 +69,7 @@ async def _import(
             kind = provider.upstream.served(schema.api_version)
             live = await _read(session, kind, name)
             candidate = adoption.adoption(provider, schema, live, await _helpers(session, provider, live))
-            # the rendered names tell which helpers are the object's own
+            # The rendered names show which helpers belong to the object.
             candidate = adoption.compared(
                 provider, schema, candidate.obj, live, await helpers_of(session, candidate)
             )
@@ -242,7 +242,7 @@ async def _mark(
 
 
 async def _check_kept(session: Session, kind: Kind, created: Object) -> None:
-    """Raise Failure if somebody has deleted the ModelDeployment: what it owns is deleted with it. Raises ApiError."""
+    """Raise Failure if the ModelDeployment was deleted: its objects would be deleted with it. Raises ApiError."""
     name, uid = created["metadata"]["name"], created["metadata"]["uid"]
     now = await get(session, MODEL_DEPLOYMENTS, name)
     if now is None or now["metadata"]["uid"] != uid or now["metadata"].get("deletionTimestamp"):
@@ -252,7 +252,7 @@ async def _check_kept(session: Session, kind: Kind, created: Object) -> None:
 
 
 async def _marked(session: Session, kind: Kind, live: Object, tried: Object) -> Object:
-    """Return the object with owner, labels and record, as the dry run has them. Raises ApiError."""
+    """Write owner, labels and record of the dry run to the object, and return it. Raises ApiError."""
     meta = live["metadata"]
     marks = [
         {"op": "add", "path": f"/metadata/{part}", "value": tried["metadata"][part]}
@@ -263,7 +263,7 @@ async def _marked(session: Session, kind: Kind, live: Object, tried: Object) -> 
 
 
 async def _resume(session: Session, created: Object) -> None:
-    """Resume the ModelDeployment, whatever others have written to its status meanwhile. Raises Failure."""
+    """Resume the ModelDeployment, even if its status has changed meanwhile. Raises Failure."""
     meta = created["metadata"]
     operations = [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},

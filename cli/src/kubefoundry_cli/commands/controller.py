@@ -65,12 +65,12 @@ def install(
 async def _selectable(session: Session, release: str) -> bool:
     """Check whether the CRD gets selectable fields: it has them, or it is new and the API server supports them.
 
-    A CRD that kubectl has applied stays as it is: all its versions are one value, so a change would be a conflict.
+    A CRD that kubectl has applied stays as it is: kubectl owns all of `versions`, so a change would be a conflict.
     """
     try:
         return selectable_fields.present(await session.client.get(CRDS, MODEL_DEPLOYMENTS.crd))
     except (ApiError, Unreachable) as error:
-        # What else went wrong is reported with all the rest that cannot be read.
+        # `run.install` reports any other error, together with the other objects that cannot be read.
         new = isinstance(error, ApiError) and error.not_found
         return new and server.at_least(release, selectable_fields.SINCE)
 

@@ -54,7 +54,7 @@ def exit_code(findings: Sequence[Finding], *, of_model: bool) -> Exit:
     if "wrong" in states:
         return Exit.NO
     if any(isinstance(finding, Unlisted) for finding in findings):
-        # Everybody may read the registered providers, so those are no right to look.
+        # Everybody may read the registered providers, so good findings about them do not change the exit code.
         return Exit.FORBIDDEN
     # About the installation, the first finding only says that the API server answers.
     readable = {"good", "pending"} & set(states if of_model else states[1:])

@@ -101,8 +101,8 @@ def scale(name: str, replicas: int, target: Target) -> None:
 
 
 async def _check_accepted(session: Session, obj: Object, replicas: int) -> None:
-    """Raise Failure if the provider would refuse the number, by its installed package. An unknown answer passes."""
-    # the packages of providers, which the other commands do not need
+    """Raise Failure if the installed package of the provider would refuse the number. Ignore an unknown answer."""
+    # Imported here: these load the provider packages, which the other commands do not need.
     from kubefoundry_cli.providers import installed
     from kubefoundry_cli.requested import provider_after
     from kubefoundry_cli.selection import with_spec

@@ -177,7 +177,7 @@ async def _tried(
         session.client, kind, planned.todo, live is not None, marked(helpers), manager=manager
     )
     if answer.lacking:
-        # The advice is about the provider's ServiceAccount, but the caller has sent the dry run.
+        # Not `answer.message`: its advice is for the provider's ServiceAccount, but the caller has sent the dry run.
         return Trial(None, answer.lacking, is_forbidden=True)
     return Trial(answer.accepted, answer.message)
 
@@ -200,7 +200,7 @@ def _what(planned: Planned, live: Object | None, change: HandOver | None) -> str
         return "CREATED"
     if todo.recreate:
         return f"RECREATED ({todo.recreate})"
-    # a change of nothing but the order of arguments is written, too
+    # A new order of arguments is written, but is not in `planned.changes`.
     is_written = any(obj is todo.main for obj in todo.changed)
     return "CHANGED IN PLACE" if planned.changes or is_written else "UNCHANGED"
 

@@ -68,7 +68,7 @@ def listed(form: str, target: Target) -> None:
 def _rows(
     configs: Sequence[Object], count: Mapping[str | None, int] | None, *, wide: bool
 ) -> tuple[list[str], list[list[str]]]:
-    """Return head and cells. `count` has the models by provider, None if the caller may not count them."""
+    """Return head and cells. `count` is the number of models by provider, None if the caller may not list them."""
     head = ["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"]
     rows = []
     for config in configs:
@@ -182,7 +182,7 @@ def uninstall(
             what = f"provider {name}"
             await run.clear(session, deployments, shown, what, eject=eject, yes=yes, seconds=timeout)
             await run.delete(session, changes, report=True)
-            # last: while the process runs it would register again
+            # Delete the registration last: a running provider would register again.
             if registration is not None:
                 await run.delete(session, [registration], report=True)
             say(f"provider {name} is removed")
@@ -207,7 +207,7 @@ async def _objects(named: str, sha256: str | None, registry: str | None, *, allo
 
 
 def _registered(objects: list[Object]) -> str | None:
-    """Return the provider's name: its role may write the InferenceProviderConfig of that name."""
+    """Return the provider's name: that of the InferenceProviderConfig whose status its role may write."""
     for obj in objects:
         for rule in obj.get("rules") or () if obj["kind"] == "ClusterRole" else ():
             if "inferenceproviderconfigs/status" in (rule.get("resources") or ()) and rule.get(

@@ -19,7 +19,7 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 EXPLAINED: Final = 20
-"""Maximum number of models whose reasons are below the list."""
+"""Maximum number of models whose reasons are printed below the list."""
 
 
 @click.command()
@@ -131,7 +131,7 @@ class _Lines:
         self._headed = False
 
     def begin(self, models: list[Object]) -> None:
-        """Show a list of models, of which the first one decides the widths of the columns."""
+        """Show a list of models. The first list sets the widths of the columns."""
         if models and not self._shown:
             head, cells = rows(models, everywhere=self._everywhere, wide=self._wide)
             self._widths = [max(map(len, map(clean, column))) for column in zip(head, *cells, strict=True)]
@@ -214,7 +214,7 @@ def _describe(obj: Object, health: Health) -> None:
 
 
 async def _pods(session: Session, obj: Object) -> None:
-    """Print the model's pods if the provider's package is installed, which knows their labels."""
+    """Print the model's pods. Their labels are known only if the provider's package is installed."""
     from kubefoundry_cli.pods import NotToBeFound, of_model
 
     try:

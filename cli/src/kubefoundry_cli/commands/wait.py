@@ -1,4 +1,4 @@
-"""`kubefoundry wait`: waits until a model is ready or deleted, and shows the progress."""
+"""`kubefoundry wait`: wait until a model is ready or deleted, and show the progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KEEP_WAITING: Final = click.option(
 )
 
 AGAIN: Final = 1.0
-"""Seconds before another watch after a failed one."""
+"""Seconds between a failed watch and the next."""
 
 
 @click.command()
@@ -107,7 +107,7 @@ def _late(obj: Object, state: str) -> str:
     if state == "deleted" and health.state != "Deleting":
         return f"nobody has deleted it; {kubectl('delete modeldeployment ' + health.name, meta['namespace'])}"
     if health.severity == "pending":
-        # its advice is to wait
+        # Replace its remedy, which is to wait.
         health = replace(health, remedy=hint(f"status {health.name}"))
     return health.text
 
@@ -121,7 +121,7 @@ def _report(obj: Object, before: str) -> str:
 
 
 def _ready(obj: Object, *, keep_waiting: bool) -> bool:
-    """Check whether the newest edit serves. Raises Failure if that takes a change."""
+    """Check whether the newest edit serves. Raises Failure if somebody has to change the model first."""
     health = health_of(obj)
     if health.ready:
         say(f"ready at {health.endpoint or 'an endpoint that is not published yet'}")
@@ -134,7 +134,7 @@ def _ready(obj: Object, *, keep_waiting: bool) -> bool:
 
 
 async def _change(session: Session, obj: Object) -> None:
-    """Return when the object has changed, or may have changed."""
+    """Wait until the object has changed, or may have changed."""
     meta = obj["metadata"]
     try:
         async for event in session.client.watch(

@@ -1,4 +1,4 @@
-"""Read the manifests that come with the command line: nothing is fetched to install with them."""
+"""Read the manifests that are packaged with the command line, so that an installation downloads nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IMAGES: Final = "kubefoundry/"
 
 
 def crds(*, selectable: bool = False) -> list[Object]:
-    """Return our CRDs without those of LlamaStack, on request with selectable fields."""
+    """Return our CRDs, except those of LlamaStack. `selectable` adds the selectable fields."""
     definitions = [
         crd for path in sorted((_root() / "crds").glob("*.yaml")) for crd in _documents(path) if "spec" in crd
     ]
@@ -99,7 +99,7 @@ def _wrong_role(obj: Object) -> str:
 
 
 def from_registry(objects: Iterable[Object], registry: str | None) -> list[Object]:
-    """Take the images of our manifests from the registry instead."""
+    """Return the objects with our images from the registry, if one is given."""
     result = []
     for obj in objects:
         if registry and obj["kind"] == "Deployment":

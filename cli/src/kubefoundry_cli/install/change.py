@@ -19,7 +19,7 @@ from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.write.drift import differences
 
 FIRST: Final = ("CustomResourceDefinition", "Namespace")
-"""Kinds that others need; the rest is applied in the manifest's order."""
+"""Kinds to apply first, because other objects need them. The rest follows in the manifest's order."""
 
 SECONDS: Final = 60.0
 """Seconds to wait until the API server serves an applied CRD."""
@@ -117,11 +117,11 @@ async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> l
         try:
             changes.append(await _change(session, await kinds.of(obj), obj, among, force=force))
         except Failure as failure:
-            # without an API server, the next question has the same answer
+            # Without an API server, every other request fails, too.
             if failure.exit_code == Exit.NO_CLUSTER:
                 raise
             refused.append(Refused(obj["kind"], _name_of(obj), failure))
-    # what another permission or option removes comes after the missing permissions
+    # Report missing permissions before all other refusals.
     refused.sort(key=lambda entry: entry.failure.exit_code != Exit.FORBIDDEN)
     if refused:
         raise together(refused, f"{len(refused)} objects cannot be written")
@@ -133,7 +133,7 @@ async def _change(
 ) -> Change:
     """Return the change of one object.
 
-    An object that needs a missing object of the same manifest cannot be tried.
+    A new object may need a missing object of the same manifest. Its dry run then fails, and the error is ignored.
 
     Args:
         session: The cluster.
@@ -160,7 +160,7 @@ def _missing(error: ApiError, change: Change) -> tuple[str, str] | None:
     lacking = (error.details.kind, error.details.name) if error.not_found else None
     if change.namespace and lacking == (NAMESPACES.plural, change.namespace):
         return NAMESPACES.kind, change.namespace
-    # Of a missing role, the details have the name, but the resource of the binding (seen on Kubernetes 1.36).
+    # For a missing role, the details have its name, but the resource of the binding (seen on Kubernetes 1.36).
     if role and lacking == (change.kind.plural, role.get("name")):
         return role.get("kind", ""), role["name"]
     return None
@@ -266,7 +266,7 @@ async def until(
     holds: Callable[[Object | None], bool],
     seconds: float,
 ) -> tuple[bool, Object | None]:
-    """Wait at most so many seconds until `holds` is true of the object, which is None while it does not exist.
+    """Wait until `holds` is true of the object, at most `seconds`. A missing object is None.
 
     Returns:
         Whether it became true, and the last state of the object.

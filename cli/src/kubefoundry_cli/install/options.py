@@ -1,4 +1,4 @@
-"""Define the options that installing commands share."""
+"""Define the options that the commands for installing and uninstalling share."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from typing import Final
 from kubefoundry_cli.failure import Exit, Failure
 
 MOST: Final = 4 * 2**20
-"""Bytes of a manifest that are read."""
+"""Maximum size of a manifest from a URL, in bytes."""
 SECONDS: Final = 30.0
 
 
 async def read(named: str, sha256: str | None) -> str:
-    """Return the text. Raises Failure: a URL needs https and the hash of its content."""
+    """Return the text of a file or an https URL, which needs `sha256`. Raises Failure, also for another hash."""
     if "://" in named:
         if not named.startswith("https://"):
             raise Failure(f"{named}: only https URLs are read", Exit.USAGE)

@@ -14,10 +14,11 @@ CLIENT_SIDE: Final = "kubectl-client-side-apply"
 """The field manager of `kubectl apply` without --server-side."""
 
 TAKEN_OVER: Final = frozenset({CLIENT_SIDE, "kubectl"})
-"""Managers that wrote a manifest of ours, or brought an earlier one back.
+"""Field managers of kubectl commands that apply a manifest of ours, or restore an earlier one.
 
-`kubectl rollout undo` names no manager, so the API server takes the program's name. These stay conflicts: an edit or
-a patch of an administrator has another manager, a scale a subresource, and a server-side apply no "using".
+`kubectl rollout undo` sets no manager, so the API server uses the program's name. Other writes stay conflicts: an
+administrator's edit or patch has another manager, a scale has a subresource, and the conflict with a server-side
+apply has no "using".
 """
 
 CONFLICT: Final = re.compile(r'conflicts? with ("[^"]*"(?: with subresource "[^"]*")?(?: using)?)')
@@ -38,7 +39,7 @@ async def applied(
 
 
 async def transfer(session: Session, kind: Kind, live: Object) -> None:
-    """Make the fields of client-side apply ours: an apply removes those that the manifest no longer has.
+    """Take over the fields of client-side apply, so that our apply removes fields that left the manifest.
 
     Raises ApiError, Unreachable.
     """

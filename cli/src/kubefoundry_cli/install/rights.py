@@ -16,7 +16,7 @@ class Right:
     Attributes:
         role: Kind and name of the role.
         text: The rule in words.
-        risky: Whether the rule reads Secrets, names everything with a wildcard, or hands out rights itself.
+        risky: Whether the rule grants access to Secrets, has a wildcard, or lets its subject gain rights.
     """
 
     role: str
@@ -25,7 +25,7 @@ class Right:
 
 
 def rights(objects: Sequence[Object]) -> Iterator[Right]:
-    """Yield the rules of all roles of the manifest, and the roles from elsewhere that it grants."""
+    """Yield the rules of all roles of the manifest, and the roles outside the manifest that it binds."""
     for obj in objects:
         meta, kind = obj["metadata"], obj["kind"]
         where = (

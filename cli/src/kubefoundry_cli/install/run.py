@@ -133,16 +133,16 @@ async def clear(
     yes: bool,
     seconds: float,
 ) -> None:
-    """Show a deletion and ask for a confirmation, then eject or delete the models that run on it.
+    """Show the objects to delete and ask for a confirmation, then eject or delete the models that need them.
 
     Args:
         session: The cluster.
         deployments: The models.
         changes: The objects that the caller deletes afterwards.
-        what: Those objects in the question.
-        eject: Whether the models keep running without KubeFoundry.
+        what: The name of these objects in the confirmation prompt.
+        eject: Whether to eject the models instead of deleting them.
         yes: Whether to skip the confirmation.
-        seconds: The timeout for each model to go.
+        seconds: Seconds to wait for the deletion of each model.
 
     Raises:
         Failure: A model cannot be ejected or deleted. Nothing is changed if that is known in advance.
@@ -160,7 +160,7 @@ async def clear(
 
 
 async def _check_models(session: Session, deployments: Sequence[Object], *, eject: bool) -> None:
-    """Raise Failure if one of the models cannot be ejected, or deleted, before anything is written."""
+    """Raise Failure, before anything is written, if one of the models cannot be ejected or deleted."""
     refused: list[Refused] = []
     if eject:
         for deployment in filter(_has_upstream, deployments):
@@ -178,7 +178,7 @@ async def _check_models(session: Session, deployments: Sequence[Object], *, ejec
 
 
 async def _silent(session: Session, deployments: Sequence[Object]) -> list[Refused]:
-    """Return a failure for each provider that would have to clean up and does not report."""
+    """Return a failure for each silent provider that has models to clean up."""
     needed = Counter(
         provider
         for deployment in deployments
@@ -221,12 +221,12 @@ async def _eject_models(session: Session, deployments: Sequence[Object]) -> None
             say(f"ejected {name}")
         else:
             say(f"{name} reports nothing upstream and is deleted")
-            # It may own an object that it has not reported: one that was imported and not resumed.
+            # A model that was imported and not resumed may own an object that it has not reported.
             await remove(session, deployment["metadata"])
 
 
 async def _delete_models(session: Session, deployments: Sequence[Object], seconds: float) -> None:
-    """Delete the models and wait until they are gone: their providers can still clean up. Raises Failure."""
+    """Delete the models while their providers can clean up, and wait until they are gone. Raises Failure."""
     await delete(session, [Change(MODEL_DEPLOYMENTS, deployment, deployment) for deployment in deployments])
     for deployment in deployments:
         meta = deployment["metadata"]

@@ -14,7 +14,7 @@ NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 """A provider's name: part of the name of a Python package, of a kind and of a ServiceAccount."""
 
 TAKEN: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
-"""Not text in YAML, where users write it into `spec.provider.name`."""
+"""Words that YAML does not read as text. Users write a provider's name into `spec.provider.name`."""
 
 GROUP: Final = re.compile(r"(?=.{1,100}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
 """A domain of at least two parts."""
