@@ -21,7 +21,7 @@ LIFETIME: Final = 8 * 3600.0
 """Seconds until the session of a pasted token expires."""
 
 MOST: Final = 1000
-"""Sessions at once in a cluster. A new session evicts the oldest."""
+"""Maximum number of sessions in a cluster. A further session evicts the oldest."""
 
 LONGEST: Final = 16384
 """Characters of a token, at most."""
@@ -64,9 +64,9 @@ class Access(Protocol):
         """Return the viewer of a session, or None if the session has ended."""
 
     def candidate(self, given: str) -> Viewer | None:
-        """Return the viewer that a token would give, without a session: the API server has to accept it first.
+        """Return the viewer of a token, without a session, so that the API server can check the token first.
 
-        Returns None if the text cannot be a token.
+        Return None if the text cannot be a token.
         """
 
     def enter(self, given: str) -> str | None:
@@ -104,7 +104,7 @@ class Local:
         return Viewer(self.credentials, self.namespace, csrf) if csrf else None
 
     def candidate(self, given: str) -> Viewer | None:
-        """Return None: this access has a link, no token."""
+        """Return None, because viewers sign in with a link, not with a token."""
         return None
 
     def enter(self, given: str) -> str | None:
@@ -126,7 +126,10 @@ class Local:
 
 @dataclass(slots=True)
 class InCluster:
-    """Access in a cluster with the viewer's bearer token, from a proxy's header or pasted once. In memory only."""
+    """Access in a cluster with the viewer's bearer token, which a proxy sends or the viewer pastes once.
+
+    Tokens are kept in memory only.
+    """
 
     credentials: Credentials
     """Address and CA of the API server, without a token."""
@@ -154,7 +157,7 @@ class InCluster:
         return self._viewer(token, session)
 
     def candidate(self, given: str) -> Viewer | None:
-        """Return the viewer that a token would make, or None if the text cannot be a token."""
+        """Return the viewer of a token, without a session, or None if the text cannot be a token."""
         token = given.strip()
         return self._viewer(token, token) if _usable(token) else None
 

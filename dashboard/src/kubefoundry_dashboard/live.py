@@ -102,7 +102,7 @@ async def watch_models(
                     raise ApiError.from_status(500, event["object"], request="WATCH")
                 since = event["object"]["metadata"]["resourceVersion"]
                 yield event["type"], event["object"]
-            # An early end may be a server that was restored with other data. Only a watch that lasted is resumed.
+            # After an early end, the server may have been restored with other data. Only a full watch is resumed.
             on_time = abs(clock() - started - LASTS) <= ON_TIME
         await asyncio.sleep(AGAIN)
     except Unreachable as error:

@@ -39,7 +39,7 @@ PODS_ASKED: Final = 20
 EVENTS_SHOWN: Final = 100
 
 SEQUENCE: Final = ("Validated", "ProviderSelected", "ProviderCompatible", "ResourceCreated", "Ready")
-"""Conditions in the order of a turn. Timestamps have seconds, and several conditions change in the same one."""
+"""Conditions in reconcile order. Timestamps are in whole seconds, and several conditions may have the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ async def why(request: web.Request) -> web.Response:
 
 @routes.get(f"{PATH}/objects")
 async def objects(request: web.Request) -> web.Response:
-    """Show the values of the upstream object: the field of the spec behind each, and changes by others."""
+    """Show the values of the upstream object, the spec fields that each value follows, and changes by others."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         problem, kind, values = "", "", list[upstream.Value]()

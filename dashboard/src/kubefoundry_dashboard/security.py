@@ -19,7 +19,7 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not no-referrer: a form's own Origin would be `null` with it, and could not be compared.
+    # With `no-referrer`, the Origin of the page's own forms would be `null`, and `same_origin` would reject them.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -30,17 +30,17 @@ LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 """Host names that no foreign DNS server can point here."""
 
 CSRF: Final = "csrf"
-"""The form field that carries the viewer's token, and, with `X-`, the header."""
+"""The form field with the viewer's token. With `X-` in front, the name of the header."""
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Set the security headers. As a signal of the application, it reaches streams and errors, too."""
+    """Set the security headers. `on_response_prepare` calls it for streams and errors, too."""
     response.headers.update(HEADERS)
     response.headers.popall("Server", None)
 
 
 def is_known_host(request: web.Request, names: Collection[str]) -> bool:
-    """Check whether the Host header has a name of this page. An unknown name is DNS rebinding by another site."""
+    """Check whether the Host header has a name of this page. An unknown name may be DNS rebinding."""
     try:
         host = urlsplit(f"//{request.headers.get('Host', '')}").hostname
     except ValueError:

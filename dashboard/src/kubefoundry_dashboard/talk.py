@@ -60,7 +60,7 @@ async def _tail(session: Session, pod: Object, container: str, previous: bool, s
 async def _lines(
     session: Session, pod: Object, container: str, path: str, several: bool
 ) -> AsyncIterator[str]:
-    """Yield the lines of a log. `several` puts the container's name first. An error is yielded as a line."""
+    """Yield the lines of a log, with pod and container first if there are `several`. Yield an error as a line."""
     source = f"{pod['metadata']['name']}/{container}"
     try:
         async for line in session.client.lines(path):

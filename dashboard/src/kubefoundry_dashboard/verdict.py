@@ -41,7 +41,7 @@ class Judgement:
 
     @property
     def provider(self) -> str | None:
-        """Return the provider that runs the spec, or would."""
+        """Return the provider that runs, or would run, the spec."""
         return self.named or (self.recorded or self.explanation.decision).provider
 
 

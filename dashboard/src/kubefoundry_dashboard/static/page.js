@@ -1,5 +1,5 @@
 // Keeps the page up to date, and checks a form while it is filled in. HTML comes from our own server only, which has
-// escaped it. Everything else is inserted as text. Without this script every page works after a reload.
+// escaped it. Everything else is inserted as text. Without this script, every page works but has to be reloaded.
 "use strict";
 (() => {
   const $ = (selector, from = document) => from.querySelector(selector);
@@ -144,7 +144,7 @@
       body.set("from", from);
       try {
         const answer = await fetch(form.getAttribute("action"), { method: "POST", body });
-        // A later edit has asked again: its response counts.
+        // A later edit has sent another request. Only the response to the newest request counts.
         if (mine !== newest) return;
         const read = new DOMParser().parseFromString(await answer.text(), "text/html");
         for (const id of ["verdict", "command", "problem", ...(from === "form" ? ["yaml"] : ["fields"])]) {
@@ -215,7 +215,7 @@
 
   if ($("#live")) {
     connect();
-    // A browser has six connections to a server, so a hidden page releases its own.
+    // A browser opens at most six connections to a server, so a hidden page closes its own.
     document.addEventListener("visibilitychange", () => (document.hidden ? close() : refreshNow()));
     addEventListener("pageshow", (event) => { if (event.persisted) refreshNow(); });
   }
