@@ -152,7 +152,11 @@ def options(command: Command) -> Command:
     @click.option("-n", "--namespace", metavar="NAME", help="Default: the context's namespace.")
     @click.option("--as", "user", metavar="USER", help="Act on behalf of that user.")
     @click.option(
-        "--as-group", "groups", metavar="GROUP", multiple=True, help="Of that group, too; with --as."
+        "--as-group",
+        "groups",
+        metavar="GROUP",
+        multiple=True,
+        help="Also impersonate this group; needs --as.",
     )
     @functools.wraps(command)
     def with_target(

@@ -31,7 +31,7 @@ class PlainYAML(yaml.SafeLoader):
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in keys:
                     raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} is there twice", key.start_mark
+                        None, None, f"the key {key.value!r} occurs twice", key.start_mark
                     )
                 keys.add(key.value)
         return super().construct_mapping(node, deep=deep)

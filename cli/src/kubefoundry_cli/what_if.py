@@ -79,7 +79,11 @@ def _verdict(
     by_rules = bool(provider.rules) and not LiveModelDeployment(obj).requested_provider
     edits = _smallest(obj, provider, registered, packages, by_rules) if by_rules or refusals else ()
     named = (
-        ("" if by_rules or not provider.rules else "its package is not here to say whether it accepts")
+        (
+            ""
+            if by_rules or not provider.rules
+            else "its package is not installed with this command, so whether it accepts is unknown"
+        )
         if accepts is None
         else "would accept it if named"
         if accepts

@@ -46,8 +46,8 @@ def command(object_: str, provider_name: str | None, dry_run: bool, yes: bool, t
     """Make a ModelDeployment for an upstream object that serves already: a Workspace, a DynamoGraphDeployment, a
     RayService, or a Deployment of provider direct.
 
-    It is adopted only where its ModelDeployment renders just what is there, so nothing restarts. Otherwise the values
-    that would change are shown, nothing is written, and the exit code is 1.
+    It is adopted only where its ModelDeployment renders exactly that object, so nothing restarts. Otherwise the
+    values that would change are shown, nothing is written, and the exit code is 1.
 
     \b
     kubefoundry import rayservice/llama
@@ -140,7 +140,7 @@ def _without_server_fields(obj: Object) -> Object:
 
 
 def _refused(candidate: Adoption, live: Object) -> Failure:
-    say("the closest ModelDeployment is above; rendered, it is not what is there (- there, + rendered):")
+    say("the closest ModelDeployment is above; its render differs from the object (- object, + render):")
     for change in candidate.changes:
         say(f"  {clean(text(change.path))}")
         for line in change.values():

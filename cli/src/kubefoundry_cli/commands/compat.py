@@ -118,7 +118,7 @@ async def _compat(
             settings = schema.discovered
         except Failure as failure:
             settings = {}
-            notes.append(f"of today: {failure.message}")
+            notes.append(f"the CRD in the cluster: {failure.message}")
         except (ApiError, Unreachable) as error:
             raise of(error, f"read CRD {provider.upstream.crd}") from error
         new = upgrade.release(provider, crd, settings)

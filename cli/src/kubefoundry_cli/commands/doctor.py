@@ -34,7 +34,7 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
 
     With NAME, check one model: why it does not serve what is asked for, and what to do.
 
-    Exit code 1 when something is wrong, 5 when you may not list the models, or read none of it. Three dots mark a
+    Exit code 1 when something is wrong, 5 when you may not list the models, or may read nothing. Three dots mark a
     model that starts or is being updated, a question mark what you may not read.
     """
     if name and (everywhere or file):

@@ -64,7 +64,7 @@ class Trial:
     "--provider",
     "provider_name",
     metavar="NAME",
-    help="Default: the one that it names, or that is selected for it.",
+    help="Default: the provider that the model names or that is selected for it.",
 )
 @click.option(
     "--crd",

@@ -95,7 +95,7 @@ def _rows(
 
 @command.command(short_help="Install a provider, or bring it to this version.")
 @click.argument("provider")
-@click.option("--sha256", metavar="HASH", help="Of the manifest; needed for a URL.")
+@click.option("--sha256", metavar="HASH", help="SHA-256 of the manifest; required for a URL.")
 @click.option("--allow", is_flag=True, help="Accept the rights of a foreign manifest that are marked with !.")
 @REGISTRY
 @WAIT
@@ -144,7 +144,7 @@ command.add_command(manifest)
 
 @command.command(short_help="Remove a provider; refuses while models run on it.")
 @click.argument("provider")
-@click.option("--sha256", metavar="HASH", help="Of the manifest; needed for a URL.")
+@click.option("--sha256", metavar="HASH", help="SHA-256 of the manifest; required for a URL.")
 @EJECT
 @click.option("--delete-models", is_flag=True, help="Delete the ModelDeployments that run on it first.")
 @TIMEOUT
@@ -199,7 +199,7 @@ async def _objects(named: str, sha256: str | None, registry: str | None, *, allo
     if risky and not allow:
         shown = "; ".join(f"{right.role}: {right.text}" for right in risky[: run.SHOWN])
         raise Failure(
-            f"{named} asks for rights that need a look: {output.clean(shown)}. --dry-run shows all, "
+            f"{named} asks for rights that you should check: {output.clean(shown)}. --dry-run shows all, "
             "--allow accepts them",
             Exit.FORBIDDEN,
         )

@@ -22,7 +22,7 @@ from kubefoundry_sdk.api.live import LiveModelDeployment
     "--provider",
     "name",
     metavar="NAME",
-    help="Provider name, or all. Default: the one that it names, or that is selected for it.",
+    help="Provider name, or all. Default: the provider that the model names or that is selected for it.",
 )
 @click.option(
     "--crd",

@@ -231,7 +231,7 @@ async def apply(
         except (ApiError, Unreachable) as error:
             failure = _refused(error, change)
             raise Failure(
-                f"{failure.message} ({number} of {len(todo)} objects were written; the same command goes on)",
+                f"{failure.message} ({number} of {len(todo)} objects were written; repeat it to go on)",
                 Exit(failure.exit_code),
             ) from error
 

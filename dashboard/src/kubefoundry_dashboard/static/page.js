@@ -48,7 +48,7 @@
       failures = 0;
       connect();
     } catch {
-      retry("This page's server does not answer. What is shown is what it said last; kubefoundry start starts it again.");
+      retry("This page's server does not answer, so the page shows its last answer; kubefoundry start starts it again.");
     } finally {
       reading = false;
       if (again) { again = false; refresh(); }
