@@ -28,8 +28,8 @@ DEPTH: Final = 64
 """Levels of an object that are read. A pod template has about ten; a tenant may nest thousands."""
 
 BEFORE_FIRST_APPLY: Final = "before-first-apply"
-"""The API server's owner of everything on an object without managedFields, once somebody applies it: nobody knows who
-wrote it."""
+"""The field manager to which the API server assigns all fields of an object without managedFields, once somebody
+applies it. The real writer is unknown."""
 
 _MISSING: Final = object()
 
@@ -55,8 +55,9 @@ _SERVING: Final = _REPLACING | {
     "volumeMounts",
     "volumes",
 }
-"""Fields of pods that are named inside of a list or map that has one owner as a whole. KubeRay takes over worker
-groups by writing them back, so everything else in there may be a default of its CRD."""
+"""Fields that decide how a pod serves. Of the keys inside an atomic list or map, which has one owner as a whole, only
+these are reported: KubeRay takes over worker groups by writing them back, so any other key in there may be a default
+of its CRD."""
 
 _RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 """Annotation by which `kubectl rollout restart` replaces pods with equal ones."""
@@ -82,8 +83,9 @@ def added(
 ) -> list[Addition]:
     """Return the additions to a live object, in the order of its managedFields.
 
-    Of an object with a pod template only those to the template count: the rest decides when pods run, not how. Fields
-    in another version than the object's cannot be compared.
+    If the applied manifest has a pod template, only additions to the template count, because the other fields decide
+    when pods run and not how. Fields in another version than the object's are skipped, because they cannot be
+    compared.
 
     Args:
         manifest: What the provider applied last.
@@ -111,7 +113,7 @@ def added(
             if pattern(path) in ignored:
                 continue
             reset = entry.get("manager") == BEFORE_FIRST_APPLY
-            # After a reset, what admission added and the defaults of a CRD have an owner, too.
+            # After a reset of managedFields, values from admission and defaults of a CRD have an owner, too.
             if not reset or _key(path) in _SERVING:
                 addition = Addition(path, _writer(entry, manager), _replaces(path) and not reset)
                 additions.setdefault(path, addition)
@@ -204,8 +206,8 @@ def _walk(
 ) -> Iterator[str]:
     """Yield the paths below `root` that `fields` names and `own` does not.
 
-    `lists` tells whether to look into a list or map of ours that has one owner as a whole, and lost it to these
-    fields.
+    `lists` tells whether to compare the content of an atomic list or map that we applied and that `fields` now owns
+    as a whole.
     """
     if depth > DEPTH or not isinstance(fields, Mapping):
         return
@@ -222,7 +224,8 @@ def _walk(
         elif child.applied is _MISSING or (
             lists and _replaces(child.path) and same(child.applied, child.live)
         ):
-            # The record may be forged. A value that differs from it is drift.
+            # Report a value that equals the record, too, because the record may be forged. A value that differs is
+            # drift.
             if not _is_trivial(child.live, key.removeprefix("f:")):
                 yield child.path
         elif deeper:
@@ -232,7 +235,7 @@ def _walk(
 
 
 def _extras(applied: Any, live: Any, path: str, depth: int = 0) -> Iterator[str]:
-    """Yield the paths at which the live value has more of what decides how pods serve than the applied one."""
+    """Yield the paths of live fields and list items that decide how pods serve and were not applied."""
     if depth > DEPTH:
         return
     if isinstance(applied, dict) and isinstance(live, dict):
@@ -246,9 +249,10 @@ def _extras(applied: Any, live: Any, path: str, depth: int = 0) -> Iterator[str]
 
 
 def _further_items(applied: list[Any], live: list[Any], path: str, depth: int) -> Iterator[str]:
-    """Yield the additions to the items of a list, matched by name or else by index, and the items that are added.
+    """Yield the additions inside the items of a list, and the added items.
 
-    Of those only containers, variables and the like, others with a pod template, and items with the name of another:
+    Items are matched by name, or by index if names are missing or repeated. An added item counts only if its list is
+    in `_SERVING` (containers, variables), if it has a pod template, or if it repeats the name of another item: then
     one of the two is not ours.
     """
     named = drift.distinct_by(applied, "name")
@@ -267,7 +271,7 @@ def _further_items(applied: list[Any], live: list[Any], path: str, depth: int) -
 
 
 def _is_trivial(value: Any, key: str) -> bool:
-    """Check whether a value says no more than its absence: a zero value, or a default of the API server."""
+    """Check whether a value means no more than a missing field, such as a zero value or a default."""
     if isinstance(value, dict):
         return all(_is_trivial(part, name) for name, part in value.items())
     return not value or key == _RESTARTED or value in DEFAULTS.get(key, ())

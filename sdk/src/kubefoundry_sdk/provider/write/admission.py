@@ -1,6 +1,7 @@
 """Values of our objects that admission changes: a mirror's images, a platform's defaults (contract §4.19).
 
-Drift is measured against the object that the API server stores for our apply: writing again would change nothing.
+Drift is a difference from the object that the API server stored for our apply. A value that admission changes is no
+drift, because another apply would not change it back.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from kubefoundry_sdk.provider.write.helpers import Mark, mark
 class Admission:
     """For each object of a ModelDeployment: the manifest that was applied, and the values stored instead.
 
-    Also the uids of those objects. A uid names one object forever, so one that has lost its owner, labels and
-    annotations is still recognized.
+    It also keeps the uids of those objects. A uid is never used again, so an object that has lost its owner, labels
+    and annotations is still recognized.
     """
 
     def __init__(self) -> None:
@@ -48,7 +49,8 @@ class Admission:
     def note(self, applied: Object, stored: Object) -> None:
         """Remember the API server's response to an apply of a dressed manifest, or to a dry run of the apply.
 
-        An owner reference that it lacks is no value of the cluster's: without it nobody deletes the object.
+        A missing owner reference is not remembered as a change by admission, because without it nobody deletes the
+        object.
         """
         values = drift.values(manifest.content(applied), stored)
         owners = applied["metadata"].get("ownerReferences") or ()
@@ -90,7 +92,7 @@ class Admission:
 
 
 def recorded(applied: Object) -> Object:
-    """Return the manifest in an object's record. The object as sent may have values that others own instead."""
+    """Return the manifest in an object's record. The object itself has live values at paths that others own."""
     record = manifest.applied(applied)
     return record.manifest if record else manifest.content(applied)
 

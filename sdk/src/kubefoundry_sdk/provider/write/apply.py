@@ -1,4 +1,4 @@
-"""Writes upstream objects: in which order, and what is tried first (contract §4.19)."""
+"""Writes upstream objects: the order of the writes, and the dry runs before them (contract §4.19)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ORIGIN: Final = Origin("ModelDeployment", "the provider's ServiceAccount")
 
 
 def changed(obj: Object) -> Origin:
-    """Return the origin of an object that others changed: an edit of the ModelDeployment would not help."""
+    """Return the origin of an object that others changed. Advice names that object instead of the ModelDeployment."""
     return replace(ORIGIN, kind=f"{obj['kind']} '{obj['metadata']['name']}'")
 
 
@@ -51,9 +51,9 @@ async def write(
 ) -> bool:
     """Apply the changes of a plan, and return whether the main object was created now.
 
-    Helpers come first, because admission of the main object may require them. If the main object exists, fresh
-    helpers are created, the main object is tried by a dry run, and only then are the helpers that it uses changed: a
-    refusal leaves nothing changed. A refusal that may pass keeps the fresh helpers: admission may not have seen them
+    Helpers come first, because admission of the main object may require them. If the main object exists, create the
+    fresh helpers, send the main object as a dry run, and only then change the helpers that it uses. So a refusal
+    leaves nothing changed. After a refusal that may pass, the fresh helpers stay: admission may not have seen them
     yet, and would not see new ones sooner.
 
     Args:
@@ -120,7 +120,10 @@ async def try_replacement(
 
 
 async def check_name(client: Client, kind: Kind, main: Object) -> None:
-    """Raise NameTaken if an object of another owner has the name of a built-in kind, of which we watch only ours."""
+    """Raise NameTaken if the kind is built-in and an object of another owner has the main object's name.
+
+    Of a built-in kind we watch only our own objects, so the store does not show that object.
+    """
     if not kind.built_in:
         return
     namespace, name = key_of(main)
@@ -160,10 +163,10 @@ async def look(
 
 
 async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[str], *, manager: str) -> str:
-    """Return the other manager that changed a field at the paths last; one read, for the message only."""
+    """Read the object, and return the other manager that last changed a field at the paths, for a message."""
     meta = live["metadata"]
     try:
-        # The store keeps no times of others' entries, and of helpers only our own fields.
+        # The store has no times for the entries of other managers, and of helpers only our own fields.
         fresh = await client.get(kind, meta["name"], meta.get("namespace"))
     except ApiError:
         return managed_fields.UNKNOWN
@@ -236,9 +239,9 @@ async def _store(
 ) -> bool:
     """Create the object if the store has none, else apply it to the very object in the store.
 
-    Ownership is checked here and not only before the reconcile's first request, because another's object may have
-    appeared since. The write names the resourceVersion that we know, so a stale reader gets a conflict and decides
-    again.
+    Check the ownership again, because an object of another owner may have appeared since the reconcile's first check.
+    The write carries the resourceVersion from the store. If that is stale, the API server reports a conflict, and the
+    next reconcile decides again.
 
     Returns:
         Whether the object was created.
@@ -258,7 +261,7 @@ async def _store(
     stored = await _update(client, kind, obj, live, manager=manager, origin=origin)
     await _take(client, kind, store, obj, stored, admission, new=False)
     if kept := _kept(obj, live, stored):
-        # Another process would take the edit for served if the record said that it was applied.
+        # Restore the earlier record. With the new one, another process would conclude that the edit serves.
         body = server_side_apply.pinned(reclaim.with_earlier_record(obj, live), stored, exact=True)
         store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=origin))
         raise Refused(
@@ -269,14 +272,15 @@ async def _store(
 
 
 def _kept(obj: Object, live: Object, stored: Object) -> list[str]:
-    """Return the paths of an edit that admission took back, if nothing else of it is in force.
+    """Return the paths at which admission reverted an edit, or none if a part of the edit took effect.
 
-    A new generation of the object shows that something is. An object without generations is no main object.
+    A new generation of the object shows that a part took effect. An object without a generation is a helper, and is
+    not checked.
     """
     record, generation = manifest.applied(live), live["metadata"].get("generation")
     if record is None or generation is None or stored["metadata"].get("generation") != generation:
         return []
-    # Not the record, which has values that others own instead.
+    # Not the record: it lacks the live values at paths that others own.
     sent = manifest.content(obj)
     refused = drift.values(sent, stored)
     return [
@@ -289,7 +293,7 @@ def _kept(obj: Object, live: Object, stored: Object) -> list[str]:
 async def _update(
     client: Client, kind: Kind, obj: Object, live: Object, *, manager: str, origin: Origin
 ) -> Object:
-    """Apply the object to the live one, so that all fields that it drops are gone. Return the object as stored."""
+    """Apply the object over the live one, remove all fields that it drops, and return the object as stored."""
 
     async def apply(body: Object) -> Object:
         body = server_side_apply.pinned(body, live, exact=True)
@@ -310,7 +314,7 @@ async def _take(
 ) -> None:
     """Store the response to an apply. Raise Refused if it lacks a mark of ours.
 
-    `new` tells whether the apply created the object. An object that we could not see is deleted again.
+    `new` tells whether the apply created the object. A new object without the labels that we watch is deleted again.
     """
     admission.note(obj, stored)
     missing = manifest.lost(obj, stored, watched_by_labels=kind.built_in)

@@ -1,8 +1,9 @@
-"""Brings a change of a ModelDeployment, and nothing else, onto the manifest that was applied (contract §4).
+"""Merges the user's change of a ModelDeployment, and nothing else, into the applied manifest (contract §4).
 
-The manifest on the upstream object came from an earlier spec, perhaps through an earlier provider. Rendering both
-specs with today's provider shows what the *user* changed, and only that is brought onto the applied manifest. So a
-newer provider with other default images or flags restarts nothing, and `kubectl scale` changes only the scale.
+The manifest on the upstream object came from an earlier spec, perhaps through an earlier provider. The current
+provider renders both specs. The difference between these renders is the *user's* change, and only this difference is
+merged into the applied manifest. So a newer provider with other default images or flags restarts nothing, and
+`kubectl scale` changes only the scale.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def identity_changed(old: ModelDeploymentSpec, new: ModelDeploymentSpec) -> list
 def rebase(applied: Any, old: Any, new: Any) -> Any:
     """Return `applied` with the differences between `old` and `new`, two renders by the same provider.
 
-    Maps are walked. Lists of named objects (containers, components, env) are matched by name, other lists of objects
-    by index if all three have the same length. Any other list or value that differs is taken from `new`.
+    Maps are merged key by key. Lists of named objects (containers, components, env) are matched by name, other lists
+    of objects by index if all three have the same length. Any other list or value that differs is taken from `new`.
     """
     if same(old, new):
         return applied

@@ -1,8 +1,8 @@
 """YAML documents in a field: an edit is merged into the applied text instead of replacing it.
 
-As plain text, `spec.serveConfigV2` or a ConfigMap's entry would be taken from the new render as a whole whenever the
-user changes anything in it, together with everything that a newer provider renders differently. Decoded, they are
-rebased like any other part of a manifest (`change.rebase`).
+If `spec.serveConfigV2` or a ConfigMap's entry were plain text, any change by the user would replace the whole text by
+the new render, including everything that a newer provider renders differently. So the text is decoded and rebased
+like any other part of a manifest (`change.rebase`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Drift: a value on the live object that differs from what was applied (contract §4.19).
 
-Only what the applied manifest states counts: never a generation, an owner of a field, or anything the upstream adds.
+Only values of the applied manifest are compared. A generation, the owner of a field or a value that the upstream adds
+is no drift.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _selector(service: Object) -> Object:
 def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> None:
     if isinstance(applied, dict):
         if not isinstance(live, dict):
-            # An upstream that drops empty maps has lost nothing.
+            # An upstream may drop an empty map: that is no difference.
             if applied or live is not None:
                 differing[path] = live
             return
@@ -115,7 +116,7 @@ def holds(applied: Any, live: Any) -> bool:
 
 
 def distinct_by(items: Any, name: str) -> bool:
-    """Check whether it is a list of objects with distinct texts under that key (ports may share one)."""
+    """Check whether `items` is a list of objects with distinct strings under the key. Ports may share a name."""
     if not isinstance(items, list):
         return False
     marks = [item.get(name) for item in items if isinstance(item, dict)]

@@ -19,7 +19,8 @@ from kubefoundry_sdk.provider.write.change import identity_changed
 def pinned(deployment: Deployment, record: manifest.Record | None) -> Deployment:
     """Return the deployment with the default image that serves it, as if the user had set it.
 
-    It stays unchanged if the user sets an image, or if everything that was applied has to be replaced.
+    Return the deployment unchanged if the user sets an image now or did so in the applied spec, or if the applied
+    manifest is replaced as a whole.
     """
     before = _earlier_spec(deployment, record)
     if record is None or before is None or before.image or deployment.spec.image:
@@ -55,8 +56,8 @@ def earlier_render(
     if results.supports(provider, before, schema):
         return None
     earlier = results.render(provider, before, schema)
-    # The upstream chose the image then and we do now: the model is served in another way, and no single edit fits
-    # both.
+    # The upstream chose the image at that time, and the provider chooses it now. The two renders serve the model in
+    # different ways, so the difference between them is not the user's change.
     if record.image is None and earlier.image is not None and not alike(earlier, rendered):
         return None
     return earlier

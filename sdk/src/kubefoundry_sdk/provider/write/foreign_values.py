@@ -16,7 +16,7 @@ def paths(provider: Provider) -> tuple[str, ...]:
 def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, rendered: Rendered) -> None:
     """Give `main` the live values at the paths that others own once the object exists.
 
-    `scaled` paths keep theirs until the user changes them.
+    A `scaled` path keeps its live value until the user changes the field.
 
     Args:
         provider: The provider.

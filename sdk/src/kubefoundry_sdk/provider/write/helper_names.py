@@ -1,12 +1,12 @@
 """Names helpers after their content, so that new content is a new object.
 
-An upstream's admission reads the helper that the main object names. With a fixed name it would judge an edit by the
-previous content, and writing the new content first would change what a serving object uses. With a name of its own
-the new content can be created, tried and deleted again while the old object keeps its helper.
+An upstream's admission reads the helper that the main object names. If the name were fixed, admission would judge an
+edit by the previous content, or the new content would have to be written first, into a helper that serves. Under a
+new name, the new content can be created, tried and deleted again while the old object keeps its helper.
 
 A provider renders such a helper under a plain name (`NAME-inference-config`), and declares the paths of the main
-object that hold that name (`Provider.named_by_content`). Plans compare plain names; the last step replaces them. A
-helper that an earlier provider wrote under its plain name keeps it until its content changes.
+object that hold that name (`Provider.named_by_content`). Plans compare plain names, and replace them in the last
+step. A helper that an earlier provider wrote under its plain name keeps it until its content changes.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def settled(
         desired: The render, which has plain names.
         used: The names in use, as `in_use` returns them.
         standing: Live helpers by kind and plain name.
-        untouched: The same for helpers whose content the user has not changed. They keep their name, whatever
-            others did to them.
+        untouched: Kind and plain name of the helpers whose content the user has not changed. They keep their names,
+            even if others changed them.
     """
     values = (documents.at(desired.main, path.split(".")) for path in paths)
     named = {name for name in values if isinstance(name, str)}
@@ -82,7 +82,7 @@ def by_content(live: Object) -> bool:
 
 
 def _has_content_of(live: Object, helper: Object) -> bool:
-    """Check whether that content was applied to a live helper; without a record, whether the helper has it."""
+    """Check whether the live helper was applied with this content. Without a record, compare its live content."""
     record = manifest.applied(live)
     return same(manifest.body(record.manifest if record else live), manifest.body(helper))
 

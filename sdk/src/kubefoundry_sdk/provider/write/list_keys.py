@@ -1,7 +1,7 @@
 """Items of lists by the keys that name them in `metadata.managedFields`: `k:{"containerPort":80,"protocol":"TCP"}`.
 
-Whoever may edit an object chooses how many items and keys there are, so each list is read a few times, however many
-keys are looked up in it. An item may leave out a key that has a default, but not all of them.
+A user who may edit an object decides how many items and keys it has. So each list is read only a few times, however
+many keys are looked up in it. An item may omit a key that has a default, but not all keys.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 MOST: Final = 4
-"""The most keys that name an item, and the most sets of keys that are looked up in a list. A list of Kubernetes has
-one set, of at most two keys; somebody has made up the others."""
+"""The most keys that name an item, and the most sets of keys that are looked up in a list. A list in Kubernetes has
+one set, of at most two keys. Any further set is forged."""
 
 Keys = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ class Items:
         return self._items[min(found)] if found else otherwise
 
     def _of(self, names: frozenset[str]) -> dict[tuple[str, ...], dict[Any, int]]:
-        """Return the place of the first item with each combination of values, by the names that it has."""
+        """Return the index of the first item for each combination of values, by the keys that the item has."""
         if names not in self._places:
             if len(self._places) == MOST:
                 return {}
@@ -82,7 +82,7 @@ class Fields:
 
 
 def _values(item: Keys, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """Return the values, so that equal ones have the same place. A map or a list names no item, and equals none."""
+    """Return the values as a hashable key. A map or list names no item and becomes a value without equal."""
     return tuple(
         value if isinstance(value := item[name], str | int | float | None) else object() for name in names
     )

@@ -1,6 +1,6 @@
-"""Lost ownership: a live object whose fields are no longer ours by `metadata.managedFields` (contract §4.19).
+"""Repairs lost ownership: `metadata.managedFields` no longer names us on a live object (contract §4.19).
 
-The values do not show it, and a hand-over depends on the ownership, so it is drift of its own.
+A comparison of values does not show the loss. It counts as drift, because a hand-over depends on the ownership.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEAD: Final = ("apiVersion", "kind")
 def repaired(todo: Plan, live: Object | None, live_helpers: Iterable[Object], manager: str) -> Plan:
     """Return the plan with the objects to apply again because the manager no longer owns any of their content.
 
-    A plan that writes anything else is returned as it is: the next reconcile looks again.
+    A plan that already writes something is returned unchanged. The next reconcile checks again.
     """
     if live is None or todo.changed or todo.recreate:
         return todo
@@ -41,7 +41,8 @@ def repaired(todo: Plan, live: Object | None, live_helpers: Iterable[Object], ma
 def _is_lost(applied: Object, live: Object, manager: str) -> bool:
     """Check whether the manager's entry is gone, or was emptied of everything but metadata.
 
-    A part may be lost without harm: an autoscaler takes over counts, and an operator a list that it writes back.
+    The loss of a part is harmless: an autoscaler takes over counts, and an operator takes over a list by writing it
+    back.
     """
     if manager not in managed_fields.managers(live):
         return True

@@ -26,8 +26,8 @@ RECORD_BYTES: Final = 2 * 2**20
 gigabyte; we write a spec of at most 128 KiB and the manifest that is rendered from it."""
 
 RECORD_BRACKETS: Final = 100_000
-"""The most maps and lists that a record is read with: 400 bytes may inflate to so many that reading them takes three
-seconds, in which nobody else is served. With both bounds it takes 0.15."""
+"""The most maps and lists in a record that is read. 400 bytes may inflate to so many that decoding them blocks the
+process for three seconds. With both bounds, decoding takes 0.15 seconds."""
 
 WINDOW: Final = 32 * 1024
 """Bytes that deflate looks back. A longer record's spec repeats its manifest from further back, so it is packed as
@@ -110,7 +110,7 @@ def content(obj: Object) -> Object:
 
 
 def in_version(record: Record, api_version: str) -> Record:
-    """Return the record as if that version had been applied, if versions differ in nothing but their names."""
+    """Return the record in that version, for versions that differ in nothing but their names."""
     return replace(record, manifest={**record.manifest, "apiVersion": api_version})
 
 
@@ -157,9 +157,9 @@ def applied(live: Object) -> Record | None:
 
 
 def lost(applied: Object, stored: Object, *, watched_by_labels: bool) -> list[str]:
-    """Return the marks of ours that an object was stored without.
+    """Return our marks that are missing or changed on the stored object.
 
-    Without them the object is lost to us, or nobody deletes it.
+    Without them we no longer see the object, or nobody deletes it.
 
     Args:
         applied: The dressed manifest.
@@ -218,9 +218,9 @@ def owned_by(live: Object, uid: str) -> bool:
 def made_by(live: Object, uid: str, manager: str, *, held: bool = False) -> bool:
     """Check whether the provider with that field manager created the object for that ModelDeployment.
 
-    This is enough to delete the object, although the ModelDeployment stays. The uid alone may be somebody else's
-    hint, so a second trace has to agree: managedFields, our labels with our record of that very object, or our
-    finalizer on the ModelDeployment. Each of them can be lost.
+    This is enough to delete the object, although the ModelDeployment stays. Somebody else may have written the uid,
+    so a second trace is required: our entry in managedFields, our labels with our record of that very object, or our
+    finalizer on the ModelDeployment. One is enough, because each of them can be lost.
 
     Args:
         live: The object.
@@ -287,7 +287,10 @@ def owner_name(live: Object) -> str | None:
 
 
 def _owner(live: Object) -> Mapping[str, Any] | None:
-    """Return the owner that the annotation names, else the first one: anybody may put another one in front."""
+    """Return the owner that the annotation names, else the first owner.
+
+    The first owner alone proves nothing, because anybody may put another one in front.
+    """
     owners, marked = _owners(live), _marked(live)
     return next((owner for owner in owners if owner.get("uid") == marked), owners[0] if owners else None)
 

@@ -28,7 +28,7 @@ def merged(
         rendered: The new render.
         base: Today's render of the spec that was applied; None to replace everything.
         record: The record of the last apply.
-        before: For each existing helper its applied manifest, and today's render of that.
+        before: For each existing helper, its applied manifest and today's render of the spec that it was applied for.
     """
     if base is None or record is None:
         return rendered
@@ -52,7 +52,7 @@ def _rebased(texts: Sequence[Document], applied: Object, old: Object, new: Objec
 def _metadata(applied: Object, old: Object, new: Object) -> dict[str, Any]:
     """Return the metadata of `new`, with labels and annotations rebased like everything else.
 
-    KubeFoundry's own are added, up to date, when the object is dressed.
+    `manifest.dress` then adds KubeFoundry's own labels and annotations with their current values.
     """
     meta = {key: value for key, value in new["metadata"].items() if key not in _METADATA}
     for key in _METADATA:

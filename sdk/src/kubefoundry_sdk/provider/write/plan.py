@@ -42,9 +42,8 @@ class Plan:
         fresh: The helpers that the live main object does not name: creating and deleting them changes nothing
             that serves.
         retained: Live helpers that the provider no longer renders and the main object still uses.
-        moved: The manifest as applied, if its CRD has left that version since and nothing else has to be written.
-            Only the converting webhook knows its form in today's version, so drift can only be seen in the old
-            one.
+        moved: The applied manifest, if its CRD has moved to another version since and nothing else has to be written.
+            Only the webhook can convert the manifest to the new version, so drift is checked in the old one.
     """
 
     main: Object
@@ -59,7 +58,7 @@ class Plan:
 
     @property
     def repairs(self) -> list[tuple[Object, tuple[str, ...]]]:
-        """Objects to correct, and the paths that someone has changed; empty if more than that has to be done."""
+        """Objects to correct, and the paths that someone has changed; empty if the plan makes any other change."""
         if self.drifted:
             return [(self.main, self.drifted)]
         return list(self.edited) if len(self.edited) == len(self.changed) else []
@@ -130,7 +129,7 @@ class _Applied:
 
     Attributes:
         record: The record of the main object as far as the live object agrees with it, None if there is none.
-        plain: The same, with the helpers' names as the provider renders them.
+        plain: `record` with the helpers' names as the provider renders them.
         base: Today's render of the spec that was applied; None if the manifest is replaced as a whole.
         names: For each rendered name of a helper, the name that the main object uses.
         helpers: The live helpers by kind and rendered name.
@@ -172,7 +171,7 @@ def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Rec
         record = record_trust.trusted(record, live, base.main, inputs.ignored)
     paths = inputs.provider.named_by_content
     used = helper_names.in_use(paths, rendered.main, record.manifest if record else live)
-    # Without the helpers that an earlier main object used, its manifest cannot be continued.
+    # The manifest of a main object that is gone can be used again only if the helpers that it names still exist.
     if record and not live and not retained_helpers.complete(paths, record.manifest, used, inputs.helpers):
         base = None
     plain = replace(record, manifest=helper_names.plain(paths, record.manifest, used)) if record else None

@@ -1,12 +1,13 @@
-"""Fields that a change drops and that stay, because our entry in `managedFields` lost them (contract §4.19).
+"""Removes dropped fields that an apply would leave, because our `managedFields` entry lost them (contract §4.19).
 
-An apply removes only what its manager owns. Whoever may edit an object may cut the entry; then a dropped field stays
-and still serves. Applying what was applied before, with the live values, makes the fields ours again, so the next
-apply removes them. What the edit adds or changes stays meanwhile, and no value comes from the record, which anybody
-may have written.
+An apply removes only fields that its manager owns. A user who may edit an object may cut our entry; then a dropped
+field stays and still serves. So apply the dropped fields once more with their live values. That makes the fields ours
+again, and the next apply removes them. Meanwhile, the additions and changes of the edit stay. No value comes from the
+record, because anybody may have written it.
 
-After a reset of `managedFields`, the API server lets `before-first-apply` own all that is there. Nobody applies under
-that name, so it would keep a dropped field for good, and loses what is ours.
+After a reset of `managedFields`, the API server makes `before-first-apply` the owner of all existing fields. Nobody
+applies under that name, so a dropped field would stay forever. So our fields are removed from its entry
+(`disowning`).
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from kubefoundry_sdk.provider.write import drift, list_keys, manifest
 _ABSENT: Final = object()
 
 COMPARISONS: Final = 10_000
-"""The most comparisons of values by which the items of a list without names are matched, each with each. A longer
-list counts as one value: whoever may edit the object may write tens of thousands of items."""
+"""The most comparisons of values to match the items of a list without names, each item with each. A longer list
+counts as one value, because a user who may edit the object may write tens of thousands of items."""
 
 
 def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
     """Check whether an apply may leave a field that it drops.
 
-    It may after a reset, or if the manager's entry does not name a dropped field itself. A part of a list or map that
-    has one owner as a whole is not named either: without the schema it looks like an entry that was cut there.
+    This is possible after a reset, or if the manager's entry does not name a dropped field itself. An entry never
+    names a part of an atomic list or map, and without the schema this looks like an entry that was cut.
 
     Args:
         obj: The object to apply, dressed.
@@ -40,21 +41,21 @@ def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
     if before is None:
         return False
     if any(_is_of_a_reset(entry) for entry in live["metadata"].get("managedFields") or ()):
-        # Of a helper, only our own fields are in the store.
+        # Do not look for these fields in an entry: of a helper, the store has only our own fields.
         return next(_left(before, obj, live), None) is not None
     owned = _Owned(managed_fields.owned(live, manager) or {})
     return not all(owned.names(place) for place in _left(before, obj, live))
 
 
 def with_earlier_record(obj: Object, live: Object) -> Object:
-    """Return the object with the record of the live one, so that the change is made again if this process ends."""
+    """Return the object with the live object's record, so that the change is repeated if this process ends."""
     record = {key: value for key, value in live["metadata"]["annotations"].items() if key in manifest.RECORD}
     meta = obj["metadata"]
     return {**obj, "metadata": {**meta, "annotations": meta["annotations"] | record}}
 
 
 def reclaimed(obj: Object, stored: Object) -> Object | None:
-    """Return what to apply before the object is applied again, None if all that it drops is gone.
+    """Return the object that makes the dropped fields ours again, or None if all of them are gone.
 
     Args:
         obj: The object that was applied with the earlier record.
@@ -84,7 +85,7 @@ def disowning(stored: Object, manager: str) -> list[Object]:
     if entries == before:
         return []
     return [
-        # The API server compares it with the stored object: another one is a conflict.
+        # The API server reports a conflict if the stored object has another resourceVersion.
         {
             "op": "replace",
             "path": "/metadata/resourceVersion",
@@ -137,9 +138,9 @@ def _left_items(before: list[Any], desired: list[Any], live: list[Any], path: Pl
 def _pairs(
     before: list[Any], desired: list[Any], live: list[Any]
 ) -> Iterator[tuple[Object, Object, int | None]]:
-    """Yield each applied item that still exists, its live item, and the place of the desired one, None if dropped.
+    """Yield each applied item that still exists, its live item, and the index of the desired item (None if dropped).
 
-    Items without names that are desired as they were are left out.
+    Items without names that are still desired unchanged are skipped.
     """
     if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
         places = {
@@ -185,7 +186,7 @@ class _Owned:
         self._items: dict[int, list_keys.Fields] = {}
 
     def names(self, place: Place) -> bool:
-        """Check whether they name the place itself; a map or list above it does not count."""
+        """Check whether the fields name the place itself. An entry for a map or list above it does not count."""
         below: Any = self._fields
         for step in place:
             below = below.get(step) if isinstance(step, str) else self._items_of(below).of(step)
@@ -200,7 +201,7 @@ class _Owned:
 
 
 def _with_left(before: Any, desired: Any, live: Any) -> Any:
-    """Return the desired value with all that was applied before, is dropped and still exists, by its live value."""
+    """Return the desired value and the dropped values that still exist, with their live values."""
     if isinstance(before, dict) and isinstance(live, dict):
         if desired is not _ABSENT and not isinstance(desired, dict):
             return desired

@@ -1,8 +1,8 @@
 """How far to trust the record on an upstream object: as far as it matches the live object (contract §4, trust).
 
 Anyone who may write annotations there may write anything into the record, and an edit starts from the manifest in the
-record. So it counts only where the live object has the same values. Elsewhere, today's render of the spec that was
-applied counts, and the user's change is brought onto that.
+record. So the recorded manifest is used only where the live object has the same values. Elsewhere, today's render of
+the applied spec replaces it, and the user's change is merged into that render.
 """
 
 from __future__ import annotations

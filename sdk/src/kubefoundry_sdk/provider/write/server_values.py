@@ -1,4 +1,4 @@
-"""Values of our objects that Kubernetes fills in, so that nobody has added them."""
+"""Values that Kubernetes fills into our objects, which are no additions by others."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ DEFAULTS: Final[Mapping[str, tuple[Any, ...]]] = {
     "type": ("ClusterIP",),
     "volumeMode": ("Filesystem",),
 }
-"""What the API server fills into pod templates and helpers (Kubernetes 1.36, pkg/apis/core/v1/defaults.go). It has an
-owner only where somebody wrote a whole object that was read from the API server, which changes nothing."""
+"""Defaults that the API server fills into pod templates and helpers (Kubernetes 1.36, pkg/apis/core/v1/defaults.go).
+A default has an owner only if somebody read the whole object and wrote it back, which changes nothing."""

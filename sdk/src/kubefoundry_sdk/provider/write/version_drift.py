@@ -1,7 +1,7 @@
-"""Drift of an object whose CRD has moved to another version since it was written, if a webhook converts.
+"""Detects drift of an object that was written in an earlier version of a CRD with a conversion webhook.
 
-The applied manifest cannot be compared with the object in today's version, and writing it again just for that would
-be a needless write. So the object is read once more, in the version in which it was written.
+The applied manifest cannot be compared with the object in today's version, and a write only for the comparison would
+be needless. So the object is read once more, in the version in which it was written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubefoundry_sdk.runtime.store import key_of
 
 
 class LastLook:
-    """The generation of an object that was found to match what was applied, so that it is read only once."""
+    """The generation at which an object matched the applied manifest, so that it is read only once."""
 
     def __init__(self) -> None:
         self._fine: tuple[str, int] | None = None
@@ -40,8 +40,8 @@ async def drifted(
 ) -> tuple[str, ...]:
     """Return the paths, as the applied version names them, at which someone has changed the object.
 
-    At most one request for each generation. Labels, annotations and owners are alike in every version; if that
-    version is no longer served, only they can be compared. Raises ApiError.
+    Send at most one request for each generation. If the applied version is no longer served, compare only labels,
+    annotations and owners, which are the same in every version. Raises ApiError.
     """
     metadata = tuple(drift.differences({"metadata": applied["metadata"]}, live))
     if last.fine(live):
