@@ -60,7 +60,10 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
 
 
 def _unseen(context: Context, todo: Plan, admission: Admission) -> list[Object]:
-    """Return the objects to write that were ours and are not seen: deleted, or without the labels that we watch."""
+    """Return the objects to write that were ours and that no store has.
+
+    Somebody has deleted them, or removed the labels that we watch.
+    """
     return [
         obj for obj in todo.changed if admission.remembers(mark(obj)) and _live(context, todo, obj) is None
     ]

@@ -1,4 +1,4 @@
-"""The steps after the writes, whatever ended these (contract §4.20, §4.21). Each docstring is the contract's text."""
+"""The steps that follow the writes in any case (contract §4.20, §4.21). Each docstring is the contract's text."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ async def observe(turn: Turn) -> End | None:
 async def write_status(turn: Turn) -> End | None:
     """21. Write the status if it differs, and an Event for each transition.
 
-    While the upstream's status does not settle, 20 writes are sent at once, then one every 6 s. A model that stops
-    serving, a newer generation of the spec and another obstacle to the writing are reported at once.
+    While the upstream's status does not settle, send 20 writes without a delay, then one every 6 s. Report at once a
+    model that stops serving, a newer generation of the spec, or a new obstacle to writing.
     """
     context, report = turn.context, turn.report
     exists = turn.refresh()
@@ -37,11 +37,11 @@ async def write_status(turn: Turn) -> End | None:
         # The event of the deletion, or of another ModelDeployment with that name, starts the next turn.
         return End()
     if report.stop is None and report.compatible is None:
-        # We know nothing and own nothing: core's report stays.
+        # This reconcile has no result, and we own no status: core's report stays.
         return None
     status = report.status(context.provider)
     if report.observation is None and handover.spoken_for(turn.live, context.manager):
-        # The provider that serves reports on the model; two would overwrite each other.
+        # The provider that serves reports on the model. Two providers would overwrite each other's fields.
         status = {"conditions": report.conditions()}
     before = LiveModelDeployment(turn.live).status
     wait = turn.memory.status_writes.wait(turn.now)
@@ -62,7 +62,7 @@ async def write_status(turn: Turn) -> End | None:
 
 
 async def _withdraw_dry_run(turn: Turn) -> bool:
-    """Remove an earlier dry run's result, which no longer holds; return whether the ModelDeployment still exists."""
+    """Remove the outdated result of an earlier dry run. Return whether the ModelDeployment still exists."""
     if not finalizer.owns_result(turn.live, turn.context.provider.name):
         return True
     turn.retry_in(await dry_run.withdraw(turn.context, turn.live))

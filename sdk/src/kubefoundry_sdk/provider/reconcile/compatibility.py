@@ -1,4 +1,4 @@
-"""Whether a provider can serve a deployment: its capabilities, the overrides, and the provider's own checks.
+"""Checks whether a provider can serve a deployment: capabilities, overrides, and the provider's own checks.
 
 The texts of the capability checks are those of contract §2, second table.
 """

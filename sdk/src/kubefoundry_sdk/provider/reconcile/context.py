@@ -29,9 +29,9 @@ class Context:
     """The provider, its clients and its stores, for each reconcile. `pods` is None if the provider declares none.
 
     Attributes:
-        finalizer_timeout: Seconds after which the finalizer of a deleted ModelDeployment is removed, whatever is
-            left. Another provider has as long to clean up before this one continues without it.
-        clock: The clock for waiting on others (`OutageClock`).
+        finalizer_timeout: Seconds after which the finalizer of a deleted ModelDeployment is removed, even if objects
+            are left. Another provider has the same time to clean up before this one continues without it.
+        clock: The clock that measures waits for other components (`OutageClock`).
         stale_after: Seconds of an upstream operator's silence after which its status is stale.
     """
 
@@ -67,9 +67,9 @@ class Context:
         return self.memories.setdefault(key, Memory())
 
     def is_of_another(self, key: Key, helper: Object) -> bool:
-        """Check whether this process applied the helper for another ModelDeployment than its marks name.
+        """Check whether this process applied the helper for another ModelDeployment than `key`.
 
-        Whoever may write a helper can write its marks, and so name a model that would delete it.
+        A user who may write a helper can make its marks name a ModelDeployment that would delete it.
         """
         return any(
             memory.admission.recognizes(mark(helper), helper)

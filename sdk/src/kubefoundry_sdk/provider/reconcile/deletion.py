@@ -1,7 +1,4 @@
-"""Cleans up after a ModelDeployment that is being deleted or belongs to another provider now.
-
-The rules are in contract §4.3 and §4.6.
-"""
+"""Cleans up for a ModelDeployment that is being deleted or that another provider now serves (contract §4.3, §4.6)."""
 
 from __future__ import annotations
 
@@ -33,7 +30,9 @@ log = logging.getLogger(__name__)
 
 
 async def terminate(context: Context, live: Object, reports: bool) -> float | None:
-    """Delete the upstream objects, wait for them, then remove the finalizer; after the time-out in any case (step 3).
+    """Delete the upstream objects, wait until they are gone, and remove the finalizer (step 3).
+
+    After the time-out the finalizer is removed even if objects are left.
 
     Args:
         context: The provider's context.
@@ -90,11 +89,11 @@ async def held_by_others(context: Context, live: Object) -> None:
     except ApiError as error:
         if not error.not_found:
             raise
-        # Deleted meanwhile; its watch event is on the way.
+        # The ModelDeployment was deleted meanwhile, and its watch event will arrive.
 
 
 async def give_up(context: Context, live: Object) -> float | None:
-    """Remove the finalizer after the time-out while the API server does not list the upstream objects (step 2)."""
+    """Remove the finalizer after the time-out although the upstream objects cannot be listed (step 2)."""
     remaining = _time_left(context, live)
     if remaining > 0:
         return remaining + 0.1
@@ -106,10 +105,7 @@ async def give_up(context: Context, live: Object) -> float | None:
 
 
 def _time_left(context: Context, live: Object) -> float:
-    """Return the seconds until the finalizer is removed in any case.
-
-    They count from the time at which this process first saw the deletion.
-    """
+    """Return the seconds until the time-out, counted from when this process first saw the deletion."""
     now = context.clock()
     wait = context.memory(key_of(live)).deletion
     return wait.left([live["metadata"]["uid"]], context.finalizer_timeout, now)
@@ -130,7 +126,7 @@ async def _release(context: Context, live: Object, left: list[str]) -> None:
 
 
 async def _clean_up(context: Context, live: Object, manager: str | None = None) -> list[str]:
-    """Call `finalizer.clean_up` with what the provider knows."""
+    """Call `finalizer.clean_up` with the clients and stores of the context."""
     return await finalizer.clean_up(
         context.client,
         live,
@@ -159,10 +155,10 @@ async def _tell_terminating(context: Context, live: Object, message: str) -> Non
 
 
 async def let_go(context: Context, live: Object) -> float | None:
-    """Let go of a ModelDeployment of another provider, or of none (step 6).
+    """Let go of a ModelDeployment for which another provider, or none, is selected (step 6).
 
-    The model keeps serving and being observed until the chosen provider reports that it takes over. Then everything
-    we created is deleted, by ownership, even if somebody removed our finalizer or the object was created late.
+    The model keeps serving and being observed until the chosen provider reports that it takes over. Then all objects
+    that we created are deleted, even if somebody removed our finalizer or an object was created late.
 
     Returns:
         Seconds until the next reconcile is due, or None.
@@ -172,8 +168,7 @@ async def let_go(context: Context, live: Object) -> float | None:
     held = finalizer.has(live, context.provider.name)
     serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager, held=held))
     if serves:
-        # Of others' ModelDeployments the store keeps too little to decide on (`trim`) until our finalizer is
-        # there.
+        # Without our finalizer, the store has too few fields of another provider's ModelDeployment (`trim`).
         again = await finalizer.restore(context, live)
         current = context.deployments.get(key)
         if current is None or current["metadata"]["uid"] != meta["uid"]:
@@ -203,7 +198,7 @@ async def _leave(context: Context, live: Object, serves: bool) -> float | None:
         words = f"{context.provider.title} could not be removed for provider {successor}"
         return await removal.put_off(context, live, objects, words, error, keep)
     if left:
-        # Once our object is gone the chosen provider reports, even while a helper is slow to go.
+        # Once our main object is gone, the chosen provider reports, even if helpers still exist.
         holding = finalizer.holding(context, live)
         return await keep(f"{context.provider.title} is being removed for provider {successor}{holding}")
     await own_status.write(context, live, {})
@@ -223,8 +218,8 @@ async def _keep(
 ) -> float | None:
     """Keep reporting on the object that serves.
 
-    The conditions of a chosen provider are its own to write, so ours are released. `speaks` is False if only the
-    chosen provider reports.
+    If a provider is chosen, it writes its own conditions, so ours are released. `speaks` is False if only the chosen
+    provider reports.
     """
     report = Report(live["metadata"]["generation"])
     if LiveModelDeployment(live).provider_name:

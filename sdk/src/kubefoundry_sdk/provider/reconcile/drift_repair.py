@@ -25,7 +25,7 @@ async def put_back(
 ) -> float | None:
     """Apply the objects of the plan again, with an Event that names the fields and the manager that changed them.
 
-    Values that admission changes are left as they are. After `repairs.LIMIT` times it reports that, once, and changes
+    Values that admission changes are left as they are. After `repairs.LIMIT` repairs, report the limit and change
     nothing. Raises as `apply.write`.
 
     Returns:
@@ -44,14 +44,15 @@ async def put_back(
         main = obj is todo.main
         addressed = kind if main else kind_of(obj)
         store = context.upstream.objects if main else context.helpers.store(obj)
-        # Read it first: the apply makes the fields ours.
+        # Read the writer first, because the apply makes the fields ours.
         writer = await apply.last_writer(context.client, addressed, obj, paths, manager=context.manager)
         try:
             await apply.put_back(
                 context.client, addressed, store, obj, manager=context.manager, admission=memory.admission
             )
         except Refused:
-            # Something may have been stored. A conflict has corrected nothing and does not count.
+            # Count the attempt, because the API server may have stored a part. A conflict corrects nothing and does
+            # not count.
             done.note(now)
             raise
         done.note(now)
@@ -62,8 +63,8 @@ async def put_back(
 def pending(context: Context, todo: Plan, admission: Admission) -> str:
     """Return the fields of the plan that others changed, in one clause; empty if there are none.
 
-    Until this process knows what the API server stored for its apply, only a field of another manager is certain:
-    admission's changes have no owner.
+    Until this process knows what the API server stored for its apply, a changed field counts only if another manager
+    owns it, because fields that admission changes have no owner.
     """
     fields = []
     for obj, paths in todo.repairs:
@@ -86,14 +87,14 @@ def report_drift(
 async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deployment: Object) -> Repairs:
     """Return the repairs of the plan without the values that admission would change again.
 
-    This process may not have applied the object itself. Then a dry run shows what the API server would store.
+    If this process has not applied the object itself, a dry run shows what the API server would store.
     """
     admission = context.memory(key_of(deployment)).admission
     left: Repairs = []
     for obj, paths in todo.repairs:
         main = obj is todo.main
         live = context.upstream.objects.get(key_of(obj)) if main else context.helpers.live(obj)
-        # Paths in another version, or of a missing record, cannot be compared.
+        # An object in another version, or without a record, cannot be compared: repair all its paths.
         if live is None or (main and todo.moved is not None) or manifest.applied(live) is None:
             left.append((obj, paths))
             continue

@@ -28,11 +28,11 @@ from kubefoundry_sdk.runtime.store import key_of
 log = logging.getLogger(__name__)
 
 LARGEST: Final = 192 * 1024
-"""The longest result in bytes: an object's annotations have 256 KiB together (Kubernetes), and others need room,
-too."""
+"""The longest result in bytes. Kubernetes allows 256 KiB for all annotations of an object, and other annotations need
+room, too."""
 
 AGAIN: Final = 30.0
-"""Seconds after which a result that could not be removed is removed."""
+"""Seconds after which the removal of a result is tried again."""
 
 SHORT: Final = 4096
 """Characters of the message that are kept when the objects are omitted."""
@@ -70,8 +70,8 @@ class Trial(NamedTuple):
     """The API server's answer to a dry run.
 
     Attributes:
-        accepted: None if the main object could not be tried. Its admission may require a helper that does not exist
-            yet, and that must not be created for a dry run.
+        accepted: None if the main object could not be tried: its admission may require a helper that does not exist
+            yet, and a dry run must not create the helper.
         message: The outcome, or the refusal.
         lacking: The refusal without advice if the caller lacks a permission, empty otherwise.
     """
@@ -133,7 +133,7 @@ def text_of(result: Object) -> str:
 def _asked_for(missing: list[Object], words: str) -> str | None:
     """Return the missing helpers that a refusal names, as text, or None if it names none.
 
-    By the text, because an admission webhook names in no other form what it looked for.
+    Search the text, because a webhook's refusal has no field for the object that the webhook looked for.
     """
     for obj in missing:
         if obj["metadata"]["name"] in words:
@@ -142,11 +142,11 @@ def _asked_for(missing: list[Object], words: str) -> str | None:
 
 
 async def withdraw(context: Context, live: Object) -> float | None:
-    """Remove an earlier result, which no longer holds.
+    """Remove the outdated result of an earlier dry run.
 
     Returns:
-        Seconds until another attempt is worth it, or None. An error does not end the reconcile: the status is
-        written whatever happened to the result.
+        Seconds until the next attempt, or None. An error does not end the reconcile, because the status has to be
+        written in any case.
     """
     held = finalizer.has(live, context.provider.name)
     try:

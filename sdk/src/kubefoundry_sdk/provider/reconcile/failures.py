@@ -1,8 +1,9 @@
 """Unexpected errors that end a reconcile's writes: reported to the user and retried with back-off (contract §4).
 
 A transient error is reported the second time in a row; a permanent one, and an error in the provider's own code,
-immediately. Until the retry is due, reconciles observe and write nothing upstream: writing the status causes the next
-event. If somebody else has written the upstream object meanwhile, its new state is tried at once.
+immediately. Until the retry is due, reconciles only observe and write nothing upstream, because each write of the
+status causes an event and so another reconcile. After a conflict, a new state of the upstream object is tried at
+once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from kubefoundry_sdk.runtime import backoff
 from kubefoundry_sdk.runtime.logs import described
 
 CONFLICTS: Final = 3
-"""Conflicts in a row that are worth neither a wait nor a report, each with another state of the upstream object."""
+"""Conflicts in a row that are retried at once and not reported, if the upstream object has changed each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,13 @@ class _Failed:
 
 
 class Failures:
-    """The last failure for a ModelDeployment, its number in a row, and the time of its retry."""
+    """The last failure for a ModelDeployment, the number of failures in a row, and the time of the retry."""
 
     def __init__(self) -> None:
         self._last: _Failed | None = None
 
     def standing(self, mark: str, version: str, now: float) -> tuple[Report | None, float] | None:
-        """Return the report of a failure whose retry is not due, and the seconds until it is; None to try now.
+        """Return the report of a failure and the seconds until its retry, or None to try now.
 
         `version` is the known state of the upstream object, empty if there is none.
         """
@@ -58,9 +59,9 @@ class Failures:
         """Add `stop` to the report if the failure is to be reported. Return the seconds until the retry."""
         last = self._last
         count = last.count + 1 if last is not None and last.mark == mark else 1
-        # A 403 passes, too: an API server that has just started has not loaded its roles yet.
+        # A 403 may pass, too: an API server that has just started has not loaded its roles yet.
         passing = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
-        # A conflict with an unchanged object is another one: a ResourceQuota's.
+        # A conflict although the object is unchanged has another cause: a ResourceQuota.
         moved = last is None or last.mark != mark or last.version != version
         quicker = isinstance(error, ApiError) and error.conflict and moved and count <= CONFLICTS
         kept = None
@@ -72,7 +73,8 @@ class Failures:
             if not passing:
                 delay = backoff.OBJECT.last
             elif error.retry_after is not None:
-                # At least: who answers so every second would be asked every second otherwise.
+                # Wait at least as long as the back-off. A server that always asks for one second would otherwise get
+                # a request each second.
                 delay = max(delay, min(error.retry_after, backoff.OBJECT.last))
         self._last = _Failed(mark, version, quicker, count, now + delay, kept)
         return delay
@@ -143,7 +145,7 @@ def stop(provider: Provider, error: Exception) -> Stop:
         message = f"The API server refused a write of provider {provider.name}: {error.message}"
         return Stop(reasons.RESOURCE_CREATED, "ApplyRejected", message, failed=True)
     if isinstance(error, Repeated):
-        # No server has answered that.
+        # This process held the write back; no server answered.
         message = f"A write is held back: {error.message}"
     else:
         message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"

@@ -41,10 +41,10 @@ def owns_result(deployment: Object, provider: str) -> bool:
 
 
 async def own(context: Context, deployment: Object, *, hold: bool, dry_run_result: str | None) -> None:
-    """Make finalizer and dry-run result the fields that the provider owns of the ModelDeployment.
+    """Make the finalizer and the dry-run result the only fields of the ModelDeployment that the provider owns.
 
-    Sends no request if they already are. The server-side apply carries the uid, because a recreated ModelDeployment
-    is another object.
+    Sends no request if this is already so. The server-side apply carries the uid, so that it does not write to a
+    recreated ModelDeployment.
 
     Raises:
         Refused: Somebody else uses our field manager, the API server refuses the fields or stores others, or
@@ -59,9 +59,9 @@ async def own(context: Context, deployment: Object, *, hold: bool, dry_run_resul
     if dry_run_result is not None:
         metadata["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
     fields = managed_fields.owned(deployment, context.manager) or {}
-    # An apply to the object cannot write or remove its status: such an entry is made up.
+    # Ignore `f:status`: an apply to the object cannot write or remove its status, so such an entry is forged.
     if theirs := sorted(set(fields) - {"f:metadata", "f:status"}):
-        # Our apply does not contain that field, so it would remove it.
+        # Our apply does not contain those fields, so it would remove them.
         raise Refused(
             f"Field manager {context.manager} belongs to the provider, but somebody has applied "
             f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and "
@@ -78,7 +78,7 @@ async def own(context: Context, deployment: Object, *, hold: bool, dry_run_resul
 
 
 def _holds(deployment: Object, provider: str, hold: bool, dry_run_result: str | None) -> bool:
-    """Check whether the ModelDeployment has our fields, and no more of them."""
+    """Check whether the ModelDeployment has exactly the fields that `own` would apply."""
     annotations = deployment["metadata"].get("annotations") or {}
     return (
         has(deployment, provider) == hold
@@ -153,7 +153,7 @@ async def restore(context: Context, deployment: Object) -> float | None:
     The reconcile goes on whether the write succeeds or not.
 
     Returns:
-        Seconds until another try is worthwhile, or None.
+        Seconds until the next attempt, or None.
     """
     if has(deployment, context.provider.name):
         return None
@@ -177,7 +177,7 @@ async def restore(context: Context, deployment: Object) -> float | None:
 async def remove(client: Client, store: Store, deployment: Object, finalizer: str, *, manager: str) -> None:
     """Remove the finalizer by a JSON patch that tests uid and resource version.
 
-    An apply would leave a finalizer that another manager owns, too (contract §4.3).
+    An apply would not remove a finalizer that another manager also owns (contract §4.3).
 
     Raises:
         ApiError: The object has changed (conflict, or Invalid from the test): decide again then.
@@ -243,9 +243,9 @@ async def clean_up(
 ) -> list[str]:
     """Request deletion of the upstream objects of this ModelDeployment.
 
-    While the ModelDeployment is being deleted only the ownerReference counts, and nothing is requested while the
-    garbage collector may still remove that: objects that `--cascade=orphan` leaves behind keep running. Without the
-    kind (its CRD is not installed) there is nothing upstream.
+    While the ModelDeployment is being deleted, only objects with its ownerReference are deleted. No deletion is
+    requested while the garbage collector may still remove the reference, so that objects keep running after
+    `--cascade=orphan`. Without the kind (its CRD is not installed) no main object exists.
 
     Args:
         client: The client.
@@ -253,15 +253,15 @@ async def clean_up(
         kind: The kind of the main object.
         objects: The store of main objects.
         helpers: The stores of helpers.
-        manager: Set for a provider that gives up a ModelDeployment that stays. All objects that the manager
-            created for it are deleted, objects without ownerReference included.
-        spared: Checks whether a helper is really another ModelDeployment's.
+        manager: The provider's field manager, if the ModelDeployment stays and the provider gives it up. Then all
+            objects that the manager created for it are deleted, also those without an ownerReference.
+        spared: Checks whether a helper belongs to another ModelDeployment.
 
     Returns:
         The names of the objects that still exist.
     """
     meta = deployment["metadata"]
-    # On a ModelDeployment that stays, anybody may have put it there.
+    # Ignore the finalizer on a ModelDeployment that stays, because anybody may have added it.
     if manager is None and ORPHAN in meta.get("finalizers", ()):
         return []
 
@@ -272,7 +272,7 @@ async def clean_up(
             return manifest.made_by(obj, meta["uid"], manager, held=held)
         return manifest.owned_by(obj, meta["uid"])
 
-    # Checked again for a ModelDeployment that is being deleted: someone may have orphaned the object first.
+    # Pass the check to the deletion, because someone may orphan the object before the request is sent.
     ours = None if manager else goes
     left = []
     live = objects.get((meta["namespace"], meta["name"])) if kind else None

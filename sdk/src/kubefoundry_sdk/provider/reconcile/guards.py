@@ -1,4 +1,4 @@
-"""The steps before anything upstream is written (contract §4.1 to §4.7). Each docstring is the contract's text."""
+"""The steps before the writes upstream (contract §4.1 to §4.7). Each docstring is the contract's text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def forget_missing(turn: Turn) -> End | None:
         turn.context.forget(turn.key)
         return End(reports=False)
     if not turn.is_ours or turn.is_deleted:
-        # If it becomes ours again, an earlier verification says nothing about the new endpoint, and the other
-        # provider has all of its time again to clean up.
+        # If it becomes ours again, its new endpoint has to be verified, and the other provider has the full time-out
+        # to clean up.
         turn.context.verification.forget(turn.key)
         if memory := turn.context.memories.get(turn.key):
             memory.cleanup.over()
@@ -35,15 +35,15 @@ async def forget_missing(turn: Turn) -> End | None:
 async def wait_until_listed(turn: Turn) -> End | None:
     """2. Stop if the upstream objects are not listed yet.
 
-    Nothing is written upstream. If they cannot be listed or watched for 5 s, `UpstreamReady` is False with the
-    server's words, `status.ready` is false, and the models report it: `ApplyFailed` if nothing was reported,
-    otherwise `StaleStatus`. The time-out of a deletion runs meanwhile.
+    Nothing is written upstream. If they cannot be listed or watched for 5 s, the provider sets `UpstreamReady` to
+    False with the server's message, and `status.ready` to false. Each model then reports `ApplyFailed` if nothing was
+    reported before, otherwise `StaleStatus`. The time-out of a deletion continues to run.
     """
     context = turn.context
     if context.upstream.settled:
         return None
     if memory := context.memories.get(turn.key):
-        # The CRD may be another one afterwards, so the refused objects are worth another try.
+        # The CRD may have changed afterwards, so the refused objects are tried again.
         memory.refusal.over()
     if turn.is_deleted:
         held = finalizer.has(turn.live, context.provider.name)
@@ -56,22 +56,23 @@ async def wait_until_listed(turn: Turn) -> End | None:
 async def clean_up(turn: Turn) -> End | None:
     """3. Clean up if the ModelDeployment is being deleted.
 
-    Delete the upstream object and the helpers in the state that is known (objects without an owner reference stay),
-    wait until they are gone, and remove our finalizer. Five minutes after the provider first saw the deletion, by its
+    Delete the upstream object and the helpers that are in the stores, wait until they are gone, and remove our
+    finalizer. Objects without an owner reference stay. Five minutes after the provider first saw the deletion, by its
     own clock, it removes the finalizer anyway (`--finalizer-timeout`). The Event `FinalizerTimeout`, and the message
     during the wait, name the remaining objects and the finalizers that hold them. An object of ours that lost its
-    owner reference stays; the Event `ObjectLeft` names it (not after `--cascade=orphan`). Core does so for a provider
-    that was uninstalled, and at once for a name that is not registered and owns no field of the ModelDeployment
-    (Event `FinalizerRemoved`).
+    owner reference stays; the Event `ObjectLeft` names it (not after `--cascade=orphan`). After the same time, core
+    removes the finalizer of a provider that was uninstalled. Core removes a finalizer at once if no provider of that
+    name is registered and the name owns no field of the ModelDeployment (Event `FinalizerRemoved`).
     """
     context, live = turn.context, turn.live
-    # Before the pause and everything else: a deletion must go through with an invalid spec and without the CRD.
+    # This step comes before the pause and all other steps: a deletion must succeed with an invalid spec and without
+    # the CRD.
     if not turn.is_deleted:
         return None
     if finalizer.has(live, context.provider.name):
         reports = turn.is_ours or release.has_reported(live, context.manager)
         return End(await deletion.terminate(context, live, reports), reports=False)
-    # A provider that still holds it reports itself: two would overwrite each other.
+    # A provider whose finalizer is still there reports itself. Two reports would overwrite each other.
     if turn.is_ours and not holders(live):
         await deletion.held_by_others(context, live)
     return End(reports=False)
@@ -88,7 +89,8 @@ async def keep_finalizer(turn: Turn) -> End | None:
     upstream = context.upstream.objects.get(turn.key)
     if upstream is None or not manifest.made_by(upstream, turn.live["metadata"]["uid"], context.manager):
         return None
-    # A refusal ends nothing here: a paused model stays paused, and `add_finalizer` reports it for any other.
+    # A refusal does not end the reconcile: a paused model stays paused, and for other models `add_finalizer` reports
+    # the refusal.
     turn.retry_in(await finalizer.restore(context, turn.live))
     # Deleted during the write: the deletion's event starts the next turn.
     return None if turn.refresh() else End(reports=False)
@@ -106,8 +108,8 @@ async def stop_if_paused(turn: Turn) -> End | None:
 async def let_go(turn: Turn) -> End | None:
     """6. Let go if another provider, or none, is selected.
 
-    If another provider is selected, observe and report until that one takes over, then delete our objects, release
-    all fields and remove our finalizer. If no provider is selected, observe and report.
+    If another provider is selected, observe and report until that provider takes over. Then delete our objects,
+    release all fields and remove our finalizer. If no provider is selected, observe and report.
     """
     if turn.is_ours:
         return None
@@ -117,7 +119,7 @@ async def let_go(turn: Turn) -> End | None:
 async def wait_for_retry(turn: Turn) -> End | None:
     """7. Stop if a write has failed and its retry is not due, and repeat the report.
 
-    An edit is tried at once, and so is a change of the upstream CRD, or another upstream object of that name.
+    Retry at once after an edit, after a change of the upstream CRD, or if another upstream object has that name.
     """
     context, memory = turn.context, turn.memory
     turn.upstream = upstream = context.upstream.objects.get(turn.key)
@@ -133,7 +135,8 @@ async def wait_for_retry(turn: Turn) -> End | None:
     if failed is None:
         return None
     earlier, left = failed
-    # Without this, the status would lose the failure at the first event, and writing it is an event.
+    # Repeat the failure, because otherwise the next event would remove it from the status, and each write of the
+    # status is such an event.
     if earlier is not None:
         failures.restored(turn.report, earlier)
     else:

@@ -1,6 +1,7 @@
 """Taking a ModelDeployment over from another provider (contract §4.16).
 
-First report that it can be done, then wait for the other provider's clean-up, and after a time-out continue without.
+First report that this provider can take over, then wait for the other provider's clean-up. After a time-out, continue
+without it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ async def wait(
 ) -> Stop | None:
     """Return the condition to report during the wait for another provider, or None if there is nothing to wait for.
 
-    Its `retry` bounds the wait. The other provider keeps serving until we report that we can take over, so our
-    objects are tried first: once, as new ones. Helpers are created for that, because admission of the main object may
-    require them.
+    Its `retry` is the rest of the time-out. The other provider keeps serving until we report that we can take over,
+    so our objects are first sent as a dry run of new objects, once for each plan. Missing helpers are created for
+    that, because admission of the main object may require them.
 
     Args:
         context: The provider's context.

@@ -22,7 +22,10 @@ from kubefoundry_sdk.runtime.wait import Wait
 
 @dataclass(slots=True)
 class Memory:
-    """Dropped as a whole with the ModelDeployment. Lost on restart: it only saves requests and measures durations."""
+    """The memory of a ModelDeployment, which is dropped with it.
+
+    A restart loses it without harm: it only saves requests and measures durations.
+    """
 
     failures: Failures = field(default_factory=Failures)
     refusal: Refusal = field(default_factory=Refusal)

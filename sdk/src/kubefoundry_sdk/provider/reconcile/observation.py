@@ -32,7 +32,7 @@ AGAIN: Final = 300.0
 
 
 def observe(context: Context, live: Object, report: Report) -> float | None:
-    """Fill the report. Return the seconds until another look is due without an event, or None."""
+    """Add the observation to the report. Return the seconds until the next is due without an event, or None."""
     try:
         return _observe(context, live, report)
     except Exception as error:
@@ -42,7 +42,7 @@ def observe(context: Context, live: Object, report: Report) -> float | None:
 
 
 def _not_read(context: Context, live: Object, report: Report, fault: str) -> None:
-    """Keep what was read last: an error in reading does not mean that the model stopped serving."""
+    """Report the last status that was read, because a read error does not mean that the model stopped serving."""
     before = LiveModelDeployment(live).status
     counts, endpoint = before.get("replicas") or {}, before.get("endpoint") or {}
     named = f"{context.provider.upstream.kind} '{live['metadata']['name']}'"
@@ -61,7 +61,7 @@ def _not_read(context: Context, live: Object, report: Report, fault: str) -> Non
     )
     report.stale, report.stale_reason = message, UNREAD
     if phase == "Running":
-        # The status that was read last says nothing about a newer generation.
+        # The last status that was read is not about a newer generation.
         report.seen_generation = min(report.generation, reported_generation.reported(before))
 
 
@@ -72,7 +72,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     admission = context.memory(key).admission
     if upstream is None or not (
         manifest.made_for(upstream, meta["uid"])
-        # It has lost its marks, and somebody keeps removing them.
+        # The object has lost its marks, because somebody keeps removing them.
         or admission.recognizes((context.provider.upstream.kind, meta["name"]), upstream)
     ):
         context.verification.forget(key)
@@ -111,9 +111,9 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
 
 
 def _name_additions(context: Context, live: Object, upstream: Object, report: Report) -> None:
-    """Add the fields of others, also those of helpers, to the report.
+    """Add the fields of others on the main object and the helpers to the report.
 
-    There is an Event for those that neither the status nor an Event names.
+    Emit an Event if neither the status nor an earlier Event names them.
     """
     record = manifest.applied(upstream)
     if record is None:
@@ -135,7 +135,7 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
 
 
 def _helper_additions(context: Context, live: Object) -> Iterator[tuple[str, str]]:
-    """Yield for each helper the fields that others added, as a clause for the user, and why nobody gets through."""
+    """Yield for each helper a clause about the fields that others added, and why clients reach no pod."""
     meta = live["metadata"]
     for helper in context.helpers.of(meta["namespace"], meta["uid"]):
         record = manifest.applied(helper)
@@ -175,13 +175,13 @@ def _soonest(*waits: float | None) -> float | None:
 
 
 def _hold(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
-    """Keep the reported generation while an earlier one serves; returns the seconds until that may change."""
+    """Report an earlier generation while its pods serve. Return the seconds until that may change."""
     seen = report.observation
     generations = context.memory(key_of(live)).generations
     if seen is None or seen.phase != "Running":
         reported_generation.note_idle(generations, upstream)
         return None
-    # Without a stop, it is reverted in the next moment.
+    # Without a stop, drift is reverted at once.
     report.unreverted = context.memory(key_of(live)).drift if report.stop else ""
     if report.applied:
         reported_generation.note_applied(generations, report, upstream)
@@ -204,13 +204,13 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
 
 
 def _explain(context: Context, key: Key, upstream: Object, report: Report) -> float | None:
-    """Add the cause that the pods show. Return the seconds until it may be over, or another may be due."""
+    """Add the cause that the pods show. Return the seconds until it may be over, or another cause may be due."""
     now = context.now()
     pods = context.pods.of(upstream) if context.pods else []
     overdue, due = context.memory(key).pod_creations.overdue(pods, context.clock())
     why = pod_causes.cause(pods, now, overdue)
     if (why is None or why.past) and context.creations is not None:
-        # A pod that has finished does not mean that its controller may create another.
+        # A finished pod does not show that its controller may create another pod.
         alive = [pod for pod in pods if not pod_causes.is_finished(pod)]
         why = context.creations.cause(upstream, alive) or why
     if why is None or report.observation is None:
@@ -220,7 +220,7 @@ def _explain(context: Context, key: Key, upstream: Object, report: Report) -> fl
 
 
 def _verify(context: Context, live: Object, deployment: Deployment, report: Report) -> None:
-    """Take Running back if the endpoint has to be verified and is not."""
+    """Replace Running by Deploying if the endpoint has to be verified and is not."""
     seen, upstream = report.observation, report.live
     if (
         seen is None

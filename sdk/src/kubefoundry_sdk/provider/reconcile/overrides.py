@@ -1,4 +1,4 @@
-"""`spec.provider.overrides` checked against the provider's typed form (contract §2)."""
+"""Checks `spec.provider.overrides` against the provider's typed form (contract §2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TYPES: Final[Mapping[str, str]] = {
     "model_type": "a map",
     "string_type": "text",
 }
-"""The types of YAML by pydantic's types of errors, whose messages name types of Python."""
+"""The YAML type in words for each pydantic error type. Pydantic's own messages name Python types."""
 
 _BOUNDS: Final[Mapping[str, str]] = {
     "greater_than_equal": "must be at least {ge}",

@@ -1,7 +1,4 @@
-"""Removes values that others have written into our status fields.
-
-An apply cannot remove fields of another manager.
-"""
+"""Removes values that others wrote into our status fields, because an apply removes no fields of other managers."""
 
 from __future__ import annotations
 
@@ -19,13 +16,13 @@ from kubefoundry_sdk.runtime.store import key_of
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """Fields that clients and autoscalers act on."""
 _WARNINGS: Final = frozenset({STALE_STATUS, OVERRIDES_VALID})
-"""Conditions that exist only while they hold, so a condition that we do not report is somebody else's claim."""
+"""Conditions that exist only while they apply. If we do not report such a condition, somebody else wrote it."""
 
 
 async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
     """Make `desired` the status fields that we own, as `status.write`, and return whether a request was needed.
 
-    A condition that we release goes as a whole, even if somebody else applied all or a part of it.
+    A condition that we release is removed as a whole, even if somebody else also applied all or a part of it.
 
     Raises:
         ApiError: The status could not be written.
@@ -34,7 +31,7 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
     released = release.conditions_of(live, context.manager) - kept
     whole = release.shared(live, context.manager, released)
     if whole:
-        # First, because after our apply nothing would show that they were ours.
+        # Remove these conditions first, because after our apply nothing would show that they were ours.
         live = await remove(context, live, (), whole)
 
     async def attempt(current: Object) -> bool:
@@ -47,7 +44,7 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
     except ApiError as error:
         if error.code != 422 or not released:
             raise
-        # Without our part, the rest of a condition is not valid.
+        # Without our part, the rest of a condition may be invalid: remove the whole condition, and try again.
         await attempt(await remove(context, live, (), released))
         return True
 

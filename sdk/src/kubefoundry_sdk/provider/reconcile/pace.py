@@ -1,7 +1,7 @@
-"""Bounds how often one status is written while the upstream's own status does not settle (contract §4.21).
+"""Limits the writes of a status while the upstream's own status does not settle (contract §4.21).
 
-An upstream whose status flaps, or that writes nonsense, would otherwise cause a write and an Event of ours for each
-write of its own, and each of ours wakes every component.
+Without the limit, each write of an upstream whose status flaps or is nonsense would cause a write and an Event of
+ours, and each of our writes causes reconciles in every component.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any, Final
 from kubefoundry_sdk.api import conditions, reasons
 
 BURST: Final = 20
-"""Writes that are sent at once: a creation takes about six, a rollout of several replicas some more."""
+"""Writes that are sent without a delay. A creation takes about six, a rollout of several replicas some more."""
 
 EVERY: Final = 6.0
-"""Seconds after which one more is sent."""
+"""Seconds between two writes after that."""
 
 
 def can_wait(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Check whether nobody is misled while a status stays as it is for a few seconds.
+    """Check whether the write of a status can wait for a few seconds without misleading anyone.
 
-    A model that stops serving is reported at once, and so is a newer generation of the spec, or another obstacle.
+    It cannot wait if the model stops serving, for a newer generation of the spec, or for a new obstacle.
 
     Args:
         before: The status of the ModelDeployment.
-        after: The one to write.
+        after: The status to write.
     """
     old, new = before.get("conditions"), after.get("conditions")
     stops = conditions.is_true(old, reasons.READY) and not conditions.is_true(new, reasons.READY)

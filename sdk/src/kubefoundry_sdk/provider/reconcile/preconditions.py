@@ -20,7 +20,7 @@ from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 
 
 def standing_there(context: Context, deployment: Deployment, manifests: list[Object]) -> Stop | None:
-    """Return the condition for a live object that has the name of a manifest and that we may not write, or None."""
+    """Return the condition for a live object of a manifest's name that we may not write, or None."""
     for obj in manifests:
         key = (deployment.namespace, obj["metadata"]["name"])
         live = context.upstream.objects.get(key) if obj is manifests[0] else context.helpers.live(obj)
@@ -29,14 +29,14 @@ def standing_there(context: Context, deployment: Deployment, manifests: list[Obj
         named = f"{obj['kind']} '{obj['metadata']['name']}'"
         admission = context.memory((deployment.namespace, deployment.name)).admission
         if admission.recognizes(mark(obj), live) and not live["metadata"].get("deletionTimestamp"):
-            # It may have lost everything else that shows it.
+            # Its uid shows that the object is ours, although it may have lost all other marks.
             continue
         match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
             case "foreign":
                 if not is_restored(context, deployment, live):
                     taken = NameTaken(named, context.manager in managed_fields.managers(live))
                     return name_conflict(taken, deployment.uid)
-                # Helpers are no reason to stop: they follow their main object.
+                # A restored helper is no reason to stop, because it follows its main object.
                 if obj is manifests[0] and not is_adoptable(context, deployment, live):
                     return other_spec(named)
             case "leaving":
@@ -51,7 +51,7 @@ def standing_there(context: Context, deployment: Deployment, manifests: list[Obj
 
 
 def is_restored(context: Context, deployment: Deployment, live: Object) -> bool:
-    """Check whether a backup has brought back an object of ours for a ModelDeployment that no longer exists."""
+    """Check whether a backup restored an object of ours whose ModelDeployment no longer exists."""
     if not manifest.is_restored(live, name=deployment.name, provider=context.provider.name):
         return False
     uid = manifest.owner_uid(live)
@@ -63,7 +63,7 @@ def is_restored(context: Context, deployment: Deployment, live: Object) -> bool:
 def is_adoptable(context: Context, deployment: Deployment, live: Object) -> bool:
     """Check whether a main object is restored and was applied for the current spec.
 
-    Adopting it then restarts nothing.
+    The adoption of such an object restarts nothing.
     """
     record = manifest.applied(live)
     if record is None or not is_restored(context, deployment, live):
@@ -98,11 +98,11 @@ TAKEN: Final = 30.0
 
 
 def name_conflict(taken: NameTaken, uid: str) -> Stop:
-    """Return the refusal to write an object that nothing shows to be ours.
+    """Return the condition for an object whose name is taken by an object that is not known to be ours.
 
     Args:
-        taken: Names the object.
-        uid: Of the ModelDeployment.
+        taken: The error, which names the object.
+        uid: The uid of the ModelDeployment.
     """
     message = (
         f"{taken} exists and was not created for this ModelDeployment, so it is left unchanged: "

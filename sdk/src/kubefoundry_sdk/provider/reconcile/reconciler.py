@@ -22,7 +22,7 @@ GUARDS: Final[tuple[Step, ...]] = (
     guards.let_go,
     guards.wait_for_retry,
 )
-"""Before the writes. An error in one of them ends the reconcile: the queue retries it."""
+"""The steps before the writes. An error in one of them ends the reconcile, and the queue retries it."""
 
 WRITES: Final[tuple[Step, ...]] = (
     writes.require_validation,
@@ -38,13 +38,13 @@ WRITES: Final[tuple[Step, ...]] = (
     writes.start_recreation,
     writes.apply_plan,
 )
-"""An error in one of them ends the writing only, and is reported."""
+"""The steps that write. An error in one of them skips the rest of these steps, and is reported."""
 
 CLOSING: Final[tuple[Step, ...]] = (closing.observe, closing.write_status)
-"""After the writes, whatever ended them."""
+"""The steps after the writes, also after an error."""
 
 STEPS: Final = (*GUARDS, *WRITES, *CLOSING)
-"""All of them: the position of a step is its number in the contract."""
+"""All steps. The position of a step is its number in the contract."""
 
 
 async def reconcile(context: Context, key: Key) -> float | None:
@@ -69,7 +69,7 @@ async def _write(turn: Turn) -> End:
     try:
         end = await _run(WRITES, turn)
     except Unreachable:
-        # Then nothing can be reported either.
+        # Without the API server, nothing can be reported either.
         raise
     except Exception as error:
         return write_errors.end_of(turn, error)

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
-    """Return the last record: of the live object, or of the one that is being deleted or is gone."""
+    """Return the record of the live object, or else of the last object, which is being deleted or is gone."""
     memory = context.memory((deployment.namespace, deployment.name))
     if upstream is not None and (
         manifest.made_for(upstream, deployment.uid)
@@ -35,7 +35,7 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
             memory.leaving = None
             return latest
         if latest is not None and memory.leaving is None:
-            # Once it is gone, nothing else shows what ran.
+            # Once the object is gone, only this memory shows which manifest ran.
             memory.leaving = (deployment.uid, record_trust.trusted(latest, upstream, upstream))
     uid, record = memory.leaving or ("", None)
     return record if uid == deployment.uid else None
@@ -44,12 +44,15 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
 _AMOUNTS: Final = re.compile(
     r"requested: (?P<requested>.+?), used: (?P<used>.+?), limited: (?P<limited>[^;]+)"
 )
-"""What a quota lacks, in the words of the API server, whose answer has the amounts nowhere else
+"""The amounts in a quota's refusal. The API server's response has them only in this text
 (plugin/pkg/admission/resourcequota, Kubernetes 1.36)."""
 
 
 def _fits_without(refusal: str) -> bool:
-    """Check whether the quota has room once the object that serves is gone: only one too many is requested."""
+    """Check whether the quota would have room once the object that serves is gone.
+
+    This is so if the quota only counts objects, and the request exceeds a limit by one.
+    """
     match = _AMOUNTS.search(refusal)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""Reasons to keep serving a ModelDeployment after another provider was chosen (contract §4.6): pure decisions."""
+"""Pure functions: reasons to keep serving a ModelDeployment after another provider was chosen (contract §4.6)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def waits_for(deployment: Object, manager: str, *, repeats_us: bool = False) -> 
 
     Args:
         deployment: The ModelDeployment.
-        manager: Our field manager. A condition that we still own is no statement of the chosen provider.
-        repeats_us: Whether both conditions have the words that we write. Tenants can write managedFields, so
-            these words are ours, whoever seems to own them.
+        manager: Our field manager. A condition that we still own was not written by the chosen provider.
+        repeats_us: Whether both conditions have the messages that we write. Tenants can write managedFields, so these
+            conditions count as ours, even if another manager seems to own them.
     """
     live = LiveModelDeployment(deployment)
     chosen = live.provider_name
@@ -51,7 +51,7 @@ def created_words(provider: Provider, name: str) -> str:
 
 
 def repeats(deployment: Object, provider: Provider) -> bool:
-    """Check whether both conditions of a hand-over have our own words, whoever owns them by managedFields."""
+    """Check whether both conditions of a hand-over have our messages, even if another manager owns them."""
     live = LiveModelDeployment(deployment)
     compatible = live.condition(reasons.PROVIDER_COMPATIBLE) or {}
     created = live.condition(reasons.RESOURCE_CREATED) or {}
@@ -61,9 +61,9 @@ def repeats(deployment: Object, provider: Provider) -> bool:
 
 
 def speaks(deployment: Object, manager: str) -> bool:
-    """Check whether we report on the model: we did until now, or no provider does.
+    """Check whether we report on the model: we did so until now, or no provider does.
 
-    After a reset of managedFields no provider owns what it has published, and the model still has to be observed.
+    After a reset of managedFields no provider owns its published fields, and the model still has to be observed.
     """
     provider = LiveModelDeployment(deployment).provider
     if has_reported(deployment, manager) or not provider.get("resourceName"):
@@ -74,10 +74,11 @@ def speaks(deployment: Object, manager: str) -> bool:
 
 
 def shared(deployment: Object, manager: str, types: Collection[str]) -> set[str]:
-    """Return those of our conditions that would stay in the status after we released our part of them.
+    """Return those of our conditions that would stay in the status after we release our part of them.
 
-    A manager that has applied or restored the same values owns them as well. Nobody would correct them, and they
-    would be taken for statements of the chosen provider. The chosen provider's own statements do stay.
+    They stay if another manager has applied or restored the same values and so owns them, too. Nobody would correct
+    them, and readers would take them for conditions of the chosen provider. The chosen provider's own conditions are
+    not returned.
     """
     chosen = LiveModelDeployment(deployment).provider_name
     if chosen and names.provider_manager(chosen) == manager:

@@ -1,6 +1,6 @@
-"""Failed requests of a clean-up: reported in the status and an Event, and put off (contract §4.3, §4.6).
+"""Reports a failed request of a clean-up in the status and an Event, and delays the next (contract §4.3, §4.6).
 
-An event does not bring the next one sooner: an upstream operator may write a status many times a second.
+A watch event does not shorten the delay, because an upstream operator may write a status many times a second.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def state(context: Context, live: Object, *further: str) -> list[str]:
-    """Return the objects of a ModelDeployment and how far their deletion is. With another state, a request is new."""
+    """Return the objects of a ModelDeployment and their deletion state. A new state ends the delay of a request."""
     meta = live["metadata"]
     main = context.upstream.objects.get(key_of(live)) if context.upstream.kind else None
     objects = [*([main] if main else []), *context.helpers.of(meta["namespace"], meta["uid"])]
@@ -41,13 +41,13 @@ async def put_off(
     Args:
         context: The provider's context.
         live: The ModelDeployment.
-        objects: Their state (`state`).
+        objects: The result of `state`.
         words: What failed.
         error: The failure.
         tell: Writes a message to the status; None if another component does.
 
     Raises:
-        ApiError: The object has changed meanwhile, and its event is on the way; or the status could not be written.
+        ApiError: The object has changed meanwhile, so its event will follow; or the status could not be written.
     """
     if error.conflict:
         raise error

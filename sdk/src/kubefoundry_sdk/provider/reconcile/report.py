@@ -20,8 +20,8 @@ class Stop:
         type: The condition's type.
         reason: Its reason.
         message: Its message.
-        failed: Whether the user has to change something.
-        retry: Seconds after which to try again though nothing has changed; None to wait for an event.
+        failed: Whether a user has to change something.
+        retry: Seconds after which to try again without an event; None to wait for an event.
     """
 
     type: str
@@ -32,7 +32,7 @@ class Stop:
 
 
 _GOING: Final = frozenset({"Recreating", "Terminating"})
-"""Reasons of a stop after which the serving object is about to be deleted."""
+"""Reasons of a stop that means that the serving object is about to be deleted."""
 
 
 UNREAD: Final = "ProviderError"
@@ -55,13 +55,14 @@ class Report:
     applied: bool = False
     """Whether this generation was applied completely."""
     left_alone: str = ""
-    """The fields that somebody keeps changing, if they are no longer reverted: another spec serves, or will."""
+    """The fields that somebody keeps changing and that are no longer reverted. A spec other than the user's serves,
+    or soon will."""
     unreverted: str = ""
     """The fields that others changed and that the stop keeps from being reverted, in one clause."""
     additions: str = ""
     """The fields that others added to the upstream object, in one clause."""
     replaced: str = ""
-    """The additions that replace a program of the spec: another one serves."""
+    """The additions that replace a program of the spec, so that another program serves."""
     compatible: str | None = None
     """Message of a True `ProviderCompatible`."""
     created: str | None = None
@@ -77,13 +78,13 @@ class Report:
     stale_reason: str = "NoUpstreamProgress"
     notes: list[str] = field(default_factory=list)
     newest: int = field(init=False)
-    """The generation of the ModelDeployment, even if the report repeats that of an earlier one."""
+    """The generation of the ModelDeployment, even if the report repeats the report of an earlier generation."""
 
     def __post_init__(self) -> None:
         self.newest = self.generation
 
     def status(self, provider: Provider) -> dict[str, Any]:
-        """Return the status fields that belong to the provider in `status.provider.name` (contract §3)."""
+        """Return the status fields that the provider in `status.provider.name` owns (contract §3)."""
         phase, reason, message = self._outcome()
         if self.additions:
             message = f"{message}; {self.additions}"
@@ -119,7 +120,7 @@ class Report:
     def _outcome(self) -> tuple[str, str, str]:
         """Return phase, reason of `Ready`, and the one-line message for the user.
 
-        A model that serves stays Running whatever is wrong with its newest spec; the message reports both.
+        A model that serves stays Running even if its newest spec has a problem. The message reports both.
         """
         seen, stop = self.observation, self.stop
         if seen is not None and seen.phase == "Running":
@@ -155,13 +156,13 @@ class Report:
         return "Pending", "Progressing", "Waiting for the upstream object"
 
     def _kept(self, stop: Stop, seen: Observation) -> str:
-        """Return the clause after the stop of a model that serves: which version does, as far as it is known."""
+        """Return the clause after a stop's message that names the version that serves, if it is known."""
         if self.unreverted:
             return f"; {self.unreverted}"
         if stop.reason in _GOING:
             return ""
         if self.stale is not None and self.stale_reason == UNREAD:
-            # Nobody has seen it serve now.
+            # The status could not be read, so it is not known whether the model serves now.
             return f"; {seen.message}"
         serving = self._observed_generation()
         if not serving:
@@ -171,7 +172,7 @@ class Report:
         )
 
     def conditions(self) -> list[Condition]:
-        """Return all conditions but Ready: those that a provider reports while another one still serves."""
+        """Return all conditions but Ready. A provider reports only these while another provider still serves."""
         conditions = []
         stop = self.stop
         if stop is not None and stop.type == reasons.PROVIDER_COMPATIBLE:
@@ -210,7 +211,7 @@ Transition = tuple[Literal["Normal", "Warning"], str, str]
 
 
 _PASSING: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Terminating"})
-"""Reasons of a False condition that the user asked for: nothing is wrong."""
+"""Reasons of a False condition that follows from a request of the user and is no problem."""
 
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Transition]:

@@ -1,8 +1,8 @@
 """Decides which generation `Ready` and `status.observedGeneration` name while a model serves (contract §3).
 
-One rule for all providers: they name the newest generation only once its own pods serve. `kubectl wait`, kstatus and
-Argo CD compare them with `metadata.generation`, so an edit that is refused, waiting, rolling out or failed is not
-taken for a success.
+For all providers, both name the newest generation only once its own pods serve. `kubectl wait`, kstatus and Argo CD
+compare them with `metadata.generation`. So they do not report success for an edit that is refused, waiting, rolling
+out or failed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.runtime.wait import Wait
 
 NO_GENERATION: Final = 0
-"""Reported if it is unknown which earlier generation serves. Generations begin with 1."""
+"""The reported value if it is unknown which earlier generation serves. Generations begin with 1."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Generations:
     applied: tuple[str, int] | None = None
     """The uid of the upstream object and the generation of the ModelDeployment that was applied to it completely."""
     idle: tuple[str, int] | None = None
-    """The uid and generation of the upstream object at which nothing served."""
+    """The uid and generation of the upstream object when nothing was serving."""
     served: int = NO_GENERATION
     """The newest generation that was reported as Ready."""
 
@@ -59,7 +59,7 @@ def note_applied(generations: Generations, report: Report, upstream: Object) -> 
 
 
 def note_idle(generations: Generations, upstream: Object) -> None:
-    """Record that nothing serves at this version of the upstream object: seen, or it was created just now."""
+    """Record that nothing serves at this version of the upstream object, or that it was just created."""
     generations.idle = _version(upstream)
 
 
@@ -93,7 +93,7 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
 
     Args:
         generations: The memory of this ModelDeployment. Updated.
-        look: What is known of it now.
+        look: The current state of the model.
     """
     model = LiveModelDeployment(look.live)
     oldest, newest = reported(model.status), look.report.generation
@@ -107,7 +107,7 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
     if look.report.replaced:
         return Holdback(_earlier(generations, oldest, newest), look.report.replaced)
     if model.is_true(reasons.READY) and oldest >= newest:
-        # Whatever happens now happens to pods of this generation.
+        # The newest generation has been Ready, so any later change of the pods concerns its own pods.
         if newest == model.generation:
             generations.acknowledgement.confirm(look.upstream)
         generations.served = newest
@@ -123,7 +123,7 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
 def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] | None:
     """Return why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
     upstream, provider, seen = look.upstream, look.provider, look.seen
-    # Asked at each look, because it remembers the status before the next edit.
+    # Call this each time, because it also remembers the status before the next edit.
     processed = generations.acknowledgement.is_processed(
         upstream, look.manager, names_generation=look.names_generation
     )
@@ -146,7 +146,7 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
     if not processed:
         return f"{provider.title} has not reported on it yet", None
     if generations.idle == version:
-        # Nothing served when this version was seen first: there is no earlier state that the status could still show.
+        # Nothing served at this version, so the status cannot still show the pods of an earlier one.
         return None
     left = generations.settling.left([str(part) for part in version], provider.settles, look.now)
     return (f"waiting for the status of {provider.title} to settle", left) if left > 0 else None

@@ -1,4 +1,4 @@
-"""Repeats our last report if a reconcile has learned nothing new."""
+"""Repeats our last report if a reconcile has no new result."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from kubefoundry_sdk.runtime.refusals import Standing
 from kubefoundry_sdk.runtime.store import key_of
 
 _FOUND_OUT: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOURCE_CREATED, "created"))
-"""Conditions, and the report's field with the message of a True one."""
+"""Condition types, each with the report's field for the message of a True condition."""
 
 
 def unvalidated(live: Object, report: Report, manager: str) -> None:
     """Repeat the report of an earlier generation while its object exists, because this generation is not validated.
 
-    Until core has validated the generation, an earlier obstacle stays as well: we report nothing about the new one.
+    Until core has a verdict on this generation, an earlier obstacle is repeated, too, and nothing is reported about
+    the new generation.
     """
     verdict = LiveModelDeployment(live).condition(reasons.VALIDATED) or {}
     if verdict.get("observedGeneration") != report.generation:
@@ -49,8 +50,8 @@ def as_before(live: Object, report: Report, manager: str) -> None:
     report.override_warning = _own_condition(live, manager, reasons.OVERRIDES_VALID).get("message")
     report.generation = before.get("observedGeneration", report.generation)
     if handover.spoken_for(live, manager):
-        # That generation is the other provider's, which may be ahead of us. An acceptance must not move with
-        # it.
+        # `status.observedGeneration` is the other provider's, which may be ahead of us. Our acceptance must keep the
+        # generation that we checked.
         stated = [_own_condition(live, manager, type_).get("observedGeneration") for type_, _ in _FOUND_OUT]
         generations = [number for number in stated if isinstance(number, int)]
         report.generation = min(generations, default=report.generation)
@@ -59,7 +60,7 @@ def as_before(live: Object, report: Report, manager: str) -> None:
 def _own_condition(live: Object, manager: str, type_: str) -> conditions.Condition:
     """Return our condition of that type, {} if there is none.
 
-    The previous provider's condition is never repeated: that would accept a deployment that we have not checked.
+    Never repeat the condition of a previous provider: it would accept a deployment that we have not checked.
     """
     if not release.says(live, manager, type_):
         return {}
@@ -69,7 +70,8 @@ def _own_condition(live: Object, manager: str, type_: str) -> conditions.Conditi
 def refused(context: Context, live: Object, report: Report, standing: Standing) -> float:
     """Report a refusal of the plan. Return the seconds until its retry.
 
-    A refusal that may pass is no verdict on the spec: it is reported the second time, as a write that is tried again.
+    A refusal that may pass says nothing about the spec. It is reported from the second time on, as a write that is
+    retried.
     """
     if not standing.passing:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing.text, failed=True)

@@ -26,8 +26,8 @@ class End:
 
     Attributes:
         retry: Seconds until the next reconcile is due without an event, or None.
-        reports: Whether the upstream object is still observed and the status written. False if the step has
-            written the status itself, or leaves it as it is.
+        reports: Whether the steps after the writes still run, which observe the upstream object and write the status.
+            False if the step has written the status itself, or leaves it unchanged.
     """
 
     retry: float | None = None
@@ -36,15 +36,15 @@ class End:
 
 @dataclass(repr=False, eq=False)
 class Turn:
-    """One reconcile. A step that is named below sets an attribute; later steps read it.
+    """One reconcile. The step in parentheses sets the attribute, and later steps read it.
 
     Attributes:
         context: The state that all reconciles of the provider share.
         key: Namespace and name of the ModelDeployment.
         retry: Seconds until the next reconcile is due without an event, or None.
         exists: Whether the ModelDeployment exists. If not, `live` is unset, and step 1 ends the turn.
-        live: The ModelDeployment: the version on which the steps decide. Replaced only by `refresh`, because a
-            change by somebody else starts another turn.
+        live: The version of the ModelDeployment that the steps use. Only `refresh` replaces it, because a change by
+            somebody else starts another turn.
         upstream: The upstream object on which the writes are based, None if there is none (`wait_for_retry`).
         mark: The state whose change is worth an immediate retry (`wait_for_retry`).
         deployment: The typed ModelDeployment (`require_validation`), with the image that serves
@@ -82,12 +82,12 @@ class Turn:
 
     @cached_property
     def report(self) -> Report:
-        """The results of the steps, for the generation that was known when the first of them was added."""
+        """The results of the steps, for the generation that was current when the report was first used."""
         return Report(generation=self.live["metadata"]["generation"])
 
     @property
     def memory(self) -> Memory:
-        """The memory of the ModelDeployment, made if it has none yet."""
+        """The memory of the ModelDeployment, created at the first use."""
         return self.context.memory(self.key)
 
     @property
@@ -114,7 +114,7 @@ class Turn:
         """Take the newest version of the ModelDeployment, after a write of ours.
 
         Returns:
-            False if it is gone, or if another one has its name.
+            False if the ModelDeployment is gone, or if another one has its name.
         """
         newest = self.context.deployments.get(self.key)
         if newest is None or newest["metadata"]["uid"] != self.live["metadata"]["uid"]:

@@ -1,4 +1,4 @@
-"""Reports on a model that the upstream objects cannot be listed, so that its state is unknown (contract §4.2)."""
+"""Reports that the state of a model is unknown, because the upstream objects cannot be listed (contract §4.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubefoundry_sdk.runtime import status
 
 
 async def report(context: Context, live: Object) -> None:
-    """Keep our report of a model, with a warning; report a model of which we know nothing as waiting."""
+    """Add a warning to our report of a model; if we have not reported on it, report that it waits."""
     if (message := context.upstream.unlisted) is None or LiveModelDeployment(live).is_paused:
         return
     if release.has_reported(live, context.manager):

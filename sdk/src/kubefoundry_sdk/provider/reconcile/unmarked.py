@@ -1,4 +1,4 @@
-"""Names the objects that a deletion leaves behind because they have lost marks of ours (contract §4.3)."""
+"""Names the objects that a deletion leaves behind because they have lost our marks (contract §4.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubefoundry_sdk.runtime.store import key_of
 
 
 def remember(context: Context, live: Object) -> None:
-    """Keep the evidence about the objects at each step of a deletion: the next status replaces it."""
+    """Remember the evidence at each reconcile of a deletion, because the next status replaces it."""
     memory = context.memory(key_of(live))
     condition = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
     memory.conflict |= condition.get("reason") == "NameConflict"
@@ -27,15 +27,16 @@ def remember(context: Context, live: Object) -> None:
 async def describe_leftovers(context: Context, live: Object) -> list[str]:
     """Return a note about each object that stays and was created for the ModelDeployment.
 
-    It has no owner reference of ours, so it is not deleted: anybody may use our field manager's name, and
-    `--cascade=orphan` removes the reference, too.
+    Such an object has no owner reference to the ModelDeployment, so it is not deleted. Our field manager is no proof,
+    because anybody may use its name, and `--cascade=orphan` also removes the reference.
     """
     memory, (namespace, name) = context.memory(key_of(live)), key_of(live)
     main = (context.provider.upstream.kind, name)
     objects = {}
     for own_mark in _marks(context, live):
         obj = _stored(context, live, own_mark)
-        # Without the labels that we watch, it is not in the store. An object that was seen has been deleted since.
+        # An object without the labels that we watch is not in the store. An object that the deletion has seen is
+        # really gone.
         is_missed = own_mark not in memory.cleaned and (
             memory.admission.remembers(own_mark) or (own_mark == main and memory.conflict)
         )
@@ -53,7 +54,7 @@ async def describe_leftovers(context: Context, live: Object) -> list[str]:
 
 
 def _reason(context: Context, live: Object, obj: Object, own_mark: Mark) -> str:
-    """Return why an object of this ModelDeployment stays, empty if it does not, or is not of this one."""
+    """Return why an object stays; empty if it is deleted, or does not belong to this ModelDeployment."""
     memory, uid = context.memory(key_of(live)), live["metadata"]["uid"]
     if obj["metadata"].get("deletionTimestamp") or manifest.owned_by(obj, uid):
         return ""
@@ -81,7 +82,7 @@ def _stored(context: Context, live: Object, own_mark: Mark) -> Object | None:
 
 
 async def _read(context: Context, kind: Kind, key: tuple[str, str]) -> Object | None:
-    """Return the object as the API server has it; None if that cannot be found out now."""
+    """Read the object from the API server. Return None if it cannot be read."""
     namespace, name = key
     try:
         return await context.client.get(kind, name, namespace)

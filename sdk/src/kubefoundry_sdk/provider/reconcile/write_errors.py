@@ -29,17 +29,14 @@ def end_of(turn: Turn, error: Exception) -> End:
 
 
 def _refused(turn: Turn, refused: Refused) -> End:
-    """Report that an object, or our fields on the ModelDeployment, were refused.
-
-    The API server, its admission or a quota refuses.
-    """
+    """Report that the API server, its admission or a quota refused an object or our fields on the ModelDeployment."""
     if not turn.digest:
-        # The result of a dry run could not be stored: that says nothing about the objects.
+        # The result of a dry run could not be stored. This refusal is not about the objects.
         turn.report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
         return End(refused.retry)
     turn.memory.failures.over()
     refused.retry = turn.context.upstream.worth_another_try(refused.retry)
-    # Remembered, so that not each event sends the same objects again.
+    # Remember the refusal, so that the next event does not send the same objects again.
     standing = turn.memory.refusal.remember(turn.digest, turn.now, refused)
     return End(retained.refused(turn.context, turn.live, turn.report, standing))
 

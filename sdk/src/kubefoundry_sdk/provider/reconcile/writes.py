@@ -1,6 +1,6 @@
 """The steps that prepare and do the writes upstream (contract §4.8 to §4.19). Each docstring is the contract's text.
 
-An error in one of them is reported (`write_errors`); observing and reporting follow in any case.
+An error in one of them is reported (`write_errors`). The steps that observe and report follow in any case.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def require_validation(turn: Turn) -> End | None:
     try:
         turn.deployment = read(turn.live)
     except ValidationError as error:
-        # Core of a newer release may accept a spec that this provider does not know.
+        # A newer release of core may accept a field or value that this provider does not know.
         message = f"The spec cannot be read: {error}"
         return turn.stop(Stop(reasons.PROVIDER_COMPATIBLE, "Unsupported", message, failed=True))
     return None
@@ -67,7 +67,7 @@ async def check_compatibility(turn: Turn) -> End | None:
 async def require_crd(turn: Turn) -> End | None:
     """10. Determine the installed upstream by the fields of its CRD.
 
-    A missing or unsupported CRD is a condition, and is checked again when it changes.
+    Report a missing or unsupported CRD in a condition, and check again when the CRD changes.
     """
     context = turn.context
     schema, kind = _supported_schema(turn), context.upstream.kind
@@ -92,12 +92,12 @@ async def render(turn: Turn) -> End | None:
 async def check_ownership(turn: Turn) -> End | None:
     """12. Report `NameConflict` if an object of that name was not created for this ModelDeployment.
 
-    That object stays unchanged. An object that this process has applied, or seen as it was applied, is recognized by
-    its uid and gets owner, labels and annotations back. After a restart nothing proves that, because anybody may use
-    our field manager; the message then has the annotation that gives the object back. A restored object is adopted
-    instead (see [below](#7-annotations-labels-finalizers)).
+    That object stays unchanged. If this process has applied the object, or has seen it unchanged, it recognizes the
+    uid and restores owner, labels and annotations. After a restart nothing proves that the object is ours, because
+    anybody may use our field manager. The message then has the annotation with which a user gives the object back. A
+    restored object is adopted instead (see [below](#7-annotations-labels-finalizers)).
     """
-    # Before the plan, which would read somebody else's object as an earlier state of ours.
+    # Check before the plan, which would treat another owner's object as an earlier state of ours.
     stop = preconditions.standing_there(turn.context, turn.deployment, [turn.rendered.main])
     return turn.stop(stop) if stop else None
 
@@ -105,7 +105,7 @@ async def check_ownership(turn: Turn) -> End | None:
 async def plan_changes(turn: Turn) -> End | None:
     """13. Compare the rendered objects with the live ones and with the record of the last apply.
 
-    The plan has the objects to write, and the changes by others. A helper's name may be taken, too (`NameConflict`).
+    The plan has the objects to write, and the changes by others. Report `NameConflict` if a helper's name is taken.
     """
     context, deployment, upstream = turn.context, turn.deployment, turn.upstream
     turn.helpers = preconditions.helpers(context, deployment, upstream)
@@ -155,11 +155,11 @@ async def try_dry_run(turn: Turn) -> End | None:
 
 
 async def wait_after_refusal(turn: Turn) -> End | None:
-    """15. Stop if the API server has rejected these very objects and their retry is not due.
+    """15. Stop if the API server has rejected the same objects and their retry is not due.
 
-    The report is repeated.
+    Repeat the report.
     """
-    # With the CRD's schema, because one schema may accept what another refused.
+    # The digest includes the CRD's, because a new schema may accept the objects.
     turn.digest = f"{turn.context.upstream.digest} {apply.digest(turn.plan.objects)}"
     refusal = turn.memory.refusal.standing(turn.digest, turn.now)
     if refusal is None:
@@ -170,10 +170,10 @@ async def wait_after_refusal(turn: Turn) -> End | None:
 async def take_over(turn: Turn) -> End | None:
     """16. Apply the objects in a dry run while another provider still holds its finalizer.
 
-    `WaitingForCleanup` means that all of them were accepted. Wait for at most five minutes; not for a finalizer that
-    another field manager added, if that provider has never written to the object.
+    `WaitingForCleanup` means that the API server accepted all of them. Wait for at most five minutes. Do not wait for
+    a finalizer that another field manager added, if that provider has never written to the object.
     """
-    # Only after the checks above: the other provider serves until we have reported that we can take over.
+    # This step follows the checks above, because the other provider serves until we report that we can take over.
     stop = await handover.wait(turn.context, turn.kind, turn.plan, turn.digest, turn.live, turn.upstream)
     return turn.stop(stop) if stop else None
 
@@ -183,7 +183,7 @@ async def add_finalizer(turn: Turn) -> End | None:
 
     If it is refused, or accepted and not stored, nothing is created (`ApplyRejected`).
     """
-    # Before anything exists that it must protect. An earlier dry-run result goes with the same write.
+    # Add the finalizer before any object exists. The same write removes an earlier dry-run result.
     await finalizer.own(turn.context, turn.live, hold=True, dry_run_result=None)
     return None
 
@@ -208,6 +208,6 @@ async def apply_plan(turn: Turn) -> End | None:
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     turn.memory.refusal.over()
     turn.memory.drift = ""
-    # None: everything is applied, and nothing was left alone.
+    # Without a retry, everything is applied, and no change by others was left alone.
     turn.report.applied = retry is None
     return End(retry)
