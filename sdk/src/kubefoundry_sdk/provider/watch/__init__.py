@@ -1,1 +1,1 @@
-"""The objects that a provider watches: the upstream's, its operator, pods, and Events about their creation."""
+"""Watches of a provider: the upstream's objects, its operator, pods, and Events about pods that cannot be created."""

@@ -1,6 +1,6 @@
 """Settings from the upstream operator's Deployment that the CRD does not show.
 
-One watch serves for the settings and for whether the operator is up (`upstream_operator`); a reconcile sends no
+The watch that shows whether the operator is up (`upstream_operator`) also shows the settings, so a reconcile sends no
 request for them. The values stay when the Deployment is deleted: an operator that is being upgraded still behaves as
 before.
 """
@@ -18,7 +18,7 @@ from kubefoundry_sdk.provider.upstream_kind import Operator
 class OperatorSettings:
     """The settings of the upstream operator, as its Deployments show them.
 
-    Operators in several namespaces count only if they agree.
+    Of operators in several namespaces, only settings on which all agree are used.
 
     Args:
         operator: The operator.
@@ -29,7 +29,7 @@ class OperatorSettings:
         self._operator = operator
         self._changed = changed
         self.is_known = False
-        """Whether the operator was looked for, or may not be."""
+        """Whether the Deployments have been listed, or the permission is missing."""
         self.values: Mapping[str, str] = {}
         """The settings, without those that an administrator sets by flags."""
         self.source: str | None = None
@@ -40,7 +40,7 @@ class OperatorSettings:
 
         Args:
             deployments: The Deployments that count; none if they may not be read.
-            where: The places that were searched, to follow "in".
+            where: The searched namespaces, as text that follows "in".
         """
         settings_by_source = {_named(obj): self._read(obj) for obj in deployments}
         first, before = not self.is_known, self.values

@@ -1,7 +1,8 @@
-"""Watches for pods that are never created because a quota, a policy or a LimitRange refuses them, if permitted to.
+"""Watches Events about pods that a quota, a policy or a LimitRange refuses, if permitted.
 
-No pod reports it, and most upstream systems only report that they wait. The controller that creates the pods (of a
-ReplicaSet, a StatefulSet, a RayCluster) writes an Event with the API server's words, the only trace in Kubernetes.
+A refused pod does not exist, and most upstream systems only report that they wait. The controller that creates the
+pods (of a ReplicaSet, a StatefulSet, a RayCluster) writes an Event with the API server's message. No other object in
+Kubernetes shows the refusal.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ LONGEST_WORD: Final = 128
 """Characters of a reason (Kubernetes' limit for Events of `events.k8s.io`) and of a kind (63)."""
 
 TOTAL: Final = 12 * 2**20
-"""Bytes that Events may take, deflated, of which one namespace gets a third (`memory_quota`): some 5,000, twice as
-much with the index over them. Anybody with the right to write Events can write any number."""
+"""Bytes that compressed Events may take (some 5,000 Events), of which one namespace gets a third (`memory_quota`).
+The index takes as much again. The limit is needed because a user who may write Events can write any number."""
 
 
 class CreationWatch:
@@ -41,9 +42,9 @@ class CreationWatch:
         self._events = Store(trim=trim, room=MemoryQuota(TOTAL))
         self._events.subscribe(self._event_changed)
         self._told: dict[Key, list[str]] = {}
-        """The names by which an upstream object may know the maker that an Event is about (`_names`)."""
+        """For each Event, the names by which an upstream object may know the Event's controller (`_names`)."""
         self._informed: dict[str, set[Key]] = {}
-        """The Events by those names."""
+        """The keys of the Events by those names."""
         self._upstream: dict[str, Key] = {}
         self._makers: dict[Key, list[str]] = {}
 
@@ -59,7 +60,7 @@ class CreationWatch:
 
         Args:
             upstream: The upstream object.
-            pods: Its pods. A pod of the controller answers the controller's Event.
+            pods: Its pods. An Event is ignored once its controller has such a pod.
         """
         names = [pod["metadata"]["name"] for pod in pods]
         created = upstream["metadata"]["creationTimestamp"]
@@ -101,7 +102,7 @@ class CreationWatch:
         self._events.remove(obj)
 
     def events(self) -> list[Object]:
-        """Return the kept parts of the Events that tell of pods that cannot be created."""
+        """Return the stored parts of the Events about pods that cannot be created."""
         return list(self._events.objects())
 
     def _event_changed(self, key: Key, event: Object | None) -> None:
@@ -123,8 +124,8 @@ class CreationWatch:
 def trim(event: Object) -> Object | None:
     """Return the parts of an Event that are reported, or None for any other Event.
 
-    The API server checks neither names nor lengths (Kubernetes 1.36, pkg/apis/core/validation/events.go), so an Event
-    about an object that can be no controller is None, too.
+    The API server checks neither names nor lengths (Kubernetes 1.36, pkg/apis/core/validation/events.go), so return
+    None, too, for an Event whose kind, name or reason is too long for a controller's.
     """
     meta: Mapping[str, Any] = event["metadata"]
     kept = ("name", "namespace", "creationTimestamp")
@@ -154,7 +155,7 @@ def _names(event: Object) -> list[str]:
 
 
 def _answered(event: Object, pods: list[str]) -> bool:
-    """Check whether the controller has a pod of the kind that it could not create."""
+    """Check whether the controller has a pod of the kind (worker, head) that it could not create."""
     maker, reason = event["involvedObject"]["name"], event["reason"]
     part = next((part for part in ("Worker", "Head") if part in reason), "")
     return any(name.startswith(f"{maker}-") and f"-{part.lower()}" in name for name in pods)

@@ -1,4 +1,4 @@
-"""Watches the pods of upstream objects, if permitted to; `pod_causes.cause` reads them."""
+"""Watches the pods of upstream objects, if permitted. `pod_causes.cause` reads these pods."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class PodWatch:
             self._looked.set()
 
     def of(self, upstream: Object) -> list[Object]:
-        """Return the pods of the upstream object, without those of an earlier one of that name."""
+        """Return the pods of the upstream object, without the pods of an earlier object of that name."""
         if self._blind:
             return []
         meta = upstream["metadata"]
@@ -124,7 +124,7 @@ class PodWatch:
 
 
 def trim(pod: Object, label: str) -> Object:
-    """Return the parts that `pod_causes.cause` reads; of a pod without trouble only its owner."""
+    """Return the parts that `pod_causes.cause` reads. Of a pod without a problem, keep only the metadata."""
     meta = pod["metadata"]
     kept = ("name", "namespace", "resourceVersion", "creationTimestamp", "deletionTimestamp")
     status = pod.get("status") or {}
@@ -163,7 +163,7 @@ def _trim_live(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _trim_finished(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status without containers if the pod has a reason of its own: that pod never runs again."""
+    """Return the status of a finished pod, without containers if the pod itself has a reason."""
     reported = {name: status.get(name) for name in ("phase", "reason")}
     if reported["reason"]:
         return {**reported, "message": one_line(str(status.get("message") or ""))}
@@ -171,7 +171,7 @@ def _trim_finished(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _controller(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the pod's controller without its uid: an upstream object only knows names."""
+    """Return the pod's controller without its uid, because an upstream object only shows names."""
     for reference in meta.get("ownerReferences") or ():
         if reference.get("controller"):
             return {"ownerReferences": [{key: reference.get(key) for key in ("kind", "name", "controller")}]}

@@ -1,7 +1,8 @@
-"""The namespaces where the upstream operator is trusted: those that an administrator has named or labelled.
+"""The namespaces in which the upstream operator is trusted, because an administrator has named or labelled them.
 
-A tenant can create a Deployment or a Lease of any name in its own namespace; those do not count. The ClusterRoles
-`edit` and `admin` of a namespace cannot change a Namespace's labels.
+A tenant can create a Deployment or a Lease of any name in its own namespace, so objects in other namespaces are
+ignored. A tenant cannot add the label, because the ClusterRoles `edit` and `admin` do not permit changes of a
+Namespace's labels.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ class TrustedNamespaces:
         self._labelled: frozenset[str] = frozenset()
         self._changed = changed
         self.is_known = False
-        """Whether labelled namespaces were looked for, or may not be."""
+        """Whether labelled namespaces have been listed, or the permission is missing."""
 
     def trusts(self, namespace: str) -> bool:
         """Check whether objects in that namespace count."""
         return namespace in self._named or namespace in self._labelled
 
     def __str__(self) -> str:
-        """Return the places that were searched for the operator, to follow "in"."""
+        """Return the namespaces that were searched for the operator, as text that follows "in"."""
         named = (
             f"{', '.join(sorted(self._named | self._labelled))} or " if self._named or self._labelled else ""
         )

@@ -26,18 +26,18 @@ from kubefoundry_sdk.runtime.store import Store
 log = logging.getLogger(__name__)
 
 UNLISTED: Final = 5.0
-"""Seconds for which listing the objects fails before that is reported."""
+"""Seconds for which the list of objects has to fail before the failure is reported."""
 
 TAKEN_UP: Final = 10.0
 AGAIN: Final = 3.0
-"""Seconds after a change of the CRD during which to retry a refusal sooner: we may have seen the change before the
-API server, or the replica that answered, had applied it itself."""
+"""A refusal in the first TAKEN_UP seconds after a change of the CRD is retried after AGAIN seconds: we may have seen
+the change before the API server, or the replica that answered, used the new schema."""
 
 
 class Upstream(CrdWatch):
     """The upstream kind as it is installed: its CRD, its version, and its objects.
 
-    `changed` is called whenever the provider can write other fields, or another version.
+    `changed` is called when the fields or the version that the provider can write change.
     """
 
     def __init__(
@@ -61,26 +61,27 @@ class Upstream(CrdWatch):
         self.digest: str | None = None
         """The digest of that version's schema; reported, never decided on (contract §4.10)."""
         self.names_generation = False
-        """Whether a status has to name its generation: that version declares `status.observedGeneration`, and the
-        operator writes it then."""
+        """Whether a status has to name its generation, because that version declares `status.observedGeneration` and
+        the operator then always writes it."""
         self.unlisted: str | None = None
         """Why the objects cannot be listed or watched, in the server's words; None if they can."""
         self._failing_since: float | None = None
         self.converts = False
-        """Whether a webhook converts between the versions; else they differ in nothing but their names."""
+        """Whether a webhook converts between the versions. Without a webhook, they differ in nothing but their
+        names."""
 
     @property
     def schema(self) -> Schema | UnsupportedSchema | None:
-        """What `probe` found; None while the CRD is not installed."""
+        """The result of `probe`; None while the CRD is not installed."""
         if isinstance(self._probed, Schema) and self.settings:
             return replace(self._probed, discovered=self.settings.values)
         return self._probed
 
     @property
     def kind(self) -> Kind | None:
-        """How to address the objects, None while none can exist.
+        """The kind, in the version through which objects are addressed; None while no object can exist.
 
-        Objects that cannot be written can still be read and deleted.
+        It is set even if the provider can only read and delete the objects.
         """
         return None if self.version is None else self._provider.upstream.served(self.version)
 
@@ -93,7 +94,8 @@ class Upstream(CrdWatch):
     def listing(self, error: Exception | None) -> None:
         """Record that the watch of the objects failed, or works (None).
 
-        A failure that lasts is reported. While every watch fails, the API server is away, and this clock stops.
+        A failure is reported after UNLISTED seconds. This clock stops while every watch fails, because then the API
+        server is unreachable.
         """
         now = self._process.sight.now()
         if error is None:
@@ -127,14 +129,14 @@ class Upstream(CrdWatch):
         await super().run()
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
-        """Take the CRD, or its absence. The first time is a change even without a CRD."""
+        """Take the CRD, or its absence. The first call reports a change even if there is no CRD."""
         first = not self.listed
         super().replace(objects, resource_version, rewound=rewound)
         if first and self._probed is None:
             self._changed()
 
     def defined(self, crd: Object | None) -> None:
-        """Judge the CRD, and report a change of its fields, its version or its conversion; None if it is gone."""
+        """Probe the CRD, and report a change of the result, the version or its schema; None if the CRD is gone."""
         if crd is None:
             if self._probed is not None:
                 self._take(None, None, None)
@@ -179,7 +181,7 @@ class Upstream(CrdWatch):
 
 
 def _missing(crd: Object, kind: str) -> tuple[str, ...]:
-    """Return the kind and the scope if the CRD defines others: no object of ours can be written through it."""
+    """Return the kind and the scope that the CRD lacks. Without them, our objects cannot be written."""
     spec = mapping(crd.get("spec"))
     defined = {
         f"kind {kind}": mapping(spec.get("names")).get("kind", kind) == kind,
@@ -194,7 +196,8 @@ def addressed(crd: Object, probed: Schema | UnsupportedSchema | None, before: st
     Args:
         crd: The CRD.
         probed: The result of `probe`; None to read objects only.
-        before: The version used until now. It is kept as long as it is served; else the stored one is used, else any.
+        before: The version used until now. If none can be written, it is kept while it is served; else the stored
+            version is used, else any served one.
     """
     if isinstance(probed, Schema):
         return probed.api_version.rpartition("/")[2]
@@ -229,8 +232,8 @@ def schema_digest(crd: Object, version: str | None) -> str | None:
 def _undescribed(schema: Any) -> Any:
     """Return the schema without descriptions, which change between releases without changing the meaning.
 
-    A property may be named description. An empty `required` is removed, too: the API server drops it, so that a
-    published CRD equals the installed one.
+    A property named description stays. An empty `required` is removed, too, because the API server drops it: so a
+    published CRD has the same digest as the installed one.
     """
     if isinstance(schema, dict):
         return {

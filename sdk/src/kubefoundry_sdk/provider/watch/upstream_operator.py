@@ -1,7 +1,8 @@
-"""Whether the upstream operator is up, as far as this provider's ServiceAccount may see it (contract §3).
+"""Watches whether the upstream operator is up, as far as the provider's permissions allow (contract §3).
 
-Watches its Deployment and its leader election Lease in the namespaces that an administrator has named or labelled
-(`trusted_namespaces`). If that is not permitted, or nothing of these names exists, nothing is reported.
+The watch covers its Deployment and its leader election Lease in the namespaces that an administrator has named or
+labelled (`trusted_namespaces`). If the watch is not permitted, or no object of these names exists, nothing is
+reported.
 """
 
 from __future__ import annotations
@@ -27,24 +28,25 @@ from kubefoundry_sdk.runtime.store import Key, key_of
 log = logging.getLogger(__name__)
 
 ASKING: Final = (1.0, 5.0, 15.0, 60.0, 300.0)
-"""Seconds between checks for the permission: it may be granted at any time."""
+"""Seconds between checks for the permission, which an administrator may grant at any time."""
 
 BELIEVED: Final = 2
-"""How many denials count as final: an API server that has just started has not loaded its roles yet."""
+"""Denials until the permission counts as missing: an API server that has just started has not loaded its roles
+yet."""
 
 Judge = Callable[[Object, float], str | None]
 """Returns the problem of an object that has not changed for that many seconds, or None."""
 
 
 def unavailable(deployment: Object, age: float) -> str | None:
-    """Return why a Deployment shows no operator that is up, or None. Its age does not matter."""
+    """Return why a Deployment does not show a running operator, or None. The age is not used."""
     if (deployment.get("status") or {}).get("availableReplicas"):
         return None
     return f"Deployment {_where(deployment)} has no available replica"
 
 
 def unheld(lease: Object, age: float) -> str | None:
-    """Return why a Lease shows no operator that is up, or None."""
+    """Return why a Lease does not show a running operator, or None."""
     if not expired(lease, age):
         return None
     return f"Lease {_where(lease)} has no holder (delete it if the operator runs without leader election)"
@@ -57,7 +59,7 @@ def _where(obj: Object) -> str:
 class Evidence:
     """The sink of one kind's objects that show whether the operator is up.
 
-    An object's age stops growing while the watch shows no sign of life: a change could not have been seen.
+    An object's age does not grow while the watch receives nothing, because a change would not be seen.
 
     Args:
         judge: Returns the problem of an object, or None.
@@ -98,7 +100,7 @@ class Evidence:
         self._objects.clear()
 
     def alive(self) -> None:
-        """Record that the watch has shown a sign of life."""
+        """Record that the watch is alive."""
         self._seen_at = self._clock()
 
     @property
@@ -107,7 +109,7 @@ class Evidence:
         return [obj for (namespace, _), (obj, _) in self._objects.items() if self._trusted(namespace)]
 
     def down(self) -> str | None:
-        """Return what is wrong if no object shows an operator that is up. Of several operators, one is enough."""
+        """Return the first problem if every object has one, or None. One running operator of several is enough."""
         problems = [
             self._judge(obj, self._seen_at - since)
             for (namespace, _), (obj, since) in sorted(self._objects.items())
@@ -141,7 +143,7 @@ class OperatorWatch:
             self._evidence[LEASES, operator.lease] = Evidence(unheld, clock, self._trusted.trusts)
         self._listed = False
         self.seen = False
-        """Whether any object shows the state of the operator."""
+        """Whether any object of the operator exists in a trusted namespace."""
         self.down: str | None = None
         """The evidence that it is down, or None."""
 
