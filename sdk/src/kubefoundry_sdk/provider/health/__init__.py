@@ -1,1 +1,1 @@
-"""Whether a deployment that its upstream reports as ready serves, and why pods do not start."""
+"""Checks whether a deployment that its upstream reports as ready really serves, and why pods do not start."""

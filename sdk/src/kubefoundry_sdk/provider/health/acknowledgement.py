@@ -1,7 +1,7 @@
-"""Whether the upstream operator has processed the last apply.
+"""Checks whether the upstream operator has processed the last apply.
 
-An operator that has not looked at an edit yet reports that the old spec serves. The report is true, but misleads
-everyone who waits for the new spec.
+Before the operator processes an edit, it reports that the old spec serves. This is true, but misleads users who wait
+for the new spec.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kubefoundry_sdk.api.kinds import Object
 
 
 class Acknowledgement:
-    """Remember of one upstream object which generation its operator is known to have processed.
+    """Remember the generation of one upstream object that its operator has processed.
 
-    Only needed where a status has no `observedGeneration`. Unless it has to have one, a status counts for a
-    generation if the operator wrote it after that generation was applied.
+    This is only needed for a status without `observedGeneration`. If the field is not required, a status counts for a
+    generation if the operator wrote the status after that generation was applied.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Acknowledgement:
         """The uid of the object, and a digest of its status before the last edit."""
 
     def confirm(self, live: Object) -> None:
-        """Record that the present generation has served: later writes that keep it need no new status."""
+        """Record that the current generation has served. Later writes that do not change it need no new status."""
         self._processed = _version(live)
         self._status = (self._processed[0], _digest(live.get("status") or {}))
 
@@ -37,14 +37,14 @@ class Acknowledgement:
         Args:
             live: The upstream object.
             manager: The field manager of its provider.
-            names_generation: Whether a status has to name its generation (`Upstream.names_generation`). Then its time
-                proves nothing.
+            names_generation: Whether a status has to name its generation (`Upstream.names_generation`). Then the time
+                of the status is no proof.
         """
         status: dict[str, Any] = live.get("status") or {}
         version = _version(live)
         if not status or "observedGeneration" in status:
-            # A generation above the object's is about another object of that name, or made up. A value that
-            # is no number names no generation, and the time of the status does not replace it.
+            # A generation above the object's belongs to another object of that name, or is invalid. If the value is
+            # not a number, the status counts as not processed, whatever its time.
             return is_generation(status.get("observedGeneration"), version[1])
         named = _is_named(status, version[1])
         if (
@@ -63,12 +63,13 @@ class Acknowledgement:
         status, (uid, generation) = live["status"], _version(live)
         applied = managed_fields.applied_at(live, manager)
         if generation <= 1 or applied is None:
-            # No edit of ours can be newer than the status.
+            # There is no edit of ours that could be newer than the status.
             return True
         written = managed_fields.status_written_at(live)
         if written is not None and written > applied:
             return True
-        # Times have a resolution of one second. Within it, only a change that was seen is proof.
+        # Times have a resolution of one second. Within the same second, only a change of the status that this process
+        # saw is proof.
         seen_uid, seen_status = self._status or ("", "")
         is_changed = seen_uid == uid and seen_status != _digest(status)
         return is_changed and (written is None or written >= applied)
@@ -86,8 +87,8 @@ def _digest(status: dict[str, Any]) -> str:
 def _is_named(status: dict[str, Any], generation: int) -> bool:
     """Check whether a condition names the generation.
 
-    An operator may leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
-    `pkg/utils/workspace`), so an old generation proves nothing.
+    An old generation proves nothing, because an operator may not write a condition that does not change (KAITO's
+    UpdateStatusConditionIfNotMatch, `pkg/utils/workspace`).
     """
     conditions = status.get("conditions")
     return any(

@@ -1,8 +1,8 @@
-"""A request for one token: whether a model answers, and is not merely listed.
+"""Requests one token, to check that a model answers and is not merely listed.
 
-Dynamo lists a model seconds before its first worker is reachable, and a frontend stays Ready without any
-(ai-dynamo/dynamo issues 11855 and 11178). Nothing reports which kinds of request a model accepts, so they are tried
-in turn.
+Dynamo lists a model seconds before its first worker is reachable, and a frontend without workers stays Ready
+(ai-dynamo/dynamo issues 11855 and 11178). No API reports which kinds of request a model accepts, so they are tried in
+turn.
 """
 
 from __future__ import annotations
@@ -99,13 +99,12 @@ async def at(url: str, model: str) -> None:
 
 
 async def one_token(send: Send, model: str) -> None:
-    """Request one token: each kind of request until one is answered.
+    """Request one token, with each kind of request until the server answers one.
 
-    Dynamo's own readiness path comes first, if it exists.
+    The readiness path of Dynamo comes first, if the server has it.
 
     Raises:
-        NoModels: No kind of request is answered.
-        KeyRequired: The server requires a key.
+        NoModels: The server answers no kind of request. KeyRequired: The server requires a key.
     """
     ready = f"/v1/models/{quote(model, safe='')}/ready"
     if (status := await send(ready, None)) in KEY_REQUIRED:

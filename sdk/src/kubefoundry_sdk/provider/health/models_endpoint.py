@@ -35,9 +35,9 @@ class KeyRequired(NoModels):
 
 
 def through_server(client: Client) -> Ask:
-    """Return a function that asks an endpoint through the API server, for a process outside the cluster.
+    """Return a function that sends the request through the API server, for a process outside the cluster.
 
-    The API server finds Services by name. Needs `get` on `services/proxy`.
+    The API server resolves the Service's name. Needs `get` on `services/proxy`.
     """
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
@@ -47,7 +47,7 @@ def through_server(client: Client) -> Ask:
         except Unreachable as error:
             raise NoModels(f"{error}"[:300]) from error
         except ApiError as error:
-            # The API server itself refuses with a reason (Forbidden); the endpoint's answer has none.
+            # A refusal by the API server itself has a reason (Forbidden). An answer of the endpoint has none.
             if error.code in KEY_REQUIRED and error.reason == NO_REASON:
                 raise KeyRequired(f"GET {path} answers {_named(error.code)}") from error
             raise NoModels(f"{error}"[:300]) from error
@@ -56,10 +56,11 @@ def through_server(client: Client) -> Ask:
 
 
 def directly(client: Client) -> Ask:
-    """Return a function that asks an endpoint at the Service's own address. Needs `get` on `services`.
+    """Return a function that sends the request to the Service's cluster IP. Needs `get` on `services`.
 
-    The function does not use the Service's name: a tenant's Service of that name may be of type ExternalName, or have
-    addresses that somebody wrote by hand, and so lead to anything that this process can reach and the tenant cannot.
+    The function does not resolve the Service's name. A tenant's Service of that name may be of type ExternalName or
+    have addresses that somebody wrote by hand, and would lead to a server that this process can reach and the tenant
+    cannot.
     """
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
@@ -96,7 +97,7 @@ async def models(root: str) -> frozenset[str]:
     url = f"{root}/v1/models"
     status, body = await exchange("GET", url)
     if status != 200:
-        # In our own words, because a tenant controls the words of the response.
+        # The message does not quote the response, because a tenant controls its text.
         raise (KeyRequired if status in KEY_REQUIRED else NoModels)(f"GET {url} answers {_named(status)}")
     return listed(parsed(body, f"GET {url}"), url)
 

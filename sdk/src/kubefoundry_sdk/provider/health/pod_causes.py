@@ -1,4 +1,4 @@
-"""Why an upstream object does not serve, as its pods show it: a pure function from pods to one cause.
+"""Finds the cause why an upstream object does not serve: a pure function from its pods to one cause.
 
 Contract §3, pod causes: image pull errors, crash loops, running out of memory and invalid container configuration
 make a deployment Failed if nothing serves. A pod that cannot be scheduled, or whose container is not created, is only
@@ -19,7 +19,7 @@ from kubefoundry_sdk.api.untrusted import mapping, mappings
 from kubefoundry_sdk.provider.contract import Observation
 
 PATIENCE: Final = timedelta(seconds=60)
-"""A container that crashed has recovered once it has run this many seconds longer than twice its last run."""
+"""A crashed container has recovered once it has run for twice the duration of its last run plus this time."""
 
 
 CREATION: Final = 60.0
@@ -33,9 +33,9 @@ class Cause:
     Attributes:
         message: What happened to which container, why, and what to do.
         failed: Whether a deployment that does not serve is Failed because of it.
-        rank: How close to the root cause it is; a lower number is closer.
-        until: When it may be over although no event reports it.
-        past: Whether it says nothing about a model that serves, because the pod has finished.
+        rank: The distance from the root cause; the lowest rank is reported.
+        until: The time at which the problem may be over without an event.
+        past: Whether the pod has finished, so that the cause is not reported for a model that serves.
     """
 
     message: str
@@ -46,13 +46,13 @@ class Cause:
 
 
 class Creations:
-    """When containers of one model began to be created, by the process's own clock."""
+    """The times at which this process first saw that a container of one model is being created."""
 
     def __init__(self) -> None:
         self._since: dict[tuple[str, ...], float] = {}
 
     def overdue(self, pods: Iterable[Object], now: float) -> tuple[frozenset[str], float | None]:
-        """Return the pods that have been creating a container for too long, and the seconds until there may be more.
+        """Return the pods with a container that takes too long to create, and the seconds until there may be more.
 
         `now` is in monotonic seconds.
         """
@@ -94,7 +94,7 @@ def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) 
 
 
 def explain(seen: Observation, why: Cause, title: str) -> Observation:
-    """Return the observation with the cause added to its message, in front if it does not serve.
+    """Return the observation with the cause in its message, in front of the upstream's words if it does not serve.
 
     Args:
         seen: The observation.
@@ -152,10 +152,11 @@ def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
 
 
 def _finished(pods: Iterable[Object]) -> Cause | None:
-    """Return the cause for pods that were evicted, refused by the kubelet or stopped with their node.
+    """Return the cause for failed pods: evicted, refused by the kubelet, or stopped with their node.
 
-    Names the first pod that failed for the newest reason, and rounded numbers of those that failed for it and for
-    others: a kubelet may refuse thousands of pods, and each changed message is a write.
+    The message names the first pod that failed for the newest reason, and the numbers of other pods that failed for
+    this reason and for other reasons. The numbers are rounded, because a kubelet may refuse thousands of pods, and
+    each changed message is a write.
     """
     failed = [pod for pod in pods if mapping(pod.get("status")).get("phase") == "Failed"]
     failed.sort(key=lambda pod: (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"]))
@@ -186,7 +187,7 @@ def _end(status: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _last_words(status: Mapping[str, Any]) -> str:
-    """Return the pod's reason and message, or else how its container ended."""
+    """Return the pod's reason and message, or else the message and exit code of its container."""
     if status.get("reason"):
         return ": ".join(str(part) for part in (status["reason"], status.get("message")) if part)
     for container in pod_status.containers(status):
@@ -233,7 +234,7 @@ def _crash(
 ) -> Cause | None:
     """Return the cause for a container that crashed and is not ready.
 
-    A container that has been running for longer than before has recovered, and has no cause.
+    A container that has recovered (`_recovered`) has no cause.
     """
     running = pod_status.running(container)
     until = None if running is None else _recovered(running, end)
@@ -241,7 +242,7 @@ def _crash(
         return None
     memory = end.get("reason") == pod_status.OUT_OF_MEMORY
     restarts = int(container.get("restartCount") or 0)
-    # Kubernetes restarts it immediately the first time: not a loop yet.
+    # The first crash is not a loop: Kubernetes restarts the container immediately.
     looping = (pod_status.waiting(container) or ("", ""))[0] == pod_status.CRASH_LOOP
     loop = looping or restarts + (running is None) > 1
     if memory:
@@ -265,7 +266,7 @@ def _crash(
 
 
 def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime | None:
-    """Return the time at which a running container will have outlived its previous run."""
+    """Return the time at which a running container counts as recovered from its last crash (`PATIENCE`)."""
     started, born, died = (
         _time(value) for value in (running.get("startedAt"), end.get("startedAt"), end.get("finishedAt"))
     )
@@ -275,9 +276,10 @@ def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime |
 
 
 def _pull_error(message: str) -> str:
-    """Return the registry's response, to follow the image's name.
+    """Return the registry's response, as text that follows the image's name.
 
-    While the container waits, the kubelet repeats the response only from 1.31 on, after `ErrImagePull: `.
+    While a container waits for the next pull, the kubelet repeats the response after `ErrImagePull: `, from
+    Kubernetes 1.31 on.
     """
     _, is_repeated, repeated = message.partition("ErrImagePull: ")
     if is_repeated:

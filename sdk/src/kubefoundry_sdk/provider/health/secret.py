@@ -1,7 +1,7 @@
 """The Event `SecretNotFound`, for a ModelDeployment that names a Secret that does not exist (contract §3).
 
 Only metadata is requested, so the content never leaves the API server. RBAC cannot grant less than `get` on Secrets,
-so providers do not have it by default; the overlay manifests/secret-check grants it.
+so providers do not have this permission by default. The overlay manifests/secret-check grants it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from kubefoundry_sdk.cluster.permission import may
 from kubefoundry_sdk.runtime.recorder import Recorder
 
 FORBIDDEN: Final = 60.0
-"""Seconds until the permission is checked again if it is missing: one request of the process, whatever the number of
-models."""
+"""Seconds until a missing permission is checked again, with one request for all models of the process."""
 
 
 class AskedFor:
@@ -28,7 +27,7 @@ class AskedFor:
 
 
 class SecretCheck:
-    """Looks up the Secret once for each generation that names one and does not serve."""
+    """Looks up the Secret once for each generation of a ModelDeployment that names one and does not serve."""
 
     def __init__(self, client: Client, recorder: Recorder) -> None:
         self._client = client
@@ -37,7 +36,7 @@ class SecretCheck:
         self._forbidden_until = 0.0
 
     async def check(self, deployment: Object, asked: AskedFor) -> None:
-        """Emit the Event if the Secret is missing. Do nothing if that cannot be determined; raise nothing."""
+        """Emit the Event if the Secret is missing. Do nothing if this cannot be determined. Never raise."""
         meta = deployment["metadata"]
         name = ((deployment.get("spec") or {}).get("secrets") or {}).get("huggingFaceToken")
         mark = (meta["uid"], meta["generation"])

@@ -1,8 +1,8 @@
-"""Whether the upstream operator still responds: `StaleStatus` (contract §3).
+"""Checks whether the upstream operator still responds: `StaleStatus` (contract §3).
 
-A status is stale if for five minutes it is absent, describes an older generation, or belongs to an operator that is
-known to be down. A model that takes long to load is not stale, nor is one that is idle and healthy: their operator
-has acknowledged the current generation.
+A status is stale if for five minutes it is missing, describes an older generation, or belongs to an operator that is
+known to be down. A model that loads slowly or is idle is not stale, because its operator has acknowledged the current
+generation.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ THRESHOLD: Final = 300.0
 def acknowledged(live: Object, *, serving: bool = False, names_generation: bool = False) -> bool:
     """Check whether the upstream's status describes the object as it is now.
 
-    The evidence is any generation in `status.observedGeneration` or the conditions (the 1.5 line of Dynamo moves only
-    the condition's if it fails), else whether there is a status at all. A generation that the object does not have,
-    or that is no number, does not count.
+    It does if `status.observedGeneration` or a condition names the object's generation. (The 1.5 line of Dynamo
+    updates only the condition's generation if it fails.) If the status names no generation and does not have to, any
+    status counts. A generation that is not the object's, or is not a number, does not count.
 
     Args:
         live: The upstream object.
-        serving: Whether it serves. Then the generations of conditions prove nothing, because an operator may
-            leave a condition alone while nothing in it changes (KAITO's UpdateStatusConditionIfNotMatch,
+        serving: Whether the model serves. Then an old generation in a condition proves nothing, because an operator
+            may not write a condition that does not change (KAITO's UpdateStatusConditionIfNotMatch,
             `pkg/utils/workspace`).
         names_generation: Whether the status has to name a generation (`Upstream.names_generation`), and nothing else
             shows that the newest generation serves.
@@ -97,9 +97,10 @@ def judge(
     Args:
         silence: The wait of this object.
         live: The upstream object.
-        phase: The observed phase. An upstream that reports an error is not silent, whatever generation it is about.
-        stood: Whether `StaleStatus` is already True. A provider that has just started does not take it back
-            before it has had time to see for itself.
+        phase: The observed phase. An upstream that reports an error is not silent, even if the error is about another
+            generation.
+        stood: Whether `StaleStatus` is already True. It then stays True until the operator responds, also after a
+            restart of the provider.
         down: The evidence that the operator is down, or None.
         threshold: Seconds of silence after which the status is stale.
         now: Monotonic seconds.

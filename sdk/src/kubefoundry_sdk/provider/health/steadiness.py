@@ -1,4 +1,4 @@
-"""Keep a serving model Running while its upstream does not say for a moment whether it serves.
+"""Keeps a serving model Running while its upstream does not report for a moment whether the model serves.
 
 The Dynamo operator 1.0 begins each rolling update with a status without counts of the workers, for 0.1 to 0.3 s. The
 old workers serve meanwhile, so the endpoint must not be withdrawn.
@@ -12,22 +12,22 @@ from typing import Final
 from kubefoundry_sdk.provider.contract import Observation
 
 PATIENCE: Final = 5.0
-"""Seconds. Several times what the operator was seen to need, under load."""
+"""Seconds: several times the longest measured duration of such a status, under load."""
 
 
 class Steadiness:
-    """Remember of one upstream object the last time at which it served."""
+    """Remember the last observation of one upstream object at which it served."""
 
     def __init__(self) -> None:
         self._serving: tuple[str, Observation] | None = None
         self._since: float | None = None
 
     def keep(self, uid: str, seen: Observation, now: float) -> tuple[Observation, float | None]:
-        """Return the observation to report, and the seconds until an unclear one counts.
+        """Return the observation to report, and the seconds until an unclear observation is reported as it is.
 
         Args:
-            uid: Of the upstream object.
-            seen: What the provider reads now.
+            uid: The uid of the upstream object.
+            seen: The current observation of the provider.
             now: Monotonic seconds.
         """
         if seen.phase == "Running" or not seen.unclear:

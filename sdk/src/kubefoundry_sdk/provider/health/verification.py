@@ -1,6 +1,7 @@
 """Verifies that the endpoint lists the model before it counts as ready. Requests run next to the reconciles.
 
-A server that answers 401 or 403 counts as verified, with a note: it wants a key, which this process does not have.
+A server that answers 401 or 403 counts as verified, with a note, because it requires a key that this process does not
+have.
 
 Contract §3, `EndpointUnverified`. Once an endpoint has answered, it is asked again only if the upstream object's
 generation, the endpoint or the model's name changes.
@@ -26,14 +27,15 @@ from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
 
 AT_ONCE: Final = 8
-"""Endpoints that are asked concurrently. An endpoint that hangs takes a minute; namespaces take turns."""
+"""The most concurrent requests of each kind. An endpoint that hangs takes up to a minute, so namespaces take
+turns."""
 DELAYS: Final = Backoff(1.0, 60.0)
-"""Between two requests to an endpoint that does not list the model."""
+"""Delays between two requests to an endpoint that does not list the model."""
 PATIENCE: Final = 3
-"""Bad answers in a row until a verified endpoint counts as unverified: a rollout may disturb it."""
+"""Failed requests in a row until a verified endpoint counts as unverified, because a rollout may cause a few."""
 
 ANSWER: Final = "answer"
-"""Value of flag and annotation: the model has to answer, not only to be listed."""
+"""The value of the flag and the annotation with which the model also has to answer a request."""
 LONGEST: Final = 300
 """Characters that are reported of an endpoint's answer, and of a name that it lists."""
 LISTED: Final = 5
@@ -46,7 +48,7 @@ Spawn = Callable[[Work], asyncio.Task[None] | None]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The endpoint to verify, for which upstream object.
+    """The endpoint to verify, and its upstream object.
 
     Attributes:
         uid: The upstream object's uid.
@@ -69,9 +71,9 @@ class Claim:
 class _Finding:
     claim: Claim
     problem: str | None
-    """Why it is not verified; None once it is."""
+    """Why the endpoint is not verified; None once it is verified."""
     note: str = ""
-    """The open point of a verified endpoint; empty if there is none."""
+    """A point that was not verified on a verified endpoint; empty if there is none."""
     task: asyncio.Task[None] | None = None
 
 
@@ -114,7 +116,7 @@ class Verification:
         return self._always or asked in ("true", ANSWER)
 
     def verdict(self, deployment: Deployment, upstream: Object, endpoint: Endpoint) -> str | None:
-        """Return why the endpoint that the upstream calls ready is not verified, or None if it is."""
+        """Return why the endpoint that the upstream reports as ready is not verified, or None if it is verified."""
         key = (deployment.namespace, deployment.name)
         if endpoint.url:
             # An upstream's status may name any address at all; this process must not send requests there.
@@ -148,7 +150,7 @@ class Verification:
         return finding.problem
 
     def note(self, key: Key) -> str:
-        """Return what the verified endpoint leaves open; empty if nothing."""
+        """Return the point that was not verified on a verified endpoint; empty if there is none."""
         finding = self._findings.get(key)
         return finding.note if finding else ""
 
@@ -159,7 +161,7 @@ class Verification:
             finding.task.cancel()
 
     async def _verify(self, key: Key, finding: _Finding) -> None:
-        """Ask until the response is good."""
+        """Send requests until one verifies the endpoint."""
         failures = 0
         while True:
             problem, note = await self._result(finding.claim)
@@ -172,7 +174,7 @@ class Verification:
         self._report(key, finding, None, note)
 
     async def _result(self, claim: Claim) -> tuple[str | None, str]:
-        """Return why the endpoint is not verified, or None, and a note about the open points of a verified one."""
+        """Return why the endpoint is not verified (or None), and the note about a verified one."""
         try:
             return await self._problem(claim), ""
         except KeyRequired as error:
