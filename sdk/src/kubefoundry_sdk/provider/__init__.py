@@ -1,1 +1,1 @@
-"""The contract between a provider and the runtime, and the runtime's side of it."""
+"""The contract between a provider and the runtime, and the runtime that runs a provider."""

@@ -1,4 +1,4 @@
-"""A provider as a process makes it from its flags, without that process: for the command line."""
+"""Builds a provider from published flags, as its process does. The command line uses this without a process."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def from_flags(
     add_arguments: Callable[[argparse.ArgumentParser], None] | None,
     flags: Mapping[str, str],
 ) -> Provider:
-    """Return the provider as its process builds it from the result of `started_with`.
+    """Return the provider that its process builds if it is started with these flags (`started_with`).
 
     Raises:
         ValueError: The provider has no such flag, or does not take the value.
     """
-    # the runtime, which a command without a cluster does not need
+    # import the runtime only here: a command without a cluster does not need it
     from kubefoundry_sdk.provider.run import parser
     from kubefoundry_sdk.runtime.options import without_variables
 

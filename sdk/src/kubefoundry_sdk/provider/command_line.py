@@ -20,8 +20,7 @@ class Derived:
         flag: The flag's name, without dashes in front.
         value: The value.
         source: The field, as messages name it.
-        switch: Whether the value `true` gives the bare flag, and `false` nothing, because off is the engine's
-            default.
+        switch: Whether `true` becomes the bare flag, and `false` is omitted because it is the engine's default.
     """
 
     flag: str
@@ -33,7 +32,7 @@ class Derived:
 def all_addresses(args: Mapping[str, str], source: str) -> Derived:
     """Return the `--host` with which a server listens on all addresses.
 
-    It is 0.0.0.0, or :: if `args` asks for that, which a cluster without IPv4 needs.
+    The address is 0.0.0.0, or :: if `args` has it. A cluster without IPv4 needs ::.
     """
     return Derived("host", "::" if args.get("host") == "::" else "0.0.0.0", source)
 

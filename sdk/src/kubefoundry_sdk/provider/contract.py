@@ -38,7 +38,7 @@ class Deployment:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     raw_spec: Mapping[str, Any] = field(default_factory=dict)
-    """The spec as stored; it is recorded next to the applied manifest."""
+    """The spec as stored. The runtime records it next to the applied manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Rendered:
         helpers: Objects that must exist first, of the provider's `helper_kinds`. Each name begins with the
             deployment's name, or with its first 40 characters.
         notes: Sentences for the user about this rendering; shown in `ProviderCompatible`.
-        image: The image that serves; None if the upstream chooses it. A default image is kept for this
-            deployment: later renders receive it as `spec.image`, so everything derived from it stays consistent.
+        image: The image that serves; None if the upstream chooses it. The runtime keeps a default image for this
+            deployment: later renders receive it as `spec.image`, so all values derived from it stay consistent.
     """
 
     main: Object
@@ -110,14 +110,13 @@ class Observation:
             has seen the new spec. The status then reports the earlier generation.
         update_failed: Whether an earlier spec serves because the update to the newest one failed; `message` says
             why. The status then reports the earlier generation, because the newest one is not ready.
-        unclear: Whether the upstream does not say, for a moment, whether the model serves. A model that was
-            `Running` stays so for some seconds.
+        unclear: Whether the upstream does not report at the moment whether the model serves. A `Running` model then
+            stays `Running` for a few seconds.
         selector: The label selector of the serving pods, for autoscalers of the ModelDeployment; empty if the
             upstream does not report one.
-        acknowledged: Whether the upstream has processed the object as it is now, for kinds whose status shows it
-            in a way of their own. None leaves it to the runtime: it compares `status.observedGeneration`, and
-            without that field it waits until the status was written after the last apply (but see
-            `Provider.names_generation`).
+        acknowledged: Whether the upstream has processed the current object. Set it if the status of the kind shows
+            this in its own way. With None, the runtime compares `status.observedGeneration`. Without that field, it
+            waits until the status was written after the last apply (but see `Provider.names_generation`).
     """
 
     phase: ObservedPhase
@@ -134,7 +133,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a provider can serve (contract §5)."""
+    """The engines, serving modes and hardware that a provider supports (contract §5)."""
 
     engines: tuple[str, ...]
     serving_modes: tuple[str, ...]
@@ -161,7 +160,7 @@ class Document:
     Attributes:
         kind: The kind of the object that has the field.
         path: The keys from the object's root (`("data", "config.yaml")`).
-        write: Returns the text of a content, as the provider renders it.
+        write: Returns the text of decoded content, as the provider renders it.
     """
 
     kind: str
@@ -172,7 +171,7 @@ class Document:
 class NotReadable(Exception):
     """No ModelDeployment of this provider renders to the upstream object.
 
-    The text tells the user which part of the object is the reason.
+    The text names the part of the object that is the reason, for the user.
     """
 
 
@@ -181,7 +180,7 @@ class NoOverrides(BaseModel):
 
 
 def in_place(old: Rendered, new: Rendered) -> str | None:
-    """Return None: the default `recreate`, for an upstream that takes every change in place."""
+    """Return None: the default `recreate`, for an upstream that makes every change in place."""
     return None
 
 
@@ -205,20 +204,20 @@ class Provider:
         helper_kinds: Kinds of helpers, such as ConfigMap.
         overrides: The typed form of `spec.provider.overrides`. Wrong types make `ProviderCompatible` False;
             unknown keys at any depth cause a warning (contract §2).
-        probe: Returns how to write the installed CRD (JSON), or the fields that are missing. Omit it for a kind
-            that is part of Kubernetes.
+        probe: Returns the schema with which to write the installed CRD (JSON), or the missing fields. Omit it for a
+            kind that is part of Kubernetes.
         supports: Returns a sentence for each problem beyond engine, mode and CPU/GPU, which the runtime checks
             against `capabilities`; empty if the deployment can be served. The schema is None while the CRD is not
             installed.
         recreate: Returns why the upstream object must be deleted and recreated to get from the first render to
-            the second, or None. The runtime handles the identity fields of contract §4 itself.
+            the second, or None. The runtime itself recreates the object if an identity field changes (contract §4).
         edits_recreate: Whether `recreate` recreates for nearly every change. Users are warned when they edit a
             running model.
         must_recreate: Checks whether the upstream operator ignores all further changes of a live object. The
             user's next change, a refresh included, then deletes and recreates it.
         ignored_differences: Paths of the main object (`spec.groups[*].replicas`) that others own once it exists,
-            such as an autoscaler's counts. They are rendered at creation, and afterwards neither count as drift
-            nor are overwritten.
+            such as an autoscaler's counts. The rendered values are used at creation. Later values are not drift and
+            are not overwritten.
         scaled: Paths that autoscalers may write. The live value is not drift and is kept until the user changes
             the field.
         render: Returns the upstream objects, see `Rendered`. Called only if `supports` found no problem.
@@ -227,15 +226,15 @@ class Provider:
             status may still describe the state before it. The status during that time does not make a new
             generation Ready.
         names_generation: Whether the upstream operator writes `status.observedGeneration` with every status, once its
-            CRD declares the field. A status without it then acknowledges no edit. Leave it False unless every
-            release does: models under an operator that leaves the field out would never be Ready.
+            CRD declares the field. A status without the field then acknowledges no edit. Leave it False unless every
+            release writes the field: with an operator that omits it, models would never be Ready.
         documents: Fields whose text is YAML. An edit changes only what the user changed in the text, as in the
             rest of a manifest.
         named_by_content: Paths of the main object (`inference.config`) that hold the name of a helper. The
             runtime appends a digest of the helper's content to that name, so new content is a new helper: it can
             be tried while the old one serves, and the old one is deleted once nothing refers to it.
-        operator: The upstream operator: whether it is up, and its settings. Used if the provider's ServiceAccount
-            is permitted to read them. None if nothing is to be read.
+        operator: The upstream operator, which shows whether it is up, and its settings. Used if the provider's
+            ServiceAccount has the permission. None to read neither.
         pods: The pods in which the runtime looks for the reason why a deployment does not serve. None if the
             upstream reports it.
         read_back: Returns specs (JSON, without `provider.name`) of ModelDeployments that may render to a live
@@ -243,7 +242,7 @@ class Provider:
             They may be guesses: a spec counts only if it renders to the live object. They may contain values that
             a render would add anyway. Raises NotReadable.
         flags: The flags that shape the written objects, by name (`--default-image`), as the process was started
-            with them. They are published. A provider does not set them: `run` and `from_flags` do.
+            with them. The registration publishes them. `run` and `from_flags` set them, not the provider.
         from_flags: Returns the provider as its process builds it from such flags, for the command line:
             `partial(from_flags, NAME, build, add_arguments)`. Raises ValueError for unknown flags.
     """

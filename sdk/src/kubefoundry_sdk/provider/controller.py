@@ -29,7 +29,7 @@ from kubefoundry_sdk.runtime.store import Key
 
 
 class Controller:
-    """Wires a provider to a process that is not running yet. Its methods are called by the watches."""
+    """Connects a provider to a process that is not running yet. The watches call its methods."""
 
     def __init__(self, process: Process, provider: Provider) -> None:
         manager = names.provider_manager(provider.name)
@@ -64,7 +64,7 @@ class Controller:
 
     async def _reconcile(self, key: Key) -> float | None:
         if self._pods is not None:
-            # Before the pods are listed, a model would seem to have none.
+            # Wait for the list of pods, because without it a model seems to have no pods.
             await self._pods.first_look()
         return await reconcile(self._context, key)
 
@@ -158,7 +158,7 @@ class Controller:
 
 
 def _watched_helpers(process: Process, provider: Provider) -> Helpers:
-    """Watch the provider's helpers by their labels, because everybody uses these kinds."""
+    """Watch the provider's helpers by their labels, because other software uses these kinds, too."""
     return Helpers(
         {
             kind: process.watch(
@@ -174,11 +174,11 @@ def _watched_helpers(process: Process, provider: Provider) -> Helpers:
 
 
 _KEPT: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
-"""Metadata of other providers' ModelDeployments that a provider decides by."""
+"""Metadata that a provider needs of another provider's ModelDeployment."""
 
 
 def trim(obj: Object, provider: str) -> Object:
-    """Reduce another provider's ModelDeployment to the fields that show whose it is, to save memory."""
+    """Reduce another provider's ModelDeployment to the fields that show its provider, to save memory."""
     named = LiveModelDeployment(obj).provider_name
     meta = obj["metadata"]
     ours = any(

@@ -1,6 +1,6 @@
-"""The flags that shape a provider's objects: published by its process, and read by the command line.
+"""The flags that shape a provider's objects: its process publishes them, and the command line reads them.
 
-Without these, `kubefoundry plan` would render with the defaults of a package, and not as the process does.
+Without these flags, `kubefoundry plan` would render with the package's defaults instead of the process's values.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 DEFAULT_IMAGES: Final = "default_images"
-"""The flag of every provider that counts; all others that count are the provider's own."""
+"""The only common flag that shapes objects. All other such flags are the provider's own."""
 
 
 def started_with(parsed: argparse.Namespace, of_every_provider: argparse.Namespace) -> dict[str, str]:
@@ -18,7 +18,7 @@ def started_with(parsed: argparse.Namespace, of_every_provider: argparse.Namespa
 
     Args:
         parsed: The parsed flags.
-        of_every_provider: The parsed flags of every provider, which say how a process runs and not what it writes.
+        of_every_provider: The parsed common flags, which decide how a process runs and not which objects it writes.
     """
     own = sorted(vars(parsed).keys() - vars(of_every_provider).keys())
     values = {name: _text(getattr(parsed, name)) for name in (DEFAULT_IMAGES, *own)}

@@ -1,6 +1,6 @@
 """The objects that install a provider, generated from the `Provider`: account, least privileges, Lease, Deployment.
 
-The permissions follow from the description: everything the provider watches, and nothing more (contract §1).
+The permissions are derived from the `Provider`: all that it watches and writes, and nothing more (contract §1).
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPAC
 
 
 def _roles_of_users(provider: Provider, labels: dict[str, str]) -> list[Object]:
-    """Return the roles by which users see the upstream objects of their models, and eject them.
+    """Return the roles with which users can see and eject the upstream objects of their models.
 
-    Kubernetes adds them to its own roles view, edit and admin, which have its own kinds already.
+    Kubernetes aggregates them into its roles view, edit and admin. These already include built-in kinds, so such a
+    provider needs none.
     """
     upstream = provider.upstream
     if upstream.version is not None:
@@ -99,7 +100,7 @@ def _roles_of_users(provider: Provider, labels: dict[str, str]) -> list[Object]:
         }
         for role, added_to, verbs in (
             ("view", ("view", "edit", "admin"), _READ),
-            # delete: where OwnerReferencesPermissionEnforcement is on, owners change with it only.
+            # delete: required to change owner references if OwnerReferencesPermissionEnforcement is on
             ("edit", ("edit", "admin"), ["patch", "delete"]),
         )
     ]
@@ -161,7 +162,7 @@ def _deployment(name: str, meta: Object, labels: dict[str, str], image: str) -> 
         "image": image,
         "command": [name],
         "args": ["--leader-elect=true", "--log-format=json"],
-        # holder of the Lease: a restarted container takes its own back immediately
+        # the Lease holder's identity: a restarted container gets its own Lease back immediately
         "env": [
             {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
         ],

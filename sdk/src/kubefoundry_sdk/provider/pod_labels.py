@@ -1,4 +1,4 @@
-"""Labels of pods: the one that all providers set, and those of `spec.podTemplate` that would not reach a pod."""
+"""Labels of pods: the label that all providers set, and labels in `spec.podTemplate` that a user cannot set."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ OF_WORKLOADS: Final = (
 def with_own(labels: Mapping[str, str], deployment: str) -> dict[str, str]:
     """Return the user's labels with the one that every provider sets on pods: the name of the ModelDeployment.
 
-    That label is left out if the name is too long for one. An upgrade adds it to no pod that runs: it is part of the
-    render, of which only the user's changes reach an object that exists (`change.rebase`).
+    The label is omitted if the name is too long for a label value. An upgrade does not add the label to existing
+    objects, because only the user's changes reach them (`change.rebase`).
     """
     return {**labels, **({MODEL_LABEL: deployment} if len(deployment) <= MAX_VALUE else {})}
 

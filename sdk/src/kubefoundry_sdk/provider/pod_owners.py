@@ -1,11 +1,12 @@
-"""The controllers that create pods, by the names that an upstream object may know them by."""
+"""The names by which an upstream object may know the controllers that create its pods."""
 
 from __future__ import annotations
 
 from typing import Final
 
 GENERATED: Final = 2
-"""The most generated parts at the end of a ReplicaSet's name: its own, and one of the Deployment's creator."""
+"""The most generated parts at the end of a ReplicaSet's name: its own suffix, and one that the Deployment's creator
+adds."""
 
 
 def maker_names(kind: str, name: str) -> list[str]:

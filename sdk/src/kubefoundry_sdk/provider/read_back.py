@@ -1,7 +1,7 @@
-"""From live objects back to the spec: the parts that providers' `read_back` functions share.
+"""Reads specs from live objects: the functions that the providers' `read_back` functions share.
 
-The result may state more than needed (`--port`, a tensor parallel size): the caller renders the spec again and sees
-what can be omitted. Anything that is missing must show up as a difference in that render.
+The result may have unneeded values (`--port`, a tensor parallel size): the caller renders the spec again and finds
+the values that can be omitted. A missing value must show up as a difference in that render.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def amounts(resources: Any) -> Object:
     asked = dict(part(resources, "requests"))
     limits = dict(part(resources, "limits"))
     stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **asked}
-    # a number stays one: as text, an apply would change it
+    # keep a number: as text, the next apply would change the live object
     requests: Object = {
         name: stated[name] if type(stated[name]) is int else str(stated[name])
         for name in ("memory", "cpu")

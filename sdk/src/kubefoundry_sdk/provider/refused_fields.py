@@ -1,4 +1,4 @@
-"""Fields of a spec that an upstream cannot honour: if stated, they are refused, never dropped silently."""
+"""Refuses fields of a spec that an upstream does not support, instead of dropping them silently."""
 
 from __future__ import annotations
 

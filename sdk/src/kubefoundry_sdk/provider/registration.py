@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 RULES_APPLIED: Final = "RulesApplied"
 
 RULES: Final = ".spec.selectionRules"
-"""The field, or the beginning of a field in it, that an administrator may have taken over."""
+"""The path of the field that an administrator may own, in full or in part."""
 
 DELAYS: Final = Backoff(0.2, 30.0)
 """Delays between two attempts to register or to report."""
 
 
 class Registration:
-    """Registers and reports every `interval` seconds until cancelled. `poke` requests a report now."""
+    """Registers the provider, and reports every `interval` seconds until cancelled. `poke` requests a report now."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Registration:
                     await self._report()
                 wait, failures = self._interval, 0
             except ApiError as error:
-                # An administrator deleted it: register again, the provider is running.
+                # If an administrator deleted the registration, register again, because the provider is running.
                 registered = registered and not error.not_found
                 failures += 1
                 wait = max(error.retry_after or 0.0, DELAYS.after(failures))
@@ -87,7 +87,7 @@ class Registration:
                 pass
 
     async def _register(self) -> None:
-        """Apply everything without force first, so an administrator's selection rules stay."""
+        """Apply the registration without force first, so that an administrator's selection rules stay."""
         body = registration(self._provider)
         try:
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=False)
@@ -103,7 +103,7 @@ class Registration:
                     self._provider.name,
                 )
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=True)
-        # A restart is not a transition: keep the times that are there.
+        # A restart is not a transition, so keep the transition times in the live status.
         for item in (live.get("status") or {}).get("conditions") or ():
             self._conditions.setdefault(item["type"], item)
 

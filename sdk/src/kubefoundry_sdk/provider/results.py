@@ -1,7 +1,7 @@
 """Checks what a provider's functions return before anything is written.
 
-A value that passes can be stored by the API server and concerns this ModelDeployment only. The runtime reports a
-`Fault` as `ProviderError`, names the provider in it, and retries with back-off (contract §4).
+The API server can store a valid value, and the value affects only this ModelDeployment. The runtime reports a `Fault`
+as `ProviderError`, names the provider in it, and retries with back-off (contract §4).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kubefoundry_sdk.provider.contract import (
 from kubefoundry_sdk.provider.upstream_kind import Schema
 
 OWN: Final = 40
-"""A helper's name begins with this many characters of its ModelDeployment's name; longer names may be shortened."""
+"""The characters of its ModelDeployment's name with which a helper's name begins. A provider may cut off the rest."""
 
 LONGEST_SELECTOR: Final = 1024
 _LABEL: Final = re.compile(formats.DNS_LABEL)

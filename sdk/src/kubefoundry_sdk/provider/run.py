@@ -1,4 +1,4 @@
-"""`run`: a provider as a process. A provider's console script has nothing else to call."""
+"""`run` runs a provider as a process. A provider's console script calls nothing else."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ def run(
 ) -> int:
     """Run the provider as `kubefoundry-provider-NAME` and return the exit code.
 
-    build: the parsed flags -> the provider. `default_images` maps engines to images (`--default-image`). If it raises
-        ValueError, the process exits with the error's text as its one-line message.
+    Args:
+        name: The provider's name.
+        build: Returns the provider for the parsed flags, in which `default_images` maps engines to images
+            (`--default-image`). If it raises ValueError, the process exits with the error's text as its one-line
+            message.
+        add_arguments: Adds the provider's own flags to the parser.
+        arguments: The arguments; None for those of the process.
     """
     flags = parser(name)
     if add_arguments:
@@ -87,7 +92,7 @@ def parser(name: str) -> argparse.ArgumentParser:
 
 
 class _Merge(argparse.Action):
-    """Each occurrence adds to the map; later ones win."""
+    """Add each occurrence of the flag to the map. A later value replaces an earlier one."""
 
     def __call__(
         self,
@@ -97,15 +102,15 @@ class _Merge(argparse.Action):
         option: str | None = None,
     ) -> None:
         before = getattr(namespace, self.dest)
-        # argparse parses a default that is a string only after the flags
+        # a default is still a string here: argparse parses it only after the flags
         earlier = images(before) if isinstance(before, str) else before
         setattr(namespace, self.dest, {**earlier, **values})
 
 
 def placed(provider: Provider, namespaces: str, deployment: str) -> Provider:
-    """Return the provider with the upstream operator in the place that an administrator names.
+    """Return the provider with the upstream operator's namespaces and Deployment that an administrator names.
 
-    An empty text means the documented place.
+    An empty text means the documented value.
     """
     operator = provider.operator
     if operator is None:
@@ -132,5 +137,5 @@ def images(text: str) -> dict[str, str]:
 
 
 def set_up(running: Process, provider: Provider) -> None:
-    """Wire the provider to a process that is not running yet."""
+    """Connect the provider to a process that is not running yet."""
     Controller(running, provider)

@@ -1,4 +1,4 @@
-"""Fields that an installed CRD declares, and how to write it accordingly: a provider's `probe` as a table.
+"""Chooses how to write an installed CRD by the fields that it declares: a provider's `probe` as a table.
 
 probe = partial(by_fields, {"v1": Fields(needed=("spec.model",), optional={"suspend": "spec.suspend"})})
 """
@@ -21,8 +21,8 @@ class Fields:
     Attributes:
         needed: Paths that every write needs (`spec.components[].name`, `spec.services{}.replicas`). `[]` is an
             item of a list and may be omitted; `{}` is a value of a map.
-        optional: The path that shows a feature, by the feature's name (`Schema.features`).
-        lost: A few words for the requests that need a feature, by the feature's name (`Schema.lost`).
+        optional: For each feature, the path that a CRD with the feature declares (`Schema.features`).
+        lost: For each feature, a few words for the requests that need it (`Schema.lost`).
     """
 
     needed: tuple[str, ...] = ()
@@ -31,10 +31,10 @@ class Fields:
 
 
 def by_fields(known: Mapping[str, Fields], crd: Object) -> Schema | UnsupportedSchema:
-    """Return how to write this CRD, judged by its fields and not by the release.
+    """Return the schema to write this CRD, chosen by its fields and not by the release.
 
-    Never raises, whatever the CRD holds. The stored version is used if the provider can write it, because another
-    served version may lose data (contract §4.10). A missing optional field removes its feature.
+    Never raises, even if the CRD is malformed. The stored version is used if the provider can write it, because
+    another served version may lose data (contract §4.10). A missing optional field removes its feature.
 
     Args:
         known: The versions that the provider can write, the best one first.

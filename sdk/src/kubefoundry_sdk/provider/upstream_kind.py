@@ -1,4 +1,4 @@
-"""The upstream system as a provider knows it: its kind, the CRD that is installed, and its operator."""
+"""The upstream system of a provider: its kind, the installed CRD, and its operator."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class UpstreamKind:
 
     @property
     def schema(self) -> Schema | None:
-        """The schema of a kind that is part of Kubernetes; None for one with a CRD, which `probe` reads."""
+        """The schema of a kind that is part of Kubernetes; None for a kind with a CRD, which `probe` reads."""
         return None if self.version is None else Schema(f"{self.group}/{self.version}")
 
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The installed upstream CRD, as `probe` found it.
+    """The result of `probe` for an installed CRD that the provider supports.
 
     Attributes:
         api_version: The `group/version` to write and read through (the storage version where the provider knows
@@ -61,7 +61,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedSchema:
-    """The installed CRD lacks something the provider needs. `missing` lists field paths or versions."""
+    """The installed CRD lacks fields or versions that the provider needs; `missing` lists them."""
 
     missing: tuple[str, ...]
 
@@ -73,8 +73,8 @@ class Operator:
     Attributes:
         deployment: The name of its Deployment in the upstream's documentation.
         namespaces: The namespaces into which that documentation installs it. Other namespaces count only if an
-            administrator says so.
-        lease: The name of its leader election Lease, in the same namespaces; None if it holds none.
+            administrator names or labels them.
+        lease: The name of its leader election Lease, in the same namespaces; None if it has no Lease.
         read: Returns the settings that the Deployment (JSON) shows, by name. None if no setting can be read.
         stated: Settings that an administrator passed as flags. They take precedence over settings that are read.
     """

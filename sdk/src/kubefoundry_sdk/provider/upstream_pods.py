@@ -1,4 +1,4 @@
-"""Which pods belong to an upstream object."""
+"""Selects the pods that belong to an upstream object."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pods:
         also: Further labels of the pods, if other software uses the key of `label`, too (`app.kubernetes.io/name`).
         owned: Whether to count only pods whose controller is one of `makers`, or a ReplicaSet of one.
         roles: Keys of the labels that hold a pod's roles (`worker`, `decode`), for `kubefoundry logs --role`.
-            Empty if all pods do the same.
+            Empty if all pods have the same role.
     """
 
     label: str
@@ -46,7 +46,7 @@ def selector(source: Pods, values: Sequence[str] = ()) -> str:
 
 
 def belongs(source: Pods, pod: Object, upstream: Object) -> bool:
-    """Check whether a pod with the labels is the upstream object's, and not an earlier one's or another's."""
+    """Check whether a pod with the labels belongs to this upstream object, and not to an earlier or another one."""
     if pod["metadata"]["creationTimestamp"] < upstream["metadata"]["creationTimestamp"]:
         return False
     return not source.owned or _made_by(pod, source.makers(upstream))

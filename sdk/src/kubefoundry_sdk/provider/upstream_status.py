@@ -9,7 +9,7 @@ from kubefoundry_sdk.api.untrusted import mapping, mappings
 
 
 class UpstreamCondition(NamedTuple):
-    """A condition in the upstream's own words; empty where a value is not a string.
+    """A condition as the upstream wrote it. A value that is not a string becomes empty.
 
     Attributes:
         type: Its type.
@@ -41,7 +41,7 @@ def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
     conditions: dict[str, UpstreamCondition] = {}
     contradicted: set[str] = set()
     for item in mappings(mapping(status).get("conditions")):
-        # To quote all of them would take quadratic time, and a message without bound.
+        # Quote only two: more would take quadratic time and make the message too long.
         if not isinstance(item.get("type"), str) or item["type"] in contradicted:
             continue
         condition = UpstreamCondition(
