@@ -35,10 +35,10 @@ log = logging.getLogger(__name__)
 _TURN: Key = ("", "certificates")
 
 LONGEST: Final = 3600.0
-"""Seconds between two turns at most: a clock that is set changes when the next one is due."""
+"""The most seconds between two checks: the clock may be set meanwhile, which changes the time of the next renewal."""
 
 AGAIN: Final = 60.0
-"""Seconds after which the protection of the CRDs is tried again."""
+"""Seconds until a failed attempt to protect the CRDs is repeated."""
 
 
 def hosts_of(namespace: str, extra: Sequence[str]) -> list[str]:
@@ -48,7 +48,7 @@ def hosts_of(namespace: str, extra: Sequence[str]) -> list[str]:
 
 
 class CertificateKeeper:
-    """Creates and renews the material, has the API server trust it, and presents it (see the module)."""
+    """Creates and renews the certificates, makes the API server trust them, and serves with them (see the module)."""
 
     def __init__(self, process: Process, listener: Listener, extra_hosts: Sequence[str]) -> None:
         self._process = process
@@ -68,7 +68,7 @@ class CertificateKeeper:
         process.ready_when(self._ready)
 
     def _ready(self) -> str | None:
-        """Check the dates, too: the clock may have been set since the last turn."""
+        """Return why the process is not ready, or None. Dates are checked again: the clock may have been set."""
         presented = self._listener.presented
         why = presented and out_of_date(presented, datetime.now(UTC))
         if why:
@@ -91,7 +91,7 @@ class CertificateKeeper:
         self._queue.add(_TURN)
 
     async def _turn(self, key: Key) -> float | None:
-        """Check all three once. Return the seconds until the next check."""
+        """Reconcile Secret, configurations and served certificate once. Return the seconds until the next check."""
         now = datetime.now(UTC)
         secret = self._secrets.get((self._process.namespace, SECRET))
         material = self._usable(secret)
@@ -133,7 +133,7 @@ class CertificateKeeper:
         return material
 
     async def _renew(self, secret: Object | None, material: Material | None, now: datetime) -> Material:
-        """Return the required material once it is stored. A deleted Secret causes a new authority."""
+        """Return the required material once it is stored. A missing or unusable Secret causes a new authority."""
         before = material or self._listener.presented
         if before and (why := out_of_date(before, now)):
             log.warning("the webhook's certificate is replaced: %s", why)
@@ -163,9 +163,9 @@ class CertificateKeeper:
             raise
 
     async def _protect_crds(self, bundle: bytes) -> bool:
-        """Apply the configuration that keeps the CRDs while models exist; return whether that is done.
+        """Apply the webhook configuration that protects the CRDs while models exist. Return False if that failed.
 
-        It is not watched: an administrator who deletes it wants to delete the CRDs next.
+        The configuration is not watched: an administrator who deletes it wants to delete the CRDs next.
         """
         core = self._configurations[VALIDATING].get(("", CONFIGURATION))
         if core is None:
@@ -176,7 +176,7 @@ class CertificateKeeper:
             if body := configuration(core, crd, bundle):
                 await client.apply(VALIDATING, body, manager=CORE_MANAGER)
         except ApiError as error:
-            # Certificates come first: reviews are answered without this permission, too.
+            # This must not stop the turn: certificates do not need the missing permission.
             log.warning("the CRDs are not protected from deletion: %s", error)
             return False
         return True

@@ -1,11 +1,12 @@
 """The webhook's certificates: our own authority, a leaf that it signs, and when to replace each.
 
-Pure: the time is always an argument. Everything fits in one Secret (`certificate_secret`), so all replicas serve with
-the same leaf.
+All functions are pure: they take the time as an argument. Everything fits in one Secret (`certificate_secret`), so
+all replicas serve with the same leaf.
 
 An authority is replaced in two steps, because the API server must trust the new one before its leaf is served (the
-webhooks fail open, so a refused handshake would admit an invalid spec). First the new authority joins the bundle and
-the leaf stays; `SETTLE` later a new leaf is signed. The old authority leaves the bundle when it expires.
+webhooks fail open, so a refused handshake would admit an invalid spec). First the new authority joins the bundle, and
+the leaf stays. `SETTLE` later, the new authority signs a new leaf. The old authority leaves the bundle when it
+expires.
 
 A certificate from the future, created while this machine's clock was ahead, is as unusable as an expired one.
 """
@@ -25,16 +26,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFE: Final = timedelta(days=365)
-"""A year, so that a replacement every eight months is routine and not something that nobody has ever seen."""
+"""A year. The replacement comes after two thirds of it, every eight months, often enough to be routine."""
 
 LEAF_LIFE: Final = timedelta(days=90)
 """Replaced every sixty days. An authority signs for two thirds of its year, so a leaf never outlives it."""
 
 SETTLE: Final = timedelta(seconds=10)
-"""From a new authority to its first leaf: time for every API server to see the new bundle."""
+"""Time between a new authority and its first leaf, in which every API server sees the new bundle."""
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
-"""How long before its creation a certificate is valid: the API server's clock may be behind ours."""
+"""A certificate is valid from this long before its creation, because the API server's clock may be behind ours."""
 
 AUTHORITY_NAME: Final = "kubefoundry-core webhook authority"
 
@@ -93,7 +94,7 @@ def renewed(
     trusted = [authority for authority in authorities if _valid(authority, now)]
     renewal = replace(renewal, authorities=tuple(_pem(authority) for authority in trusted))
 
-    # Nobody trusts the current leaf, so a new one cannot come too early.
+    # No client accepts the current leaf, so a new one need not wait for SETTLE.
     orphan = not _valid(leaf, now) or not any(_signed_by(leaf, authority) for authority in trusted)
     settled = now >= _creation(authorities[0]) + SETTLE
     stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
@@ -126,7 +127,7 @@ def next_renewal(material: Material, now: datetime) -> datetime:
 
 
 def out_of_date(material: Material, now: datetime) -> str | None:
-    """Return why no client accepts the leaf at `now`, or None if its dates allow it."""
+    """Return which certificate is not valid at `now`, or None if authority and leaf both are."""
     for name, pem in (("authority", material.authorities[0]), ("leaf", material.leaf)):
         certificate = _certificate(pem)
         if not _valid(certificate, now):
@@ -139,9 +140,9 @@ def out_of_date(material: Material, now: datetime) -> str | None:
 
 
 def trusted_by(material: Material, bundle: bytes, now: datetime) -> bool:
-    """Check whether a client that trusts `bundle` (PEM) accepts the leaf at `now`, apart from its host name.
+    """Check whether a client that trusts `bundle` (PEM) accepts the leaf at `now`.
 
-    Also False for a bundle that is not PEM.
+    The host name is not checked. Return False if the bundle is not PEM.
     """
     try:
         authorities = x509.load_pem_x509_certificates(bundle)

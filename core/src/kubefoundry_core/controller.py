@@ -1,6 +1,6 @@
-"""The reconciling half of core: watches, decides, and writes the differences.
+"""Core's controller: watches, decides, and writes the differences.
 
-`decision` and `orphans` decide on the writes, `provider_health` whether the providers are alive.
+`decision` and `orphans` decide on the writes. `provider_health` decides whether the providers are alive.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ log = logging.getLogger(__name__)
 
 REPORT: Final = 0.1
 REPORT_LIMIT: Final = 5.0
-"""Share of `--finalizer-timeout` that a provider has to report a deletion, at most REPORT_LIMIT seconds.
-
-Then core does, so that a model whose provider is down does not look as if nobody had deleted it. A provider needs
-milliseconds, and it replaces core's report if it comes later."""
+"""Share of `--finalizer-timeout` in which a provider has to report a deletion, at most REPORT_LIMIT seconds. After
+that core reports it, so that users see the deletion even if the provider is down. A provider needs milliseconds. If
+its report comes later, it replaces core's."""
 
 SHARED_FOR: Final = (10.0, 40.0)
-"""Seconds, drawn for each ModelDeployment, for which core stays an owner of fields that a provider has taken over.
-
-The release costs a write. It waits until a burst of new models is over, and does not come for all of them at once."""
+"""Range of seconds for which core still co-owns fields that a provider has taken over, drawn for each
+ModelDeployment. The release costs a write, so it waits until a burst of new models is over, and the writes are
+spread."""
 
 CHANGING_HANDS: Final = "changing hands"
 """Index value of the ModelDeployments that depend on more than one provider."""
 
 
 class Controller:
-    """Reconciles ModelDeployments: core's status fields, and the remains of providers that are gone."""
+    """Reconciles ModelDeployments: core's status fields, and finalizers and status of providers that are gone."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -75,7 +74,7 @@ class Controller:
         self._deployments.subscribe(self._deployment_changed)
         self._configs.subscribe(self._config_changed)
         self._leases.subscribe(lambda key, obj: self._look_at_lease())
-        # One at a time, and only on the replica that leads.
+        # Health changes reach the deployments one at a time, and only on the leader.
         process.while_leading("news", self._news.run)
 
     def registered(self) -> dict[str, Object]:
@@ -89,7 +88,7 @@ class Controller:
     async def models(self) -> list[str]:
         """Return "namespace/name" of the ModelDeployments.
 
-        Asks the API server if the store is empty: the newest models may not have been seen yet.
+        If the store is empty, ask the API server: the watch may not have delivered the newest models yet.
 
         Raises:
             ApiError: The API server refuses the request, although the CRD is installed.
@@ -109,7 +108,7 @@ class Controller:
     def counted(self) -> Iterable[Object]:
         """Return the ModelDeployments that this replica counts: all on the leader, none elsewhere.
 
-        So the sum over the replicas' metrics counts each once.
+        The sum of this metric over all replicas then counts each ModelDeployment once.
         """
         return self._deployments.objects() if self._process.leading.is_set() else ()
 
@@ -132,7 +131,7 @@ class Controller:
                     await self._remove_orphaned_finalizers(live, left),
                 ]
                 live = self._deployments.get(key)
-            # First, because a dead manager cannot be released because of a condition that core co-owns.
+            # Write the status first: a dead manager cannot release a condition while core co-owns a part of it.
             if live and await self._write_status(key, live, unreported):
                 live = self._deployments.get(key)
             if live:
@@ -156,7 +155,8 @@ class Controller:
         health = {} if key in self._news else self._healths
         decided = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
         client, store = self._process.client, self._deployments
-        # Fields that core has to state are not shared: it takes them from a provider that does not report a deletion.
+        # Nothing is shared if core has to write the phase itself: it takes these fields over from a provider that
+        # does not report a deletion.
         due = "phase" in decided or self._release_in(key, live) is None
         co_owned = frozenset[str]() if due else shared(live)
         written = await status.write(
@@ -171,7 +171,7 @@ class Controller:
         return written
 
     def _release_in(self, key: Key, live: Object) -> float | None:
-        """Return the seconds until core releases the fields that it shares; None if it shares none, or now."""
+        """Return the seconds until core releases its shared fields, or None if there is no wait."""
         if not shared(live):
             self._release_at.pop(key, None)
             return None
@@ -180,11 +180,11 @@ class Controller:
         return left if left > 0 else None
 
     async def _remove_orphaned_finalizers(self, live: Object, left: float) -> float | None:
-        """Take the last step of a deletion whose provider is gone. Return the seconds until it may be due.
+        """Remove the finalizers of providers that are gone. Return the seconds until more may be removed.
 
         Args:
             live: The ModelDeployment.
-            left: Seconds of the time-out of the deletion.
+            left: Seconds until the deletion times out.
         """
         orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
         if not orphaned.names:
@@ -230,7 +230,10 @@ class Controller:
         return orphaned.again
 
     async def _release_dead_managers(self, live: Object) -> float | None:
-        """Apply nothing under the names of providers that are gone. Return the seconds until more may be due."""
+        """Release the status fields of providers that are gone, by an empty apply in each name.
+
+        Return the seconds until more may be released.
+        """
         dead = dead_managers(live, self._providers.lost_in())
         for manager in dead.names:
             meta = live["metadata"]
@@ -252,14 +255,14 @@ class Controller:
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
         if self._providers.see(key[1], config):
-            # A provider was registered or removed, which appears in the message of every deployment that waits.
+            # The message of a waiting deployment may list the registered providers.
             self._enqueue_all()
         self._look_at_providers()
 
     def _look_at_providers(self) -> None:
-        """Report changed healths of providers to their deployments.
+        """Enqueue the deployments of providers whose health has changed.
 
-        Starts a timer for the next change that time alone may cause.
+        Start a timer for the next change that no event reports, such as a missing heartbeat.
         """
         before, self._healths = self._healths, self._providers.healths()
         for name, health in self._healths.items():
@@ -277,7 +280,7 @@ class Controller:
             self._health_timer = loop.call_later(again + 0.1, self._look_at_providers)
 
     def _look_at_lease(self) -> None:
-        """Check whether a selector is running, and again when its Lease would expire."""
+        """Check whether a selector is running, and start a timer to check again when its Lease would expire."""
         lease = self._leases.get((self._process.namespace, SELECTOR_LEASE))
         spec = (lease or {}).get("spec") or {}
         age = self._lease_expiry.see(spec)
@@ -299,7 +302,10 @@ class Controller:
 
 
 def reported_health(deployment: Object) -> str | None:
-    """Return the store's index: the provider, and the status of `ProviderHealthy`, empty if there is none."""
+    """Return the store's index value: the provider, a space, and the status of `ProviderHealthy` if there is one.
+
+    Return CHANGING_HANDS for several providers, and None for none.
+    """
     live = LiveModelDeployment(deployment)
     providers = relied_on(deployment, live.provider_name)
     if len(providers) != 1:

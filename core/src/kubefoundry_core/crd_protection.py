@@ -2,8 +2,8 @@
 
 Deleting the CRD deletes every ModelDeployment, and `kubectl delete -f install.yaml` deletes the CRD. Core applies
 this configuration itself: an object of install.yaml would be deleted by the same command, and a second run of the
-command would then delete the models. Its owner is the CRD, so it goes with the CRD. It fails closed: without core,
-nobody can tell whether models exist.
+command would then delete the models. The CRD owns it, so both are deleted together. It fails closed: without core, it
+is unknown whether models exist.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kubefoundry_sdk.api.names import MANAGED_BY, MANAGED_BY_LABEL, PROTECTED_LA
 
 CONFIGURATION: Final = "kubefoundry-crds"
 WEBHOOK: Final = "kubefoundry-crds.kubefoundry.ai"
-"""Shown by the API server if core does not answer: it leads to the configuration."""
+"""If core does not answer, the API server shows this name, which leads users to CONFIGURATION."""
 
 PATH: Final = "/validate-crd-deletion"
 
 
 def configuration(core: Object, crd: Object, bundle: bytes) -> Object | None:
-    """Return the configuration to apply, or None if there is nothing to call or to protect.
+    """Return the configuration to apply, or None if core has no webhook or the CRD is being deleted.
 
     Args:
         core: the validating configuration of core, whose address is used with another path.
@@ -56,7 +56,7 @@ def configuration(core: Object, crd: Object, bundle: bytes) -> Object | None:
                 "sideEffects": "None",
                 "failurePolicy": "Fail",
                 "clientConfig": _address(webhooks[0]["clientConfig"], bundle),
-                # Not by name: match conditions came with Kubernetes 1.27.
+                # A label selects the CRDs. Match conditions, which see the name, came with Kubernetes 1.27.
                 "objectSelector": {"matchLabels": {PROTECTED_LABEL: "true"}},
                 "rules": [
                     {

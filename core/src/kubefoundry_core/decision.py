@@ -1,8 +1,11 @@
 """Core's status fields of a ModelDeployment: a pure function of the object.
 
-Contract §3: `Validated` always; the provider fields while `spec.provider.name` is set; phase, message and Ready until
-a provider has reported, and for a deletion that no provider reports; `ProviderHealthy` once something was wrong with
-the provider.
+Core writes these fields (contract §3):
+
+- `Validated`, always.
+- The provider fields, while `spec.provider.name` is set.
+- Phase, message and `Ready`, until a provider has reported, and for a deletion that no provider reports.
+- `ProviderHealthy`, after a provider was unhealthy once.
 """
 
 from __future__ import annotations
@@ -24,15 +27,13 @@ NO_SELECTOR: Final = "No provider specified and provider-selector not installed"
 """contract §5, word for word."""
 
 WAITING: Final = "Waiting for a provider to be selected and to report status"
-"""Covers both, because a separate message once a provider is selected would cost every deployment one more write."""
+"""One message for both waits: a second message after the selection would cost every deployment one more write."""
 
 VALID: Final = "Schema validation passed"
 """The same words in every release (contract §5)."""
 
 PROBLEMS: Final = 20
 """The most problems of a spec that are reported: a spec may have thousands."""
-
-"""A provider says it in the same words (contract §4.5)."""
 
 _NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
 """Reasons of a selector that chooses no provider (contract §3)."""
@@ -43,12 +44,12 @@ REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.R
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The cluster around a ModelDeployment, as far as it matters to a decision.
+    """The state of the cluster that a decision depends on.
 
     Attributes:
         registered: Names of the InferenceProviderConfigs.
         selector: Whether a selector holds its Lease.
-        health: Health of the providers for which it is known and has to be reported now.
+        health: Health of providers by name, if it is known and due to be reported.
         unreported: Whether the ModelDeployment is being deleted, and no provider has reported that in time.
     """
 
@@ -121,10 +122,9 @@ def decide(deployment: Object, around: Surroundings) -> Object:
 
 
 def _is_cores_to_terminate(deployment: Object, around: Surroundings) -> bool:
-    """Check whether core reports the deletion although a provider has reported on the model.
+    """Check whether core reports the deletion of a model on which a provider has reported.
 
-    Once core has done so, it keeps these fields until the provider takes them over. Without core's part, `Ready`
-    would have no status.
+    Core then keeps these fields until the provider takes them over. Otherwise `Ready` would have no status.
     """
     live = LiveModelDeployment(deployment)
     if not live.is_deleting:
@@ -152,11 +152,11 @@ def _none_fits(live: LiveModelDeployment) -> str | None:
 
 
 def shared(deployment: Object) -> frozenset[str]:
-    """Return the reported fields and conditions that core still owns beside the chosen provider.
+    """Return the fields and conditions of REPORTED that core still co-owns with the chosen provider.
 
-    A provider takes over the values that it changes. Core stays an owner of the equal ones until it releases them.
-    Once another provider is chosen nothing is shared, because the provider before cannot release a condition while
-    core keeps a part of it.
+    A provider takes over the fields whose values it changes. Core stays an owner of fields with equal values until it
+    releases them. After a change of the provider, nothing is shared until the new one has written, because the
+    previous provider cannot release a condition while core keeps a part of it.
     """
     if not _chosen_has_written(deployment):
         return frozenset()
@@ -169,10 +169,10 @@ def shared(deployment: Object) -> frozenset[str]:
 def _has_reported(deployment: Object) -> bool:
     """Check whether a provider has reported on the model, so that phase, message and `Ready` are the provider's.
 
-    A provider that waits for another provider's clean-up reports before it has created anything, and the other
-    provider reports until it has released the model: any of their writes counts. After a reset of managedFields, a
-    condition that nobody owns counts. A condition that somebody else wrote does not: nobody would report on the model
-    then.
+    The write of any provider counts. A provider that waits for another provider's clean-up reports before it has
+    created anything, and the other provider reports until it has released the model. After a reset of managedFields,
+    a condition without an owner counts. A condition that another manager wrote does not count, because then no
+    provider would report on the model.
     """
     live, suffix = LiveModelDeployment(deployment), names.provider_manager("")
     if any(manager.endswith(suffix) for manager in live.reporters()):
@@ -192,9 +192,9 @@ def _chosen_has_written(deployment: Object) -> bool:
 def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selection:
     """Return core's part in the choice of a provider.
 
-    A chosen provider stays chosen if its registration is removed, and is never replaced by one that is not registered
-    or because of an invalid spec: either would delete a model that serves. Core does not release its choice then,
-    either: nobody would look after the model that serves.
+    A chosen provider stays chosen if its registration is removed. It is not replaced by a provider that is not
+    registered, nor while the spec is invalid: either would delete a model that serves. In both cases core does not
+    release its choice, because no provider would reconcile the model that serves.
     """
     live = LiveModelDeployment(deployment)
     current, named = live.provider_name, live.requested_provider
@@ -217,8 +217,8 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
         )
     held = live.condition(reasons.PROVIDER_SELECTED)
     if current and kept and held and held.get("reason") == "ExplicitlySelected":
-        # The name was removed from the spec: core's choice stays until the selector has taken it over, which would
-        # otherwise not know which provider to keep (contract §5).
+        # The name was removed from the spec. Core's choice stays until the selector has taken it over. Otherwise the
+        # selector would not know which provider to keep (contract §5).
         return Selection(kept, _again(held), f"Waiting for provider {current} to report status")
     if around.selector:
         return Selection(kept, _again(_half(deployment)), WAITING)
@@ -248,8 +248,8 @@ def _written(chosen: Mapping[str, Any]) -> dict[str, str] | None:
 def _half(deployment: Object) -> Condition | None:
     """Return `ProviderSelected` if core has written it and the selector still owns a part, otherwise None.
 
-    If core released it, that part would stay: a condition without a reason, which makes the API server refuse all
-    further writes. So core keeps it until the selector has taken it over or released it.
+    If core released its part, a condition without a reason would stay, and the API server would refuse all further
+    writes. So core keeps the condition until the selector has taken it over or released it.
     """
     fields: Any = managed_fields.owned(deployment, names.SELECTOR_MANAGER, "status") or {}
     conditions = fields.get("f:status", {}).get("f:conditions", {})

@@ -64,7 +64,8 @@ class Deployments(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges, computed from the current objects at each scrape."""
-        # The design's name has the suffix of a counter, which promtool rejects for a gauge.
+        # The second name is the design's. promtool rejects its suffix, a counter's, for a gauge, so there is the
+        # first.
         totals = [
             GaugeMetricFamily(name, "ModelDeployments by namespace and phase.", labels=("namespace", "phase"))
             for name in ("kubefoundry_modeldeployments", "kubefoundry_modeldeployment_total")
@@ -83,7 +84,8 @@ class Deployments(Collector):
         for obj in self._objects():
             name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
             live = LiveModelDeployment(obj)
-            # Without a phase it is not reconciled yet; the provider of a deleted object may be down.
+            # A model without a phase is not reconciled yet. If a model is deleted while its provider is down, its
+            # phase is stale.
             phase = "Terminating" if live.is_deleting else live.phase or "Pending"
             counts[namespace, phase] += 1
             if self._per_object:

@@ -21,8 +21,8 @@ class Abandoned:
     """Finalizers or field managers of providers that are gone.
 
     Attributes:
-        names: Those that may be removed now.
-        again: Seconds until more may be, None if no more can be.
+        names: Names that may be removed now.
+        again: Seconds until more names may be removed; None if there are no more.
     """
 
     names: tuple[str, ...]
@@ -48,7 +48,7 @@ def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Aba
 
 
 def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
-    """Return finalizers that somebody else wrote under the name of an unregistered provider: nobody cleans up."""
+    """Return finalizers of unregistered providers that another manager added, so that no provider removes them."""
     return {
         names.provider_finalizer(provider)
         for provider in handover.finalizing(deployment)
@@ -76,7 +76,7 @@ def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
 
 
 def remaining(deployment: Object) -> str:
-    """Return the upstream object that nobody will delete now, as the status names it, or "none known"."""
+    """Return the upstream object that is left behind, as the status names it, or "none known"."""
     provider = LiveModelDeployment(deployment).provider
     if not provider.get("resourceName"):
         return "none known"

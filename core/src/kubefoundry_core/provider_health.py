@@ -57,8 +57,8 @@ class Providers:
 
     Args:
         clock: Returns monotonic seconds.
-        timeout: Seconds after which silence, or an operator that is down, is reported. Not at once: an operator that
-            is being upgraded is down for a moment, and every deployment would be reported twice.
+        timeout: Seconds after which a missing heartbeat, or an operator that is down, is reported. An operator is
+            down for a moment while it is upgraded. Without this delay, every deployment would get two reports.
     """
 
     def __init__(self, clock: Callable[[], float], timeout: float) -> None:
@@ -91,7 +91,7 @@ class Providers:
         return is_new
 
     def expect(self, name: str) -> bool:
-        """Record that a deployment depends on the provider. Return whether core had not heard of it.
+        """Record that a deployment depends on the provider. Return whether the provider is new to core.
 
         A provider that was never registered is reported at once.
         """
@@ -120,7 +120,7 @@ class Providers:
         return {name: health for name, health in healths.items() if health}
 
     def again(self) -> float | None:
-        """Return the seconds until time alone may change a result, None if it cannot."""
+        """Return the seconds until a result may change without an event, None if it cannot."""
         now = self._clock()
         since = [seen.since for seen in self._seen.values()]
         since += [seen.trouble_since for seen in self._seen.values() if seen.trouble is not None]
@@ -158,12 +158,13 @@ def provider_healthy(
 ) -> Condition | None:
     """Return the condition `ProviderHealthy` of a deployment, None for none.
 
-    It is set once a provider was unhealthy; to report health to every deployment would be a needless write for each.
+    The condition is set only after a provider was unhealthy, which saves one write for every other deployment.
 
     Args:
         live: The current condition.
         healths: Health of the providers that the deployment depends on, the chosen one first; the first unhealthy one
-            is reported. None while it is unknown, or not this deployment's turn yet: the last report stays.
+            is reported. None means that it is unknown, or that it is not this deployment's turn yet: the last report
+            stays.
         generation: The generation of the ModelDeployment.
     """
     if not healths:

@@ -1,4 +1,4 @@
-"""Core's fields of its two webhook configurations: the trusted authorities, and conditions for the requests."""
+"""Core's fields of its two webhook configurations: the trusted authorities, and the match conditions."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ SPEC_CHANGES: Final = {
     ),
 }
 """A match condition equal to `admission.review.Request.decides_spec`. Other changes, such as a finalizer or a label,
-are admitted anyway, so the server need not call us; the call is a third of the cost of such a write."""
+are admitted anyway, so the API server need not call core. The call is a third of the cost of such a write."""
 
 
 def evaluates_conditions(version: Mapping[str, str]) -> bool:
-    """Check whether a server of that `/version` supports match conditions: on by default from Kubernetes 1.28.
+    """Check whether an API server of that `/version` evaluates match conditions (by default from 1.28 on).
 
-    They are not in the manifest, because kubectl refuses a field that an older server does not know.
+    Match conditions are not in the manifest, because kubectl refuses a field that an older server does not know.
     """
     # Some servers report `28+`.
     major, minor = (int("0" + re.sub(r"\D.*", "", version.get(part, ""))) for part in ("major", "minor"))

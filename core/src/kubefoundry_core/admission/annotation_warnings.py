@@ -23,7 +23,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 """The values with an effect. As everywhere in Kubernetes, they are compared as text."""
 
 _OFF: Final = ("", "false")
-"""Values by which a user says that there is to be no effect."""
+"""Values that turn an annotation off on purpose, so they cause no warning."""
 
 _ANY_VALUE: Final = (names.REFRESH_ANNOTATION, names.RESELECT_ANNOTATION)
 _OURS: Final = (names.DRY_RUN_RESULT_ANNOTATION,)

@@ -1,7 +1,7 @@
-"""The webhook's paths, and limits for the reviews that it accepts. The answers are pure functions.
+"""Serves the paths of the webhooks, within limits for reviews. Pure functions compute the answers.
 
-Anyone who reaches the port may send a review, unless `--webhook-client-ca` demands a certificate. So the limits bound
-the memory and the time in the loop that a stranger can take.
+Without `--webhook-client-ca`, anyone who reaches the port may send a review. The limits bound the memory and the time
+in the event loop that such a client can take.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 MAX_BODY: Final = 2 * 1536 * 1024 + 64 * 1024
-"""The largest review in bytes: an object and the one it replaces, each at most the 1.5 MiB that etcd stores
-(`--max-request-bytes`), and the fields around them. Anything larger cannot be stored, whatever a webhook answers."""
+"""Bytes of the largest review: the new and the old object, and the fields around them. etcd stores at most 1.5 MiB an
+object (`--max-request-bytes`), so a larger object cannot be stored, whatever a webhook answers."""
 
 SMALL: Final = 64 * 1024
-"""Reviews of at most that many bytes are answered in the loop, within milliseconds. A hop to a thread costs more than
-most of them take."""
+"""Bytes of the largest review that is answered in the event loop, within milliseconds. For most such reviews, a
+switch to a thread would take longer than the answer."""
 
 WAITING: Final = 8
-"""Large reviews that may wait for the one that is read or answered; further ones are turned away."""
+"""Large reviews that may wait while another one is read or answered. Further ones get a 503."""
 
 PATIENCE: Final = 1.6
-"""Seconds to get a turn and to send the body: a little less than the API server waits for the answer."""
+"""Seconds for each step of a review (the turn, the body): a little less than the API server waits for the answer."""
 
 
 class _Intake:
@@ -43,7 +43,7 @@ class _Intake:
         self._waiting = 0
 
     async def respond(self, request: web.Request, judge: Judge) -> web.Response:
-        """Return the answer to a review, or an error for a malformed one and for one that exceeds a limit."""
+        """Return the answer to a review, or an error if the review is malformed or exceeds a limit."""
         try:
             return await self._take(request, judge)
         except ValueError as error:
@@ -72,7 +72,7 @@ class _Intake:
         """Wait for the large review before this one.
 
         Raises:
-            TimeoutError: The review before takes too long.
+            TimeoutError: The turn does not come in time.
         """
         self._waiting += 1
         try:
@@ -85,7 +85,7 @@ class _Intake:
         """Read the body.
 
         Raises:
-            TimeoutError: The sender is slow, and must not keep its place.
+            TimeoutError: The sender is too slow, and must not block other reviews.
         """
         async with asyncio.timeout(self._patience):
             return await request.read()

@@ -10,7 +10,7 @@ from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 SHOWN: Final = 5
-"""Models that a refusal names at most."""
+"""The most models that a refusal names."""
 
 
 def validate(review: Any, models: Sequence[str]) -> Review:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 KEPT: Final = "/spec/provider/overrides"
-"""Where a null is a value: the schema of this field is its provider's."""
+"""Path below which nulls are kept as values, because the provider defines the schema of this field."""
 
 
 def remove_nulls(value: Any, at: str) -> Iterator[dict[str, Any]]:

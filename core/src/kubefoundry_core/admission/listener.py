@@ -18,7 +18,7 @@ from aiohttp import web
 from kubefoundry_core.certificates import Material
 
 GRACE: Final = 2.0
-"""Seconds that reviews in flight get at shutdown, within the 5 of the whole process (contract §6)."""
+"""Seconds to finish reviews in flight at shutdown. The whole process has 5 (contract §6)."""
 
 
 def server_context(client_authority: str = "") -> ssl.SSLContext:
@@ -57,7 +57,7 @@ class Listener:
         self.presented: Material | None = None
 
     async def present(self, material: Material) -> None:
-        """Present this leaf from now on."""
+        """Present this leaf from now on. The first call starts to listen."""
         if material == self.presented:
             return
         _load(self._context, material)

@@ -18,13 +18,14 @@ from kubefoundry_sdk.api.validation import Problem
 from kubefoundry_sdk.runtime.store import size_of
 
 LARGEST: Final = 2 * 2**20
-"""Bytes, more than an object can have (etcd stores 1.5 MiB): with that much left, none has to be measured."""
+"""Bytes. No object is larger, because etcd stores at most 1.5 MiB. With this much room left, no object is
+measured."""
 
 LABELS: Final = 64
 """Labels under our prefix that a ModelDeployment may have."""
 
 IDENTITY: Final = ("model.id", "model.source", "engine.type", "serving.mode")
-"""Fields of which every provider recreates (contract §4)."""
+"""Fields whose change makes every provider recreate its upstream object (contract §4)."""
 
 SMALL: Final = 4096
 """Bytes by which an object may grow in a full namespace."""
@@ -45,7 +46,7 @@ def mutate(review: Any) -> Review:
         return allowed(request)
     spec = request.object.get("spec")
     if not isinstance(spec, dict) or spec_limits.too_deep(spec):
-        # The validating webhook, which is called next, reports what is wrong with it.
+        # The API server calls the validating webhook next, which reports the problem.
         return allowed(request)
     spec = copy.deepcopy(spec)
     operations = list(remove_nulls(spec, "/spec"))
@@ -63,7 +64,7 @@ def validate(
     Args:
         review: The decoded AdmissionReview.
         registered: The InferenceProviderConfigs by name. A problem with the provider only causes a warning, because
-            the parts may be installed in any order.
+            KubeFoundry's parts may be installed in any order.
         left: Returns the bytes by which the ModelDeployments of a namespace may grow (`MemoryQuota`).
 
     Raises:
@@ -91,8 +92,8 @@ def validate(
 def _without_room(request: Request, left: Callable[[str], int]) -> Problem | None:
     """Return a problem if the object does not fit into the memory that its namespace may take.
 
-    Every process keeps all ModelDeployments, so one namespace must not take all of its memory. Small changes are
-    admitted: providers add finalizers, and a deletion needs them to go.
+    Every process keeps all ModelDeployments in memory, so one namespace must not take all of it. Small changes of an
+    existing object are admitted, because providers add finalizers, and a deletion has to remove them.
     """
     namespace = str(request.object["metadata"].get("namespace") or "")
     free = left(namespace)
@@ -132,7 +133,7 @@ def _too_many_labels(request: Request) -> Problem | None:
 def _dotted(request: Request) -> Problem | None:
     """Return a problem if the name has a dot, which the name of a Service cannot have.
 
-    Objects from before this rule stay as they are.
+    Existing objects are not checked, because they may be older than this rule.
     """
     if request.old is not None:
         return None

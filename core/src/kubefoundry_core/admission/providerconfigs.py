@@ -1,7 +1,7 @@
 """Admission of InferenceProviderConfigs: warnings only (contract §2).
 
-A registration is never refused here: a provider that cannot register is worse than one whose rule is skipped. Core
-does not parse rules; it passes on the selector's verdict about the stored ones.
+Core never refuses a registration, because a provider that cannot register is worse than a skipped rule. Core does not
+parse selection rules. It passes on the selector's verdict about the stored rules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 
 
 def validate(review: Any) -> Review:
-    """Allow the registration, and warn of faults that keep it from being used.
+    """Allow the registration, and warn about problems that keep the provider from being used.
 
     Raises:
         Malformed: `review` is not an AdmissionReview request with an object.

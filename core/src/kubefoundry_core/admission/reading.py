@@ -1,6 +1,6 @@
-"""From the bytes of a review to its answer, even if they cannot be parsed into objects.
+"""Answers the bytes of a review, even if they hold too much to be parsed into objects.
 
-The webhooks fail open, so without a valid answer an unreadable object would be admitted.
+The webhooks fail open, so without a valid answer the API server would admit an unreadable object.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from kubefoundry_core.admission.review import Malformed, Review, allowed_unread,
 from kubefoundry_sdk.api.foreign_json import decode
 
 Judge = Callable[[Any], Review]
-"""From a parsed review to the answer. Raises Malformed."""
+"""Returns the answer to a parsed review. Raises Malformed."""
 
 MOST: Final = 100_000
-"""Maps and lists in a review. Each takes 2 bytes to write and about 90 to hold, and is held twice while defaults are
-added: 3 MiB of nothing else would be 260 MiB. Brackets in strings count, too."""
+"""The most maps and lists in a review. Brackets in strings count, too. Each takes 2 bytes as JSON and about 90 in
+memory, which holds it twice while defaults are added: 3 MiB of brackets would take 260 MiB."""
 
 _HEAD: Final = re.compile(
     rb'\s*\{"kind":"AdmissionReview","apiVersion":"[^"]*","request":\{"uid":"([^"\\]{1,64})"'
@@ -30,15 +30,15 @@ _DELETION: Final = b'"deletionTimestamp":"'
 def answered(body: bytes, judge: Judge) -> Review:
     """Return the judge's answer, or a refusal if the review holds too much to be judged.
 
-    A review that reports a deletion is admitted unread, because its finalizers must be removable. Writing that word
-    into a spec gains nothing: the controller validates every object again.
+    Such a review is admitted unread if it has a deletion timestamp, because the finalizers of a deleted object must
+    be removable. A user who writes that field into a spec gains nothing: the controller validates every object again.
 
     Raises:
-        ValueError: The bytes are not a review (Malformed among them).
+        ValueError: The bytes are not JSON, or not a review (Malformed).
     """
     if body.count(b"{") + body.count(b"[") > MOST:
         return _unread(body, f"it holds more than {MOST} maps and lists")
-    # Anything nested deeper than we read is cut; the rule for a spec's depth then refuses the ModelDeployment.
+    # `decode` cuts values that are nested too deep. The limit of a spec's depth then refuses the ModelDeployment.
     return judge(decode(body))
 
 

@@ -35,9 +35,9 @@ class Request:
 
     @property
     def decides_spec(self) -> bool:
-        """Check whether rules apply: to a new or changed spec, of an object that is not being deleted.
+        """Check whether rules apply: the spec is new or changed, and the object is not being deleted.
 
-        Any other write is admitted. Otherwise a rule that is newer than the object would block every change of its
+        Other writes are admitted. Otherwise a rule that is newer than the object would block every change of its
         finalizers and labels.
         """
         if self.old is None:
@@ -100,7 +100,7 @@ def patched(request: Request, patch: bytes) -> Review:
 
 
 def refused(request: Request, problems: Sequence[Problem]) -> Review:
-    """Return a refusal with every problem, in the words and with the code of the API server's own (422 Invalid).
+    """Return a refusal with every problem, worded and coded like the API server's own refusals (422 Invalid).
 
     Source: k8s.io/apimachinery v0.36 api/errors NewInvalid and util/errors Aggregate: one problem is shown as it is,
     several in brackets.
