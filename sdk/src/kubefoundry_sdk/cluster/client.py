@@ -1,6 +1,6 @@
 """A client for the API server: JSON over one aiohttp session, with a deadline for every call.
 
-It retries nothing, because only the caller knows whether a call may be repeated (the work queue does that).
+It retries nothing, because only the caller knows whether a call may be repeated. The work queue retries reconciles.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ PAGE: Final = 500
 """The most objects that a list call requests, as in kubectl."""
 
 PAGE_BYTES: Final = 4 * 2**20
-"""Bytes of a page that are read; instead of a longer page, a page of fewer objects is requested. 500
-ModelDeployments of the usual size have half of that, and as Python objects a page takes about ten times its bytes."""
+"""The most bytes of a page. Instead of a longer page, the client requests one with fewer objects. 500
+ModelDeployments of the usual size have half of these bytes. As Python objects, a page takes about ten times its
+bytes."""
 
 ANSWER: Final = 16 * 2**20
-"""Bytes of one object that are read: etcd accepts 1.5 MiB, which JSON's escapes may turn into nine."""
+"""The most bytes of one object. etcd accepts 1.5 MiB, which may become 9 MiB with JSON's escapes."""
 
 
 class Client:
@@ -197,7 +198,7 @@ class Client:
             selector: `labelSelector` and `fieldSelector` parameters.
 
         Raises:
-            Unreachable: The connection is dead; Silent if nothing else went wrong.
+            Unreachable: The connection is lost. Silent, a subclass, if it only received no data.
             ApiError: The watch is refused.
         """
         parameters = {
@@ -273,7 +274,7 @@ class Client:
     ) -> None:
         """Delete the object with that uid.
 
-        Another object of the same name is a conflict. With `version`, a resource version, so is another state of the
+        Another object of the same name causes a conflict. With `version`, a resource version, so does a changed
         object.
         """
         body: dict[str, Any] = {
@@ -330,7 +331,7 @@ class Client:
             data = sent(body, f"{method} {url}")
         changes = writes and method != "GET"
         accepted = None
-        # A dry run changes nothing, so no event of its own causes the next one.
+        # A dry run changes nothing, so it causes no event that would repeat it.
         if changes and self._repetition and "dryRun" not in (parameters or {}):
             accepted = self._repetition.admit(f"{method} {url}", parameters, body)
         await self._rate.turn()

@@ -1,9 +1,9 @@
 """How many writes may be in flight: a window that follows the API server's response times, as TCP's does.
 
-Requests beyond the knee of an API server make nothing faster: they wait there, and users' own requests wait behind
-them. So each process keeps fewer writes in flight while they are slower than their minimum, and more while they are
-not. Where even one at a time is slow, because others keep the server busy, a process with many to make pauses between
-them. The processes know nothing of each other; as with TCP, all of them back off when the server is slow.
+More requests than an API server can process at a time only wait there, and users' requests wait behind them. So each
+process keeps fewer writes in flight while writes are slower than their minimum, and more otherwise. If even one write
+at a time is slow, because other clients keep the server busy, a process with many writes pauses between them. The
+processes do not coordinate. As with TCP, all of them back off when the server is slow.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Final
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 SLOW: Final = 2.5
-"""How many times its floor a write may take before the window shrinks. With two requests for each core, and nothing
-else for the server to wait for, a write takes twice as long; more requests make it no faster."""
+"""How many times its floor a write may take before the window shrinks. With two requests for each core of a server
+that waits for nothing else, a write takes twice as long. More requests add no throughput."""
 
 CROWDED: Final = 5.0
 """How many times its floor a write may take before a window of one shrinks further. Five processes with one write in
@@ -28,7 +28,7 @@ flight each stay below it on two cores, and 20 creates of users at a time exceed
 docs/benchmarks.md)."""
 
 LEAST: Final = 1 / 8
-"""The smallest window: a pause of seven times what the write took."""
+"""The smallest window: a pause of seven times the duration of the write."""
 
 CUT: Final = 0.5
 """The factor by which the window shrinks."""
@@ -37,11 +37,11 @@ OVERLOADED: Final = (429, 503, 504)
 """Status codes of an overloaded API server."""
 
 LONGEST: Final = 1.0
-"""Seconds that a reconcile counts. A reconcile that takes longer is waiting for something else, such as an
+"""The most seconds for which a reconcile takes room. A longer reconcile is waiting for something else, such as an
 upstream system's webhook, and would only hold up other objects."""
 
 PERIOD: Final = 300.0
-"""Seconds after which a floor is forgotten, at most twice that: a server may have moved to a slower machine."""
+"""A floor is forgotten after one to two times this many seconds: a server may have moved to a slower machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +60,15 @@ class Window:
 def answered(window: Window, *, sent: float, now: float, floor: float, full: bool) -> Window:
     """Return the window after a write's response.
 
-    It grows by one for each round trip, or is halved, once for each round trip. Below one it doubles with each
-    response instead, and only a response that is far slower makes it smaller.
+    The window grows by one for each round trip, or is halved at most once for each round trip. Below one it doubles
+    with each response. A window of one or less shrinks only after a much slower response (CROWDED).
 
     Args:
         window: The window before.
         sent: When the write was sent, in seconds.
         now: When the response arrived.
         floor: The shortest duration of such a write, in seconds.
-        full: Whether others had to wait; otherwise a larger window than one is no use.
+        full: Whether other writes had to wait. Otherwise a window above one has no use.
     """
     if now - sent > (SLOW if window.size > 1 else CROWDED) * floor:
         return _cut(window, LEAST if full and window.size <= 1 else 1.0, sent=sent, now=now)
@@ -83,7 +83,7 @@ def refused(window: Window, *, sent: float, now: float) -> Window:
 
 
 def pause(window: Window, taken: float) -> float:
-    """Return the seconds until the next of many may write, after one that took so long alone: at most LONGEST."""
+    """Return the pause after a write of `taken` seconds in a window below one: at most LONGEST seconds."""
     return min(max(0.0, taken / window.size - taken), LONGEST)
 
 
@@ -126,7 +126,7 @@ def _set() -> asyncio.Event:
 
 @dataclass(slots=True)
 class Congestion:
-    """The window at work. Reconciles that write take `room`; their writes and how long these took move the window.
+    """Limits the writes in flight: a reconcile takes `room`, and the durations of its writes move the window.
 
     Only values of this process's own clock are compared.
     """
@@ -140,9 +140,9 @@ class Congestion:
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
-        """Wait until one more may write, and count as one for at most LONGEST seconds. A `pause` comes on top.
+        """Wait for room to write, and occupy it for at most LONGEST seconds, plus a `pause`.
 
-        The decision about the write is made inside, so it does not age in a queue.
+        Callers decide on the write inside the block, so no decision gets stale in a queue.
         """
         await self._enter()
         loop = asyncio.get_running_loop()
@@ -159,7 +159,7 @@ class Congestion:
                     self._leave()
 
     async def give_way(self) -> None:
-        """Wait until nobody waits for room, at most LONGEST seconds: for writes that nobody waits for."""
+        """Wait until no reconcile waits for room, at most LONGEST seconds. For writes that are not urgent."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST):
                 await self._idle.wait()

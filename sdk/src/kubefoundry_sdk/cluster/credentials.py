@@ -125,7 +125,7 @@ def token_file(path: Path) -> Callable[[], str]:
 
 
 def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials:
-    """Return the credentials of a kubeconfig's context, which act as kubectl would. Raise NoCredentials otherwise.
+    """Return the credentials of a kubeconfig's context, as kubectl uses them. Raise NoCredentials otherwise.
 
     The `kubernetes` package runs exec plugins and refreshes tokens. Other credentials are read without it.
 
@@ -209,7 +209,7 @@ def _token(chosen: Kubeconfig, settings: Any) -> Callable[[], str | None]:
         # kubectl sends no credentials without TLS either
         return lambda: None
     if "tokenFile" in chosen.user:
-        # takes precedence over `token`, and is replaced while we run; the package does neither
+        # tokenFile takes precedence over `token`, and is replaced while we run. The package handles neither.
         token = token_file(chosen.folder / Path(chosen.user["tokenFile"]))
         token()
         return token

@@ -8,20 +8,20 @@ from typing import Any, Final, NamedTuple
 from kubefoundry_sdk.api.untrusted import mapping, mappings
 
 UNDECLARED: Final = "failed to create typed patch object"
-"""How an apply begins to be answered (500) of a field that the schema does not declare. By its text, because that
-Status has neither reason nor details (seen on Kubernetes 1.36)."""
+"""Beginning of the API server's message (500) for an apply with a field that the schema does not declare. Matched by
+text, because that Status has neither reason nor details (seen on Kubernetes 1.36)."""
 UNPATCHABLE: Final = "the server rejected our request due to an error in our request"
-"""How a JSON patch is answered (422) that does not fit the object as it is: a failed test, or a missing path. By its
-text, because the reason is Invalid and the details are empty, as when a policy or a webhook answers 422 in its own
-words (seen on Kubernetes 1.36)."""
+"""Message of the API server (422) for a JSON patch that does not fit the current object: a failed test, or a missing
+path. Matched by text, because the reason is Invalid and the details are empty, as when a policy or a webhook answers
+422 in its own words (seen on Kubernetes 1.36)."""
 TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message larger than max")
-"""What etcd and its client say about an object beyond their limits. By their text, because the API server passes both
-on as a 500 without details."""
+"""Messages of etcd and its client about an object beyond their limits. Matched by text, because the API server passes
+both on as a 500 without details."""
 
 WEBHOOK: Final = 'admission webhook "'
 DENIED: Final = "denied the request"
-"""How the API server begins the message of a webhook's denial. Nothing else tells it from an answer of its own: code,
-reason and details are the webhook's, often those of a request that the webhook's own client sent."""
+"""Parts of the API server's message about a webhook's denial. Only the message distinguishes a denial from the API
+server's own answer: code, reason and details come from the webhook, often from a request that the webhook sent."""
 
 FIELD_CONFLICT: Final = "FieldManagerConflict"
 """Reason of a cause: another field manager owns the field (metav1.CauseTypeFieldManagerConflict)."""
@@ -118,14 +118,14 @@ class ApiError(Exception):
 
     @property
     def denied(self) -> bool:
-        """Whether an admission webhook denied the request, with whichever code. Its 404 is about another object."""
+        """Whether an admission webhook denied the request, with any code. A webhook's 404 is about another object."""
         return self.message.startswith(WEBHOOK) and DENIED in self.message
 
     @property
     def conflict(self) -> bool:
-        """Whether somebody wrote meanwhile.
+        """Whether another client has written meanwhile.
 
-        Either the object itself, whose watch event is on the way, or something that admission counts (a
+        It changed the object itself, whose watch event is on the way, or an object that admission updates (a
         ResourceQuota).
         """
         return self.code == 409 and self.reason != "AlreadyExists" and not self.denied
@@ -157,10 +157,10 @@ class ApiError(Exception):
 
     @property
     def rejected(self) -> bool:
-        """The content was refused: any 4xx apart from transient ones (contract §4).
+        """Whether the content was refused: any 4xx apart from transient ones (contract §4).
 
-        Also an apply of a field that the kind's schema does not declare, or of an object too large for etcd, which
-        are a 500 (seen on Kubernetes 1.36).
+        Two refusals are a 500: an apply of a field that the kind's schema does not declare, and an object too large
+        for etcd (seen on Kubernetes 1.36).
         """
         if self.code == 500:
             return self.message.startswith(UNDECLARED) or any(words in self.message for words in TOO_LARGE)
@@ -168,7 +168,7 @@ class ApiError(Exception):
 
 
 class Repeated(ApiError):
-    """Nothing was sent: the same write was answered several times in a row, and the object does not stay so."""
+    """Nothing was sent: the same write was accepted several times in a row, but its result does not last."""
 
     def __init__(self, request: str, times: int, every: float) -> None:
         message = (
@@ -180,7 +180,7 @@ class Repeated(ApiError):
 
 
 class Unreachable(Exception):
-    """No response: connection refused or lost, time-out, or one that no API server gives. Names the request."""
+    """No usable response: refused, lost, timed out, or content that no API server sends. Names the request."""
 
 
 class Fenced(Unreachable):

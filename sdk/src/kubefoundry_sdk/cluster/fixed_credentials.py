@@ -1,6 +1,6 @@
-"""Credentials that a kubeconfig holds itself: certificates and a token that nothing has to run for.
+"""Credentials that a kubeconfig contains: certificates, and a token that needs no plugin.
 
-The `kubernetes` package reads the others. It takes more CPU to import than all of a short command.
+The `kubernetes` package reads all others. Its import takes more CPU than all of a short command.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubefoundry_sdk.cluster.kubeconfig import Kubeconfig
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """The names are those of `kubernetes.client.Configuration`."""
+    """Fixed credentials, with the field names of `kubernetes.client.Configuration`."""
 
     ssl_ca_cert: str | None
     cert_file: str | None

@@ -117,7 +117,7 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
 
 
 def named(path: str | None) -> str:
-    """Return the files that are meant, as the user or kubectl names them."""
+    """Return the kubeconfig files, as the user names them or as kubectl finds them."""
     return path or os.environ.get("KUBECONFIG") or "~/.kube/config"
 
 
@@ -149,7 +149,7 @@ def _parts(
 
 
 def _url(cluster: Mapping[str, Any]) -> str:
-    """Return the server's URL with its scheme in small letters: who looks for https:// must not take it for http."""
+    """Return the server's URL with its scheme in lower case, so that HTTPS:// is not taken for http."""
     scheme, separator, rest = str(cluster["server"]).rstrip("/").partition("://")
     return f"{scheme.lower()}://{rest}" if separator else f"http://{scheme}"
 
@@ -192,7 +192,7 @@ def _cluster_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _user_problems(user: Mapping[str, Any]) -> Iterator[str]:
-    """Yield reasons why requests would not be those of the user whom kubectl would act as."""
+    """Yield reasons why our requests would not have the same user as kubectl's."""
     for field in ("client-certificate", "client-key"):
         if field in user and f"{field}-data" in user:
             yield f"has {field} and {field}-data: keep one"

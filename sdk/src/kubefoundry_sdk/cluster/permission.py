@@ -1,4 +1,4 @@
-"""Checks a permission instead of trying it: the refusal would be in the audit log as an attempt."""
+"""Checks a permission by a review. A try of the request itself would be in the audit log as a refused attempt."""
 
 from __future__ import annotations
 

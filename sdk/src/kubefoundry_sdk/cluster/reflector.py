@@ -1,6 +1,6 @@
 """Keeps a sink equal to a kind on the API server: list, watch, and list again after a gap.
 
-No object's content stops this: what a sink cannot read is skipped (`skipped`).
+An object that the sink cannot read is skipped (`skipped`), so no content stops the watch.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ WATCH_SECONDS: Final = (480, 600)
 """How long the server is asked to keep a watch, with jitter so that they do not all end together."""
 
 ON_TIME: Final = 5.0
-"""Seconds before and after that within which a watch ends because its time is over."""
+"""A watch that ends within this many seconds of its requested end counts as ended on time."""
 
 PASSING: Final = (429, 500)
-"""Refusals by a server that is there, just busy: the first of them costs no list, which would make it busier."""
+"""Status codes of a busy server. The first such refusal causes no new list, which would make the server busier."""
 
 REFUSED: Final = (1.0, 5.0, 60.0)
 """Seconds between attempts if `refused` is given and watching is forbidden: a server that has just started has not
 loaded its roles yet, and a missing permission may be granted later."""
 
 BLIND: Final = 60.0
-"""The longest wait between attempts in seconds, whatever the server asks for: nothing is seen meanwhile."""
+"""The longest wait between attempts in seconds, even if the server asks for more: no change is seen meanwhile."""
 
 SILENCE: Final = 100.0
 """Seconds without a byte after which a watch counts as dead. The API server sends a bookmark every minute if it knows
-of a newer version, which not every etcd tells it, and none for Events (seen with Kubernetes 1.36)."""
+of a newer version. Not every etcd reports one, and there are no bookmarks for Events (seen with Kubernetes 1.36)."""
 
 
 class Sink(Protocol):
@@ -63,7 +63,7 @@ class Sink(Protocol):
 
 
 class Bounded(Protocol):
-    """The bound of the memory that the sink's objects take."""
+    """Limits the memory of the sink's objects."""
 
     def arriving(self) -> Callable[[Object], Any]:
         """Return a function for one listing that reduces each object as its page arrives; None to leave it out."""
@@ -95,10 +95,10 @@ async def reflect(
 ) -> None:
     """Keep the sink equal to the kind until cancelled.
 
-    A watch is resumed where it ended if its time is over, if nothing came for so long that the connection may be dead
-    (`_went_back` is asked first), and if a busy server asks for a moment. After any other end everything is listed:
-    the server may have come back with etcd's data from a backup, and the length of its new history does not show what
-    it has in common with the one that we saw. (A server that has restarted could resume hardly any watch.)
+    A watch is resumed where it ended in three cases: its time is over, no data came for so long that the connection
+    may be dead (after a check with `_went_back`), or a busy server asks for a wait. After any other end everything is
+    listed. The server may have come back with etcd's data from a backup, and a newer version does not show that its
+    history contains the one that we saw. (A restarted server could resume hardly any watch.)
 
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is retried like a server
     that does not answer.
@@ -109,7 +109,7 @@ async def reflect(
         sink: Receives the objects.
         namespace: The namespace; None for all.
         selector: `labelSelector` and `fieldSelector` parameters.
-        bounded: Bounds the memory of the sink's objects, if their number and size are up to tenants.
+        bounded: Bounds the memory of the sink's objects, if tenants control their number and size.
         alive: Called at every sign of life of the watch.
         tried: Called with each error.
         refused: Given for an optional kind; called once watching it is forbidden (403) and stays so. From then on
@@ -191,7 +191,7 @@ class _Reflection:
             self.heard = clock()
             self.forbidden = 0
             if self.heard - started > ON_TIME:
-                # A watch that lasts is no failure of the series, however it ends.
+                # A watch that has lasted ends the series of failures, however the watch ends.
                 self.failures = 0
             if _older(came, self.version):
                 # The server's history went back below an open watch.
@@ -223,12 +223,13 @@ class _Reflection:
 
     def _after_broken_connection(self, error: Unreachable) -> float:
         """Decide how to go on after no answer or a broken watch; return the seconds until then."""
-        # A silence that was longer than we waited: this process stood still itself, and anything has happened.
+        # After a silence longer than the time-out, this process itself was frozen, and anything may have happened.
         waited = asyncio.get_running_loop().time() - self.heard
         self.silent = isinstance(error, Silent) and waited <= SILENCE + ON_TIME
         delay = self._backoff()
         if self.silent:
-            # Normal where nothing changes: no bookmarks come for Events. `_went_back` asks whether it was more.
+            # Normal for a kind without changes, as Events have no bookmarks. `_went_back` checks for a restored
+            # server.
             log.debug("watching %s again: %s", self.kind.plural, error)
             return delay
         self.version = ""

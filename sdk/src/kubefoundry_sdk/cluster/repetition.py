@@ -1,8 +1,8 @@
 """Bounds writes that repeat themselves, whichever code sends them (contract §4).
 
 Our processes write only when something differs. So the same write to the same object again and again means that
-somebody changes the object back, or that admission stores something else. Each answer is an event, and each event
-would cause the next write.
+somebody changes the object back, or that admission stores something else. Each accepted write is an event, and each
+event would cause the next write.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EVERY: Final = 20.0
 """Seconds after which one more is sent."""
 
 REMEMBERED: Final = 4096
-"""Objects whose last write is remembered, the latest ones: an older one has not been repeated lately."""
+"""The most objects whose last write is remembered. The oldest are forgotten, as they were not repeated lately."""
 
 _VOLATILE: Final = ("resourceVersion", "lastTransitionTime")
 """Fields of a body that differ though the write is the same."""

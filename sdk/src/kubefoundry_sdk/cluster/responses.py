@@ -19,7 +19,7 @@ def object_of(raw: bytes | bytearray, request: str) -> Object:
 
 
 def resource_of(raw: bytes | bytearray, request: str) -> Object:
-    """Return an object of a kind, which has a name. Raise Unreachable: a proxy's page may be JSON, too."""
+    """Return the response as an object with a name. Raise Unreachable otherwise: a proxy's page may be JSON, too."""
     answer = object_of(raw, request)
     meta = answer.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):

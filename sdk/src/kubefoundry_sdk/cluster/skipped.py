@@ -20,7 +20,7 @@ SKIPPED: Final = Counter(
 def skipped(obj: Any, error: Exception) -> None:
     """Log and count an object that cannot be read. Call it while handling `error`.
 
-    The object stays as it was known before, if it was.
+    If an earlier state of the object is known, that state stays.
     """
     fields = obj if isinstance(obj, dict) else {}
     meta = fields.get("metadata")

@@ -36,9 +36,9 @@ _before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_send
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Checks again once the connection is established.
+    """Calls `before` (see `exchange`) once the connection is established.
 
-    Connecting may take seconds, and a process that was frozen meanwhile is late.
+    Connecting may take seconds, and a process that was frozen meanwhile may not send any more.
     """
 
     async def connect(  # its timeout is aiohttp's signature
@@ -161,7 +161,7 @@ class Transport:
         }
 
     def _authorization(self) -> dict[str, str]:
-        """Return the header. Raise Unreachable if there is no token for the moment: files and plugins come and go."""
+        """Return the header. Raise Unreachable if there is no token now; there may be one later."""
         try:
             token = self._credentials.token()
         except Exception as error:
