@@ -1,4 +1,4 @@
-"""How long a failed attempt waits for the next one: of a loop, or of one object (contract §4)."""
+"""Delays between failed attempts of a loop, or on one object (contract §4)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ OBJECT: Final = Backoff(0.2, 300.0)
 """The delays of one object. The last delay is also the longest `Retry-After` that is obeyed."""
 
 FAULT_DELAY: Final = 60.0
-"""Seconds: the longest delay after an error that says nothing about the object, such as a webhook that is down or an
-API server with too many requests."""
+"""The longest delay in seconds after an error that is not about the object, such as a webhook that is down or an API
+server with too many requests."""
 
 OUTAGE_DELAY: Final = 15.0
-"""Seconds: the longest delay after no response. All objects wait during an outage, so that the end of it has to be
-noticed soon; the window of writes (`congestion`) bounds the requests of all of them to about one a second."""
+"""The longest delay in seconds after no response. All objects wait during an outage, so its end has to be noticed
+soon. The window of writes (`congestion`) limits all of them together to about one request a second."""
 
 _OUTAGE: Final = (502, 503, 504)
 """Status codes of an API server that is away, or of a load balancer in front of it."""
@@ -55,7 +55,7 @@ def delay(failures: int, error: Exception) -> float:
 
 
 def spread(seconds: float) -> float:
-    """Return the seconds, up to a fifth more or less: what failed together does not retry together."""
+    """Return the seconds, up to a fifth more or less, so that objects that failed together do not retry together."""
     return seconds * random.uniform(0.8, 1.2)
 
 

@@ -23,7 +23,7 @@ class FairQueue(Generic[Item]):
 
     def __init__(self) -> None:
         self._items: dict[str, deque[Item]] = {}
-        """By namespace, in the order in which these take their turns; none is empty."""
+        """Items by namespace, in the order of the namespaces' turns. No queue is empty."""
         self._number = 0
 
     def __len__(self) -> int:
@@ -58,7 +58,7 @@ class FairQueue(Generic[Item]):
 
 
 class FairLimit:
-    """So many at a time, as a semaphore's; while more want to, the namespaces take turns."""
+    """A semaphore with `at_once` places. While all are taken, waiting namespaces take turns."""
 
     def __init__(self, at_once: int) -> None:
         self._free = at_once

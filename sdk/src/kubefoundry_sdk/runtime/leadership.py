@@ -37,7 +37,7 @@ class Leadership:
     def fence(self) -> None:
         """Raise Fenced if this replica may not write. Called before each write.
 
-        Looks at the Lease's age and not at a stored verdict: a process that was frozen cannot trust what it knew.
+        The check reads the Lease's age, not a stored verdict, because a process that was frozen has an outdated one.
         """
         if self._elected and (self._holder is None or not self._holder.holds):
             raise Fenced(f"lease {self.lease} is not held, so nothing is written")

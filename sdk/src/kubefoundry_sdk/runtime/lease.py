@@ -41,7 +41,7 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 class Expiry:
     """Decides by the reader's own monotonic clock whether a Lease (or heartbeat) is alive.
 
-    Clocks of two machines are never compared: what counts is when the content was last *seen to change*.
+    Clocks of two machines are never compared: only the time at which this process last saw the content change counts.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:

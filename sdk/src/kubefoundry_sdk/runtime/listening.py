@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 MOST: Final = 512
-"""Concurrent connections: 32 MiB. A busy API server opens 60 to a webhook, and three of them are many."""
+"""Concurrent connections: 32 MiB. A busy API server opens 60 to a webhook, and a cluster with three of them is
+large."""
 
 
 class Listening(socket.socket):
@@ -38,7 +39,8 @@ class Listening(socket.socket):
                 self._held.popleft().shutdown(socket.SHUT_RDWR)
             self._ended += 1
             if self._ended % self._most == 0:
-                # asyncio leaves them in reference cycles, and the collector counts objects, not their TLS buffers.
+                # asyncio leaves ended connections in reference cycles. The collector counts objects, not their TLS
+                # buffers.
                 gc.collect()
         self._held.append(connection)
         return connection, address

@@ -20,9 +20,9 @@ OVERHEAD: Final = 600
 class MemoryQuota:
     """The bytes that each namespace takes. Not for objects outside of namespaces: tenants cannot create those.
 
-    A namespace may take half of what is still free, so one alone gets a third of the total, and however many fill
-    theirs, something is left for the others (dynamic thresholds: Choudhury and Hahne, IEEE/ACM Transactions on
-    Networking 6(2), 1998).
+    A namespace may take at most half of the memory that stays free, so a single one gets a third of the total.
+    However many namespaces fill their share, some memory is left for others (dynamic thresholds: Choudhury and Hahne,
+    IEEE/ACM Transactions on Networking 6(2), 1998).
     """
 
     def __init__(self, total: int = TOTAL) -> None:

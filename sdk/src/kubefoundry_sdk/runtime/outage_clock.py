@@ -1,4 +1,4 @@
-"""A clock that stops while the API server is out of sight: while we hear nobody, silence proves nothing.
+"""A clock that stops while the API server is unreachable: a missing report proves nothing then.
 
 After an outage each wait (contract §3 to §5: for a heartbeat, a clean-up, an upstream operator) resumes where it was.
 Otherwise the outage alone would make every provider count as lost and every clean-up as overdue.
@@ -30,7 +30,7 @@ class OutageClock:
         self._judge()
 
     def fails(self, watch: str) -> None:
-        """Record that the watch fails. A watch that fails alone says something about its kind, and stops no clock."""
+        """Record that the watch fails. The clock stops only if every watch fails."""
         self._seeing.discard(watch)
         self._failing.add(watch)
         self._judge()

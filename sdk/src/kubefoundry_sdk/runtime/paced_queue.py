@@ -1,4 +1,4 @@
-"""Spreads reconciles of many keys over time, so that news about thousands does not crowd out everything else."""
+"""Spreads reconciles of many keys over time, so that a change that affects thousands does not delay other work."""
 
 from __future__ import annotations
 

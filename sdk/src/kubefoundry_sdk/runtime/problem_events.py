@@ -22,9 +22,9 @@ def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> Non
 
 
 def failed(recorder: Recorder, component: str, live: Object, error: Exception) -> None:
-    """Emit the Event about a failed reconcile: a refused status cannot report its own refusal.
+    """Emit the Event about a failed reconcile.
 
-    Nor can a status that nobody wrote report the error that prevented it.
+    The status cannot report it: the API server refused the status, or the error came before the status was written.
     """
     if isinstance(error, Repeated):
         note = f"{component} stops a write that repeats itself: {error}"

@@ -25,8 +25,8 @@ LAST: Final = 1.0
 """Seconds that a stopping process has to send queued Events: it has 5 for its whole shutdown (contract §6)."""
 
 WAITING: Final = 1000
-"""Events that may be queued, because an Event must never hold up a reconcile. Beyond it, the newest of the namespace
-with most are dropped."""
+"""Events that may be queued, because an Event must never hold up a reconcile. Beyond that, the newest Event of the
+namespace with the most queued Events is dropped."""
 
 NOTE: Final = 1024
 """Longest note that the API accepts, in bytes (Kubernetes 1.36, pkg/apis/core/validation/events.go)."""
@@ -80,7 +80,7 @@ class Recorder:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {
-                # A part of a name must not end with either; the whole may have 253 characters.
+                # A part of a name must not end with a dash or a dot. The whole name may have 253 characters.
                 "name": f"{meta['name'][:200].rstrip('-.')}.{mark}{int(moment.timestamp() * 1e6):x}",
                 "namespace": meta.get("namespace", "default"),
             },
@@ -110,12 +110,12 @@ class Recorder:
     async def run(self) -> None:
         """Send queued Events until cancelled, and then the rest.
 
-        An Event reports what has happened and will not be reported again.
+        The rest is sent, because nothing reports these Events again.
         """
         sending: asyncio.Task[None] | None = None
         try:
             while True:
-                # Before one is taken out, so that none is lost if this is cancelled meanwhile.
+                # Give way before an Event is taken out of the queue, so that a cancellation loses none.
                 if len(self._waiting) < WAITING // 2:
                     await self._give_way()
                 await self._some.wait()

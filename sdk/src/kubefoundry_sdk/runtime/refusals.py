@@ -22,12 +22,12 @@ RETRY: Final = 300.0
 """Seconds after which any other refused manifest is retried though nothing has changed (contract §4)."""
 
 PASSING: Final = 30.0
-"""Seconds in which a refusal that may pass is retried with back-off from the first delay; then it counts as any
-other."""
+"""Seconds for which a refusal that may pass is retried with back-off from the first delay. After that it is treated
+like any other refusal."""
 
 _WEBHOOK: Final = "admission webhook"
 _UNCOUNTED: Final = "status unknown for quota"
-"""How a ResourceQuota refuses before Kubernetes has counted what it limits, mostly within a second of its creation
+"""Part of a ResourceQuota's refusal before Kubernetes has counted its usage, mostly within a second of its creation
 (plugin resourcequota, Kubernetes 1.36)."""
 _MAY_PASS: Final = (
     "cache is not started",
@@ -45,8 +45,8 @@ _MAY_PASS: Final = (
     "try again",
     "unavailable",
 )
-"""Words of an admission webhook that could not read what it judges by. KAITO's denies with them while its cache
-starts, and while the cache lacks the ConfigMap that we created a moment before (seen with 0.12)."""
+"""Parts of a denial by an admission webhook that could not read an object that it needs. KAITO's webhook denies so
+while its cache starts, and while the cache lacks the ConfigMap that we created a moment before (seen with 0.12)."""
 
 
 class Obstacle(Enum):
@@ -66,10 +66,12 @@ _OBSTACLES: Final = {
     "insufficient quota": Obstacle.QUOTA,
     " cannot ": Obstacle.PERMISSION,
 }
-"""Causes of a 403 by the server's words, in this order: a policy may use any words itself.
+"""Causes of a 403 by a part of the server's message. They are tried in this order, because a policy's message may
+contain any words.
 
-By the text, because reason (`Forbidden`) and details (kind and name of the object) are the same for all of them (seen
-on Kubernetes 1.36)."""
+Matched by text, because reason (`Forbidden`) and details (kind and name of the object) are the same for all of them
+(seen on Kubernetes 1.36).
+"""
 
 
 class Refused(Exception):
@@ -129,18 +131,18 @@ class Refusal:
         self._last: _Last | None = None
 
     def standing(self, digest: str, now: float) -> Standing | None:
-        """Return the refusal of this very manifest, or None."""
+        """Return the refusal of this manifest if its retry is not due, otherwise None."""
         return self.latest(now) if self._last is not None and self._last.digest == digest else None
 
     def latest(self, now: float) -> Standing | None:
-        """Return the refusal of any manifest, or None."""
+        """Return the last refusal, of any manifest, if its retry is not due, otherwise None."""
         last = self._last
         if last is None or now >= last.due:
             return None
         return Standing(last.text, last.due - now, last.passing)
 
     def remember(self, digest: str, now: float, refused: Refused) -> Standing:
-        """Return the refusal as it stands now."""
+        """Record that the manifest was refused. Return the refusal, with the time of its retry."""
         last = self._last
         again = last is not None and last.digest == digest
         since = last.since if again and last else now
@@ -221,9 +223,9 @@ def remedy(error: ApiError, origin: Origin) -> Remedy:
 
 
 def may_pass(error: ApiError) -> bool:
-    """Check whether admission could not judge: a webhook that could not read something, a quota that is not counted.
+    """Check whether admission could not decide: a webhook could not read an object, or a quota is not counted yet.
 
-    By the text: code, reason and details of a denial are the webhook's own, which are the same for every denial.
+    Matched by text: code, reason and details of a denial are the webhook's own, the same for every denial.
     """
     if _is_uncounted(error):
         return True

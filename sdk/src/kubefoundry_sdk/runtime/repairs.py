@@ -6,7 +6,7 @@ from typing import Final
 
 LIMIT: Final = 5
 WINDOW: Final = 600.0
-"""Repairs of one object within so many seconds, after which its controller backs off."""
+"""The controller of an object backs off after LIMIT repairs of it within WINDOW seconds."""
 
 
 class Repairs:

@@ -1,4 +1,4 @@
-"""Reconciles every object from time to time, whatever was missed: heals errors that nobody anticipated."""
+"""Reconciles every object from time to time, which corrects missed events and unforeseen errors."""
 
 from __future__ import annotations
 

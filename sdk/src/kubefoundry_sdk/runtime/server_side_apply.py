@@ -12,8 +12,8 @@ from kubefoundry_sdk.runtime.refusals import Origin, refused
 from kubefoundry_sdk.runtime.store import key_of
 
 ATTEMPTS: Final = 5
-"""Times that an object which its operator keeps writing is read again; after that, its events bring the next
-attempt."""
+"""The most attempts in a row to delete an object that its operator keeps writing. After that, its events cause the
+next attempt."""
 
 ABSENT: Final = "1"
 """A resource version that no object has: an apply with it creates, and conflicts with any existing object (seen on
@@ -89,10 +89,10 @@ async def delete(
     *,
     ours: Callable[[Object], bool] | None = None,
 ) -> None:
-    """Delete that very object; one that is gone already, or whose kind is, counts as deleted.
+    """Delete the object with this uid. If it or its kind is gone, it counts as deleted.
 
-    `ours` checks whether it is still ours. It is deleted only in a state for which this holds: it may have been
-    orphaned, with the event still on its way. If the object has changed, it is read and checked again.
+    With `ours`, the object is deleted only in a state that `ours` accepts: it may have been orphaned, with the event
+    still on its way. If the object has changed, it is read and checked again.
     """
     namespace, name = key_of(obj)
     uid = obj["metadata"]["uid"]

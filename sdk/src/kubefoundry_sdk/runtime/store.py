@@ -3,8 +3,8 @@
 Objects are kept as deflated JSON and parsed on every read. That takes a tenth of the memory of dicts, and each reader
 gets its own copy. The newest resource version wins, so a late answer never overwrites a newer event.
 
-The memory of each namespace is bounded (`memory_quota`). An object for which there is no room stays as it was known
-before, or is left out.
+The memory of each namespace is bounded (`memory_quota`). If there is no room for a new state, the store keeps the
+earlier state of the object, or leaves the object out.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Store:
     Args:
         managers: The managers whose owned fields are kept (`managed_fields.compact`).
         content_owners: Whether the others' fields outside of metadata and status are kept, too.
-        trim: Drops what nobody reads, None if that is everything. If it drops the resource version, changes that
-            affect nothing else that is kept are not reported.
+        trim: Returns the object without the parts that nobody reads, or None to leave the object out. If it drops the
+            resource version, changes of dropped parts only are not reported.
         index: Returns the value under which `indexed` finds an object, None to leave it out.
         room: Bounds the memory of the objects, by namespace.
     """
@@ -93,8 +93,8 @@ class Store:
         self._index = index
         self._indexed: dict[str, tuple[str, set[Key]]] = {}
         self._entries: dict[Key, tuple[str, set[Key]]] = {}
-        """Where each object is indexed, so that nobody has to parse the old one to find out. The values are those of
-        `_indexed`: each is there once, however many objects have it."""
+        """The index entry of each object, so that a change need not parse the old object. Entries are shared with
+        `_indexed`, so each exists once, however many objects have it."""
         self._objects: dict[Key, tuple[int, bytes]] = {}
         self._deleted: dict[Key, int] = {}
         self._before = -1
@@ -245,9 +245,9 @@ class Store:
     ) -> None:
         """Store a complete list, and report as deleted the objects that are no longer in it.
 
-        The list wins over anything known at a version up to its own, even over a newer version of the same object, or
-        another content at the same one: then the API server has lost what we have seen. Only responses to our own
-        writes since the listing began are newer than a list; with `rewound` not even they are.
+        The list replaces all states with a version up to its own, even a newer version of the same object, or other
+        content at the same version: the API server has then lost the state that we saw. Only responses to our own
+        writes since the listing began are newer than the list. With `rewound`, the list replaces them, too.
         """
         until = int(resource_version)
         rewound = rewound or until < self._before

@@ -14,10 +14,10 @@ from kubefoundry_sdk.runtime.backoff import Backoff, spread
 log = logging.getLogger(__name__)
 
 PAUSES: Final = Backoff(1.0, 60.0)
-"""Until failed work is restarted."""
+"""Delays before failed work is restarted."""
 
 STEADY: Final = 300.0
-"""Seconds of work after which a failure counts as the first."""
+"""Seconds of work after which a failure counts as the first in a row."""
 
 FAILURES: Final = Counter(
     "kubefoundry_background_failures",

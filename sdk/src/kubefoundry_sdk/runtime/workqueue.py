@@ -20,22 +20,22 @@ from kubefoundry_sdk.runtime.store import Key
 log = logging.getLogger(__name__)
 
 HOLD: Final = 6.0
-"""Seconds after a failure in which events bring no other turn, at most. An upstream operator may cause ten events a
-second, and each turn would send again what is refused."""
+"""The most seconds after a failure in which events cause no new reconcile. An upstream operator may cause ten events
+a second, and each reconcile would send the refused write again."""
 
 LASTING: Final = 6
 """Failures in a row, over some 6 s, after which an error that may pass is reported like a refusal."""
 
 CONFLICTS: Final = 3
-"""Conflicts in a row that are not worth a log line: somebody else was quicker."""
+"""Conflicts in a row that are logged at debug level only: another client was quicker."""
 
 Reconcile = Callable[[Key], Awaitable[float | None]]
 """Brings one key up to date. Returns the seconds after which to reconcile again, or None."""
 
 Failed = Callable[[Key, Exception], None]
-"""Called when a reconcile ended in a way that nobody may see in a status: with the API server's refusal, from the
-second in a row on (a server that has just started refuses what it accepts a moment later), with a webhook that keeps
-failing or denying, or with an internal error, any exception that is not about the API server."""
+"""Called after a failure that no status may show: the API server's refusal, from the second in a row on (a server
+that has just started refuses requests that it accepts a moment later), a write that repeats itself, a webhook that
+keeps failing or denying, or an internal error (any exception that is not about the API server)."""
 
 
 def _nobody(key: Key, error: Exception) -> None:
@@ -175,9 +175,10 @@ class WorkQueue:
 
     def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        # At least: who answers so every second would be asked every second otherwise.
+        # Retry-After is only a lower bound. Otherwise a server that always asks for one second would get a request a
+        # second.
         delay = max(backoff.delay(failures, error), retry_after or 0.0)
-        # A conflict's event is worth a turn at once.
+        # The event after a conflict causes a reconcile at once.
         hold = max(retry_after or 0.0, 0.0 if kind == "conflict" else min(delay, HOLD))
         self._held[key] = asyncio.get_running_loop().time() + hold
         metrics.ERRORS.labels(self._label, kind).inc()
@@ -190,7 +191,7 @@ class WorkQueue:
 def _is_notable(error: ApiError, failures: int) -> bool:
     """Check whether an error is worth an Event after so many failures in a row.
 
-    Not that of an API server that is away or busy, which would refuse the Event as well.
+    Errors of an API server that is away or busy are not: it would refuse the Event, too.
     """
     if error.rejected:
         return failures > 1
