@@ -1,4 +1,4 @@
-"""The selector, and what you need to write your own: only the choice.
+"""The selector, and the names with which to write your own, which adds only the choice.
 
     from kubefoundry_selector import Choice, run
 

@@ -25,7 +25,7 @@ class SelectionRule:
 
 
 Outage = Literal["short", "long"]
-"""Of a provider that was healthy before: whether it may be back in a moment (contract §5)."""
+"""An outage of a provider that was healthy before: after a short one, it may be back in a moment (contract §5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Provider:
 
     Attributes:
         not_ready: The reason for which `status.ready` is not true, None if it is true.
-        outage: How long it has not been healthy, if it was before.
+        outage: How long the provider has not been healthy; None if it is healthy or never was.
     """
 
     name: str

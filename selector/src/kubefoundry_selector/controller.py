@@ -1,4 +1,4 @@
-"""The selector at work: watches, decides (`decision`, `rules`), writes what differs, and reports it."""
+"""The selector's controller: watches, decides (`decision`, `rules`), writes the differences, and reports them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Controller:
         process.always_hold(SELECTOR_LEASE)
 
     async def _select(self, key: Key) -> float | None:
-        """Decide and write. Return the seconds after which an outage counts as long, which no event reports."""
+        """Decide and write. Return the seconds until an outage becomes long, which no event reports."""
         live = self._deployments.get(key)
         if live is None:
             return None

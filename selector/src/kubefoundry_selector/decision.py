@@ -1,7 +1,7 @@
 """The selector's status fields of a ModelDeployment: a pure function of the object.
 
-Contract §3 (whose turn it is) and contract §5 (a selection is kept unless the user's change, the annotation reselect,
-or a refusal before anything was created requires another).
+Contract §3 defines when it is the selector's turn. A selection is kept unless the user's change, the annotation
+`reselect`, or a refusal before anything was created requires another one (contract §5).
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Selection:
 
 
 def keep_or_choose(deployment: Object, registered: Sequence[Provider], choose: Choose) -> Object | None:
-    """Decide as `decide`, with another selector's choice.
+    """Return the status fields that a selector has to own now, with its own choice of a provider.
 
-    The rules for keeping a selection are the same.
+    A selection is kept by the same rules as in KubeFoundry's selector. {} releases all fields, None changes nothing.
     """
     return decide(deployment, registered, by(choose))
 
@@ -71,7 +71,8 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
         choice: Chooses a provider if there is none to keep.
 
     Returns:
-        The fields. {} releases everything. None changes nothing: it is not the selector's turn, or not yet time.
+        The fields. {} releases all of them. None changes nothing: it is not the selector's turn, or core has not
+        taken over yet.
     """
     live = LiveModelDeployment(deployment)
     if live.requested_provider:
@@ -126,7 +127,8 @@ def _turn(
     recalled = selection.memory or Memory()
     memory = Memory(recalled.left_out if current else {}, annotation or recalled.reselect)
 
-    # Taken over from core, or from a selector that keeps no memory: an annotation from before does not count.
+    # Without a memory, the selection comes from core, or from a selector that keeps none. An older annotation does
+    # not count.
     reselect = selection.memory is not None and annotation is not None and annotation != recalled.reselect
     refusal = None if reselect else refused(deployment, selection.name)
     if reselect:
@@ -152,7 +154,7 @@ def _turn(
 
 
 def _stays(request: Request, selection: Selection, registered: Sequence[Provider]) -> bool:
-    """Check whether the provider of an earlier spec stays, or a provider that core or nobody claims.
+    """Check whether the current provider stays, although the selector has not chosen it for this generation.
 
     Priority, health or a removed registration never change it (contract §5).
     """
@@ -167,7 +169,7 @@ def _stays(request: Request, selection: Selection, registered: Sequence[Provider
 def refused(deployment: Object, provider: str | None) -> str | None:
     """Return the provider's message if it refused this generation before creating anything, otherwise None.
 
-    Only the provider's own condition counts: it may still be the previous provider's.
+    The condition counts only if this provider wrote it: it may still be the previous provider's.
     """
     live = LiveModelDeployment(deployment)
     compatible = live.condition(reasons.PROVIDER_COMPATIBLE)
@@ -186,7 +188,7 @@ def refused(deployment: Object, provider: str | None) -> str | None:
 def _has_created(deployment: Object, provider: str) -> bool:
     """Check whether the provider has created anything.
 
-    While another provider holds the model, that provider published the fields in the status.
+    The status does not show it while another provider holds the model, because that provider published the fields.
     """
     live = LiveModelDeployment(deployment)
     published = live.provider.get("resourceName") or live.is_true(reasons.RESOURCE_CREATED)

@@ -1,4 +1,4 @@
-"""Why a provider was chosen, or none: every provider, every rule, with the values that decided. Plain data."""
+"""Explains a decision: the verdict on every provider and every rule, with the values that decided. Plain data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class RuleVerdict:
     """The evaluation of a rule.
 
     Attributes:
-        outcome: Of the evaluation, even if its provider is excluded.
-        problem: Of a rule that is invalid or failed.
+        outcome: The outcome of the evaluation, even if the provider is excluded.
+        problem: The problem of an invalid or failed rule, else None.
         values: JSON at the paths that the rule reads, None for an absent value.
         decided: Whether this rule chose the provider.
     """

@@ -65,7 +65,7 @@ class Registry:
         return self.get(name) != before
 
     def get(self, name: str) -> Provider | None:
-        """Return the provider as it is now, None if it is not registered and has not been for a while."""
+        """Return the provider's current state; None if it is not registered, and any outage of it is long."""
         entry = self._entries.get(name)
         if entry is None:
             return None

@@ -65,14 +65,14 @@ class NoChoice:
 
 
 Choose = Callable[[Request, Sequence[Provider]], Choice | NoChoice | None]
-"""From a request and its candidates to one of them; None or a NoChoice to choose none."""
+"""Chooses one of the candidates of a request. Returns None or a NoChoice to choose none."""
 
 
 def select(request: Request, registered: Sequence[Provider]) -> Decision:
     """Decide for the candidate with the matching rule of the highest priority; ties are broken by name.
 
-    A provider without a matching rule is never chosen. Rules are evaluated by priority, and not after the first
-    match. A rule of last resort does not decide while a provider that takes precedence has a short outage.
+    A provider without a matching rule is never chosen. Rules are evaluated in the order of their priority, up to the
+    first match. A rule of last resort does not decide while a provider that takes precedence has a short outage.
     """
     failures: dict[tuple[str, int], str] = {}
     for offered, rule in by_priority(candidates(request, registered)):

@@ -1,8 +1,8 @@
-"""The texts of a selection (contract §5), composed from facts, because no provider is known here.
+"""The texts of a selection (contract §5), composed from facts, because this module knows no particular provider.
 
-A reason is the `reason` of the rule that decided, if it has one; else the fact that left no choice (the only CPU
-provider, the only provider of that engine, among all that are registered); else the rule. A provider of last resort
-(all its rules are below 0) does not count as an alternative to another one.
+The reason of a choice is the `reason` of the rule that decided, if it has one. Otherwise it is the fact that left no
+choice: the only CPU provider, or the only provider of that engine, among all registered providers. Otherwise it is
+the rule. A provider of last resort (all its rules are below 0) does not count as an alternative to another provider.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def chosen_text(
 
 
 def waiting_text(request: Request, last: Provider, missed: Sequence[Provider]) -> str:
-    """Return one line: only a provider of last resort is healthy, the provider to wait for, and the remedy."""
+    """Return one line with the only healthy provider, of last resort, the provider to wait for, and the remedy."""
     return (
         f"{NO_HEALTHY} but {last.name}, which is of last resort: {_states(request, missed)}. Waiting for up to five "
         f"minutes; ask an administrator to check that provider's controller and upstream operator, or "
@@ -74,7 +74,7 @@ def _reason(request: Request, chosen: Provider, rule: SelectionRule, registered:
 def no_provider_text(
     request: Request, registered: Sequence[Provider], failures: Mapping[tuple[str, int], str]
 ) -> str:
-    """Return one line: no provider fits, the obstacle of each provider, and the remedy."""
+    """Return one line for a choice of none, with the obstacle of each provider and the remedy."""
     if not registered:
         return f"{NO_HEALTHY}: none is registered. Ask an administrator to install a provider"
     each = "; ".join(
@@ -88,7 +88,7 @@ def no_provider_text(
 
 
 def no_choice_text(request: Request, registered: Sequence[Provider]) -> str:
-    """Return one line: a selector without rules chose no provider, and the obstacle of each that is no candidate."""
+    """Return one line for another selector's choice of none, with the obstacle of each provider."""
     each = "; ".join(
         f"{offered.name} "
         + (" and ".join(item.text for item in exclusions(request, offered)) or "was not chosen")

@@ -1,6 +1,6 @@
 """Checks a rule before it runs: unknown fields, variables and functions, and wrong types.
 
-Types flow through macros, so `spec.tolerations.exists(t, …)` is checked; dynamic parts are not.
+The variables of macros have types, so `spec.tolerations.exists(t, …)` is checked. Dynamic parts are not.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from celpy.celtypes import (
 from celpy.evaluation import CELEvalError
 
 Spend = Callable[[int], None]
-"""Takes steps from the budget of an evaluation; may end it."""
+"""Charges steps to the budget of an evaluation. Raises BudgetSpent if no steps are left."""
 
 ITEMS_PER_STEP: Final = 8
 """Items that are compared in one step."""
@@ -115,7 +115,7 @@ def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
     """Evaluate CEL's `in`: check for an element of a list or a key of a map.
 
     Raises:
-        TypeError: `container` is neither a list nor a map, or no key can be of the kind of `item`.
+        TypeError: `container` is neither a list nor a map, or `item` has a type that no key can have.
     """
     if isinstance(container, ListType):
         spend(len(container) // ITEMS_PER_STEP)

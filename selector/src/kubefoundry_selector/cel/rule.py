@@ -1,6 +1,6 @@
 """A selection rule: compiled once from its text, matched against a ModelDeployment.
 
-The rest of the selector uses only this module; that cel-python evaluates rules stays within this package.
+The rest of the selector uses only this module. Only this package depends on cel-python.
 """
 
 from __future__ import annotations
