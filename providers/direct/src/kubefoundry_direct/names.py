@@ -15,13 +15,15 @@ SELECTED_BY: Final = f"{PREFIX}model-deployment"
 selector is immutable, so it never changes. The label that all providers set (`MODEL_LABEL`) is a second one."""
 
 OPTIONS_ANNOTATION: Final = f"{PREFIX}engine-options"
-"""On the pods: what the engine reads from a file. An annotation, because changing it replaces the pods."""
+"""On the pods: the options that the engine reads from a file. In an annotation, because a change of it replaces the
+pods."""
 
 
 def service(deployment: str) -> str:
     """Return the name of the Service of a ModelDeployment.
 
-    It is not the ModelDeployment's own name: KAITO creates a Service of that name, and a hand-over would meet it.
+    It is not the ModelDeployment's own name: KAITO creates a Service of that name, which would conflict during a
+    hand-over.
     """
     return f"{deployment}-server"
 

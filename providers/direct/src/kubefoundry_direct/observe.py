@@ -29,12 +29,12 @@ LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""
 
 _REPLICA_SET: Final = re.compile(r'[Rr]eplica ?[Ss]et "([^"]+)"')
-"""In the message of Progressing, which alone names the ReplicaSet of the newest spec: no field of a Deployment does
+"""Finds the ReplicaSet of the newest spec in the message of Progressing. No field of a Deployment names it
 (kubernetes/pkg/controller/deployment/progress.go and sync.go)."""
 
 _REFUSED_POD: Final = re.compile(r'pods "(.+)-[^-"]*"')
-"""In the API server's refusal: the ReplicaSet's name and what its pod has beyond that. The Deployment's condition has
-the refusal as text only."""
+"""Finds the ReplicaSet's name in the API server's refusal of a pod: the pod's name without its suffix. The
+Deployment's condition has the refusal as text only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Status:
         ready: Pods that are ready.
         available: Pods that have been ready for `minReadySeconds`.
         refused: Why pods are not created, in the API server's words.
-        late: What Kubernetes reports about a rollout that makes no progress.
+        late: Kubernetes' message about a rollout that makes no progress; empty if there is none.
         unseen: Whether Kubernetes has not processed the newest spec.
         paused: Whether somebody paused the Deployment, so that no change reaches its pods.
     """
@@ -129,10 +129,10 @@ def newest_replica_set(live: Object) -> str | None:
 
 
 def _of_before(failure: UpstreamCondition, live: Object) -> bool:
-    """Check whether the refused pod is one of an earlier spec: that ReplicaSet stays until a new pod is available.
+    """Check whether the refused pod has an earlier spec, whose ReplicaSet stays until a new pod is available.
 
     Not reliable before the newest spec has a pod: after a change back to an earlier spec, whose ReplicaSet exists,
-    the Deployment names the one before that until its counts change (getNewReplicaSet in sync.go).
+    the Deployment names the previous ReplicaSet until its counts change (getNewReplicaSet in sync.go).
     """
     refused, newest = _REFUSED_POD.match(failure.message), newest_replica_set(live)
     return refused is not None and newest is not None and refused[1] != newest

@@ -20,20 +20,21 @@ class Overrides(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore", alias_generator=to_camel)
 
     rollout: Rollout | None = None
-    """How a change reaches the pods: surge (a new one is ready before an old one goes: needs room for one more) or
-    replace (an old one goes first: needs none). By claim and number of GPUs where it is left out."""
+    """How a change rolls out: surge (a new pod is ready before an old one stops, which needs room for one more pod)
+    or replace (an old pod stops first, which needs no more room). The default depends on the claim and the number of
+    GPUs."""
 
     cache_claim: ObjectName | None = None
-    """PersistentVolumeClaim of the same namespace that keeps what the engine downloads."""
+    """PersistentVolumeClaim of the same namespace that keeps the engine's downloads."""
 
     shared_memory: str | int | None = None
-    """Largest size of /dev/shm; the container's memory limit where it is left out."""
+    """Largest size of /dev/shm. Defaults to the container's memory limit."""
 
     drain_seconds: Annotated[int, Field(ge=0, le=3600)] = 30
-    """How long a pod that is to end goes on with the requests that it has, before its server hears of it."""
+    """Seconds for which a terminating pod finishes its open requests before its server is stopped."""
 
     startup_seconds: Annotated[int, Field(ge=60, le=86400)] = 3600
-    """How long a pod may download and load the model before it is started again."""
+    """Seconds in which a pod may download and load the model before its container is restarted."""
 
     command: Annotated[list[str], Field(min_length=1, max_length=64)] | None = None
     """Command of the container, in place of the engine's."""

@@ -28,7 +28,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 LAST: Final = -100
-"""Below 0, the priority of a rule that states none: an installed inference system takes precedence."""
+"""Below 0, the default priority of a rule, so that an installed inference system takes precedence."""
 
 SELECTION_RULES: Final = (
     SelectionRule(

@@ -9,10 +9,10 @@ from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
 
 
 def rollout(spec: ModelDeploymentSpec) -> Rollout:
-    """Return the rollout of the overrides, else the one that needs no GPU beyond those of the replicas.
+    """Return the rollout of the overrides, else the default.
 
-    By default one extra replica starts first if it costs no GPU, or if there is only one replica. Other replicas keep
-    serving meanwhile, so the rollout does not wait for GPUs that may not exist.
+    By default one extra pod starts first if it needs no GPU, or if there is only one replica. Otherwise an old pod
+    goes first: the other replicas keep serving, and the rollout does not wait for GPUs that may not exist.
 
     With a cache claim an old pod goes first: a claim that is ReadWriteOnce cannot be attached to a second node, and
     the new pod would wait until the deadline of the rollout.

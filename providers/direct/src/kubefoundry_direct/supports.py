@@ -1,4 +1,4 @@
-"""What a Deployment of the engine's own server cannot do for a ModelDeployment: what, why, what to do."""
+"""Problems of a ModelDeployment that `direct` cannot serve: a sentence each, with reason and remedy."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     if spec.gpu_count and "gpu-layers" not in spec.engine.args:
         more.append(Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count"))
     if spec.resources.cpu is not None and "threads" not in spec.engine.args:
-        # By default it starts one thread for each core of the node, and they spin: beyond the pod's share they get
-        # very slow. 0 threads mean that default.
+        # By default the server starts one thread for each core of the node. The threads spin, so more of them than
+        # the pod's CPUs are very slow. 0 threads mean that default.
         cores = max(1, ceil(quantity.parse(spec.resources.cpu)))
         more.append(Derived("threads", str(cores), "resources.cpu"))
     return argv([*derived(spec), *more], engine_args.for_command_line(spec.engine.type, spec.engine.args))
