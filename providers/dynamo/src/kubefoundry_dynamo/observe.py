@@ -24,7 +24,7 @@ STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"
 COUNTED: Final = ("observedGeneration", "services", "components")
 """Fields of a status whose CRD has counts of pods."""
 UNREPORTED: Final = frozenset({"", "initializing"})
-"""Those of an object that the operator has not looked at."""
+"""States of an object that the operator has not reconciled yet."""
 ROLLOUT_FAILED: Final = "rolling_update_failed"
 IN_PROGRESS: Final = "rolling_update_in_progress"
 ROLLED: Final = frozenset({"", "None", "Completed", "Failed"})
@@ -39,11 +39,11 @@ PASSING: Final = (
     "connection refused",
     "the server is currently unable to handle the request",
 )
-"""Parts of an error message that say that a request has to be repeated. By the text, because the reason of condition
-Ready is the same for errors that stay. The operator reports `failed` for 0.2 to
-0.4 s whenever two of its own writes collide (seen on 1.4)."""
+"""Parts of the error message of a request that has to be repeated. Matched by text, because the reason of condition
+Ready is the same for errors that stay. The operator reports `failed` for 0.2 to 0.4 s whenever two of its own writes
+collide (seen on 1.4)."""
 WAITING: Final = ("spec not yet processed", f"-{FRONTEND.lower()}: ")
-"""Parts of the message of `Ready` while an edit has not reached a component, or the frontend is not ready. By the
+"""Parts of the message of `Ready` while an edit has not reached a component, or the frontend is not ready. Matched by
 text, because both have the reason of a worker that is not ready (`some_resources_are_not_ready`)."""
 UNSEEN: Final = "the Dynamo operator has not seen the newest generation yet"
 SETTLES: Final = 2.0
@@ -77,10 +77,10 @@ class Status(NamedTuple):
         contradicted: Whether condition Ready says that the graph is not ready, or is about another generation,
             whatever the state is.
         unready: Whether condition Ready is False, and nothing else, as beside a pending state.
-        counting: Whether the CRD has counts of pods, so that a component without one is not known to have any.
-            Every CRD with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does
-            not tell: Helm leaves old CRDs.
-        fresh: Whether it is about the newest generation, as far as it shows.
+        counting: Whether the CRD has counts of pods, so that a component without a count is not known to have pods.
+            Every CRD with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does not
+            show it, because Helm leaves old CRDs.
+        fresh: Whether the status is about the newest generation, as far as it names one.
         failed: Whether that generation failed, and not only one write.
         repeats: Whether one write failed, so that the newest spec may not have reached the pods.
         rolling: Whether a rolling update is in progress.
@@ -280,7 +280,7 @@ def _read(live: Object) -> Status:
     conditions = upstream_conditions(status)
     ready = conditions.get("Ready", UpstreamCondition())
     state = status.get("state", "")
-    # no operator writes this: since it is shown, only its type
+    # no operator writes another type; users see the state, so only the type is named
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
     words = ready.message or ready.reason or (f"state {state}" if state else "nothing reported yet")
     counts, generation = _counts(status), mapping(live.get("metadata")).get("generation")

@@ -40,10 +40,10 @@ class Overrides(StrictModel):
     """The fields of `provider.overrides` that Dynamo reads."""
 
     runtime_version: Annotated[str, Field(pattern=r"^(0|[1-9]\d{0,3})(\.(0|[1-9]\d{0,3})){2}$")] | None = None
-    """Dynamo version in the image, MAJOR.MINOR.PATCH, where its tag does not tell it."""
+    """Dynamo version in the image, MAJOR.MINOR.PATCH, if its tag does not show it."""
     router_mode: Literal["kv", "round-robin", "none"] | None = None
-    """How requests are routed; `round-robin` where nothing is said. `none` leaves it to Dynamo, which knows no such
-    mode (sources §2.7)."""
+    """How requests are routed; `round-robin` by default. `none` passes no mode to Dynamo, which has no mode of that
+    name (sources §2.7)."""
     frontend: FrontendOverrides = FrontendOverrides()
 
 

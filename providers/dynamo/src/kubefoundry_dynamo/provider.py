@@ -39,8 +39,8 @@ SELECTION_RULES: Final = (
         "default → dynamo (GPU inference default)",
     ),
 )
-"""contract §5, in its order. The selector says whether Dynamo is the only provider for an engine: it knows the
-others."""
+"""contract §5, in its order. The selector adds the reason that Dynamo is the only provider for an engine, because it
+knows the others."""
 
 PODS: Final = Pods(
     GRAPH_LABEL,

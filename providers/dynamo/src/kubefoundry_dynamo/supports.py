@@ -1,4 +1,4 @@
-"""What Dynamo cannot do with a deployment whose engine, mode and overrides are valid."""
+"""Problems of a deployment that Dynamo cannot run, although engine, mode and overrides are valid."""
 
 from __future__ import annotations
 
