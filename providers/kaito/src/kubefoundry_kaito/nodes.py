@@ -17,7 +17,7 @@ NVIDIA_NODE: Final = {**ANY_NODE, "nvidia.com/gpu.present": "true"}
 """KAITO refuses a preset if a selected node lacks NVIDIA's GPU labels (GetGPUConfigFromNodeLabels @v0.12.0)."""
 
 NODE_OF: Final = f"{names.PREFIX}model-deployment"
-"""Label of nodes that KAITO creates: it copies the selector's labels to them, and none may match two models."""
+"""Label of nodes that KAITO creates. KAITO copies the selector's labels to them, and no node may match two models."""
 
 
 def resource(deployment: Deployment, schema: Schema, settings: Settings) -> dict[str, Any]:

@@ -40,8 +40,8 @@ STAGES: Final = (
 """Conditions in the order in which KAITO reaches them: the first that is not True shows what it waits for."""
 
 LAST_ERROR: Final = "last reconcile error"
-"""KAITO appends this to messages when its reconcile fails; that says more than the stage does. It chooses only which
-of the messages is shown."""
+"""KAITO appends this to messages when its reconcile fails. Such a message says more than the stage's, so it is shown
+instead. Nothing else depends on it."""
 
 
 def observe(deployment: Deployment, workspace: Object) -> Observation:

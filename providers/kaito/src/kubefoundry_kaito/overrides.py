@@ -1,6 +1,6 @@
 """`spec.provider.overrides` for KAITO.
 
-These three are what KAITO needs and no field of the spec can express.
+KAITO needs these three settings, and no field of the spec can express them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Overrides(ApiModel):
     """The fields of `provider.overrides` that KAITO reads."""
 
     instance_type: Annotated[str | None, Field(min_length=1)] = None
-    """Instance type of the nodes that KAITO makes; required by it in mode `auto`."""
+    """Instance type of the nodes that KAITO creates. KAITO requires one in mode `auto`."""
 
     preferred_nodes: list[str] = Field(default_factory=list)
     """Names of existing nodes; KAITO before 0.8 takes existing nodes in no other way."""

@@ -34,7 +34,7 @@ ACCESS_SECRET: Final = "inference.preset.presetOptions.modelAccessSecret"
 """Presets accept a Hugging Face token (0.4.5, v1beta1 only)."""
 
 ANY_MODEL: Final = "status.state"
-"""New in 0.9, as are presets for any `org/model`, which add nothing to the CRD themselves."""
+"""A field that is new in 0.9. So are presets for any `org/model`, which add no field to the CRD themselves."""
 
 INSTANCE_TYPE_DEFAULT: Final = "resource.instanceType default"
 """The CRD defaults a GPU instance type (v1beta1 up to 0.7, every v1alpha1); existing nodes are named one by one."""

@@ -13,8 +13,9 @@ from kubefoundry_sdk.runtime import options
 Provisioning = Literal["byo", "auto"]
 """byo: pods run on existing nodes. auto: KAITO creates nodes of an instance type (node auto-provisioning).
 
-An operator flag of KAITO that its CRD does not show (KAITO api/v1beta1/workspace_validation.go @v0.12.0). Each mode
-refuses what the other needs, so the provider has a flag for it, or reads it from the operator's Deployment.
+KAITO's operator has a flag for the mode, which its CRD does not show (KAITO api/v1beta1/workspace_validation.go
+@v0.12.0). Each mode refuses fields that the other needs, so the provider has a flag for the mode, or reads it from
+the operator's Deployment.
 """
 
 PROVISIONING: Final = "provisioning"

@@ -1,4 +1,4 @@
-"""What a Workspace cannot do for a ModelDeployment, a sentence each: what, why, what to do."""
+"""Problems of a ModelDeployment that KAITO cannot serve: a sentence each, with reason and remedy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OF_PODS: Final = (
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
-    """Return every problem; empty if the deployment can be rendered. Without a schema, what any KAITO would refuse.
+    """Return every problem; empty if the deployment can be rendered. Without a schema, only those of every KAITO.
 
     The provider's capabilities cover engine, serving mode and CPU or GPU.
     """
