@@ -42,7 +42,7 @@ def ray_cluster(deployment: Deployment, head: Head, image: str, ray_version: str
         deployment: The deployment.
         head: Resources and start parameters of the head.
         image: The image of head and workers.
-        ray_version: The Ray version in the image; None if unknown, and KubeRay is not told.
+        ray_version: The Ray version in the image; None if unknown: the field is then left out.
     """
     cluster: dict[str, Any] = {
         "enableInTreeAutoscaling": True,

@@ -41,7 +41,7 @@ USUAL: Final = {
     "Suspending": "False",
     "Suspended": "False",
 }
-"""Statuses of the conditions that are there while the newest spec serves."""
+"""The status of each condition, if it is present, while the newest spec serves."""
 
 Verdict = tuple[ObservedPhase, ReadyReason, str]
 
@@ -91,7 +91,7 @@ def _selector(deployment: Deployment, live: Object) -> str:
 def _serving(status: Status) -> bool:
     """Check whether the model serves.
 
-    `serviceStatus` stays Running if an invalid edit turns Ready to False, and is all that exists up to 1.2.
+    `serviceStatus` stays Running if an invalid edit turns Ready to False. Up to 1.2 it is the only sign.
     """
     lost = status.deleting or status.workers == 0 or _head_lost(status)
     return _says_serving(status) and status.endpoints > 0 and not lost
@@ -123,7 +123,7 @@ def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
     Serve stops an engine before it starts its successor, even if it is the only one
     (ray/serve/_private/deployment_state.py, Ray 2.56 and 2.60), and KubeRay leaves Ready True. Seen on Ray 2.60: no
     answer meanwhile, and 503 from then on if the successor cannot start, although Ray says that replicas of the
-    previous version keep running; of a single one, none is left. A deployment that only scales is not UPDATING.
+    previous version keep running; of a single engine, none is left. A deployment that only scales is not UPDATING.
     """
     alone = tuple(f"{role.prefix}:" for role in parts if role.replicas == 1)
     return any(

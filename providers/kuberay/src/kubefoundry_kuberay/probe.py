@@ -15,7 +15,7 @@ SUSPEND: Final = "suspend"
 """Feature: `spec.suspend`, from KubeRay 1.7 on."""
 
 TO_ZERO: Final = "scaling to 0 replicas"
-"""Lost without it (`supports`)."""
+"""The setting that is lost without `spec.suspend` (`supports`)."""
 
 _CLUSTER: Final = "spec.rayClusterConfig"
 NEEDED: Final = (

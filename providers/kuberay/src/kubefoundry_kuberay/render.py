@@ -13,7 +13,7 @@ from kubefoundry_sdk import Deployment, Rendered, Schema
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
-    """Return the RayService, suspended without replicas. Call it only if `supports` found no problem."""
+    """Return the RayService, suspended if no role has replicas. Call it only if `supports` found no problem."""
     spec = deployment.spec
     image = settings.image(spec.image)
     ray_version = settings.ray_version_of(image)

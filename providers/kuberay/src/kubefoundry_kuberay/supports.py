@@ -1,4 +1,4 @@
-"""What KubeRay cannot deploy, beyond engine, mode and CPU/GPU (contract §2; sources §3.3)."""
+"""Problems of a deployment that KubeRay cannot run, beyond engine, mode and CPU/GPU (contract §2; sources §3.3)."""
 
 from __future__ import annotations
 
