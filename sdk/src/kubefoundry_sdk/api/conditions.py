@@ -17,8 +17,8 @@ MAX_MESSAGE = 32768
 
 
 _UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that control a terminal or the direction of text. Text of others may contain them, and a terminal
-would obey."""
+"""Characters that control a terminal or the direction of text. Text from tenants and servers may contain them, and a
+terminal would act on them."""
 
 
 def condition(

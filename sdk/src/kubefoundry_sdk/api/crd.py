@@ -1,6 +1,7 @@
 """The two CustomResourceDefinitions, made from the typed models and the rules.
 
-`python -m kubefoundry_sdk.api.crd DIR` writes them. They hold nothing newer than Kubernetes 1.26 (contract §1).
+`python -m kubefoundry_sdk.api.crd DIR` writes them. They use no feature that is newer than Kubernetes 1.26 (contract
+§1).
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def model_deployments() -> Object:
             _column("Endpoint", ".status.endpoint.service", "Service of the API"),
             _column("Port", ".status.endpoint.port", "Port of that Service", type_="integer"),
             _AGE,
-            # Of the object itself, so it is right even while nobody writes the phase.
+            # From metadata, so it is correct even while no component writes the phase.
             _column(
                 "Deleting",
                 ".metadata.deletionTimestamp",

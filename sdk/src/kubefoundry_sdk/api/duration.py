@@ -30,7 +30,8 @@ def parse(text: str) -> float:
     """Return the seconds of a duration such as `1h30m`. A number without a unit is seconds.
 
     Raises:
-        ValueError: It is neither, is negative, or is longer than a duration of kubectl can be.
+        ValueError: The text is neither a duration nor a number, is negative, or is longer than a duration of kubectl
+            can be.
     """
     number = _LIMIT
     if _DURATION.fullmatch(text):

@@ -66,14 +66,14 @@ ODD: Final[dict[str, frozenset[str]]] = {
         }
     ),
 }
-"""Switches that differ from their engine's others: vLLM's without the form no-X, SGLang's with it (vLLM 0.18.0,
-SGLang 0.5.18; a test compares with what their parsers define)."""
+"""Switches that are exceptions in their engine: vLLM's have no form no-X, SGLang's have one (vLLM 0.18.0, SGLang
+0.5.18; a test compares with what their parsers define)."""
 
 ON_OFF: Final[dict[str, frozenset[str]]] = {
     "llamacpp": frozenset({"fit", "flash-attn", "log-colors", "reasoning"})
 }
-"""Options that take `on` or `off`: without a value they take the next entry of the command line for it (llama.cpp
-common/arg.cpp)."""
+"""Options that take `on` or `off`. Without a value, the engine would read the next entry of the command line as the
+value (llama.cpp common/arg.cpp)."""
 
 DEPTH: Final = 32
 """Levels of nesting in a JSON value."""
@@ -101,9 +101,9 @@ class Parallel(NamedTuple):
 
 
 def effective(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
-    """Return the args by canonical name: with dashes, long, a switch that is turned off as X: "false".
+    """Return the args by canonical name: the long name, with dashes. A switch that is off becomes X: "false".
 
-    TensorRT-LLM's args are unchanged: without a dash they are keys of its configuration.
+    TensorRT-LLM's args keep their underscores and values: a name without a dash is a key of its configuration.
     """
     return dict(_effective(engine, name, value) for name, value in args.items())
 
@@ -111,7 +111,7 @@ def effective(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
 def for_command_line(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
     """Return the args for a command line (contract §2).
 
-    Switches that are off and have no form no-X are left out. Options that take `on` or `off` get these.
+    Switches that are off and have no form no-X are left out. Options that take `on` or `off` get that value.
     """
     odd, with_value = (flags.get(engine or "", frozenset()) for flags in (ODD, ON_OFF))
     return {
@@ -124,8 +124,8 @@ def for_command_line(engine: str | None, args: Mapping[str, str]) -> dict[str, s
 def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel:
     """Return the parallel sizes of a replica.
 
-    Sizes that the args do not set are 1, but tensor parallelism uses the GPUs that the others leave. A size that is
-    not a number of at least 1 counts as not set; `problems` names it.
+    A size that the args do not set is 1, except the tensor size, which uses the GPUs that the other sizes leave. A
+    size that is not a number of at least 1 counts as not set, and `problems` reports it.
     """
     stated = _sizes(engine, args)
     pipeline = stated.get(PIPELINE, 1)
@@ -286,7 +286,7 @@ def _effective(engine: str | None, name: str, value: str) -> tuple[str, str]:
         return LONG["trtllm"].get(name, name) if engine else name, value
     flag = dashed(name)
     if is_dotted(flag):
-        # always with a value: vLLM takes the next entry of the command line for it
+        # a dotted flag always gets a value: vLLM would read the next entry of the command line as the value
         first, _, keys = flag.partition(".")
         return f"{LONG[engine].get(first, first)}.{keys}", value or "true"
     off = engine in NEGATABLE and flag.startswith("no-") and value in ("", "true", "false")

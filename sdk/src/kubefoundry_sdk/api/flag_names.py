@@ -1,4 +1,4 @@
-"""Flags of engines that have several names, and the one that is used."""
+"""Flags of engines that have several names, and the canonical name of each."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ LONG: Final[dict[str, dict[str, str]]] = {
         "ub": "ubatch-size",
     },
 }
-"""For each engine the aliases of flags, and the name that is used. After two dashes vLLM and llama.cpp accept no
-short names at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp). A test compares vLLM's with its parser."""
+"""For each engine the aliases of flags, and the canonical name. After two dashes vLLM and llama.cpp accept no short
+names at all (vllm/engine/arg_utils.py; llama.cpp common/arg.cpp). A test compares vLLM's with its parser."""
 
 SHORT_LONG: Final[dict[str, frozenset[str]]] = {"sglang": frozenset({"ep"})}
 """For each engine the names of at most `SHORT` characters that it accepts after two dashes."""
 
 SHORT: Final = 2
-"""Characters up to which a name is taken for a short one."""
+"""The most characters of a short name."""
 
 
 def dashed(flag: str) -> str:

@@ -15,8 +15,8 @@ from typing import Any, Final
 LEVELS: Final = 200
 """Levels of maps and lists that are read; anything nested deeper is read as empty. Deep enough for every CRD (the
 deepest of the supported upstreams has 40), and a fifth of Python's recursion limit: comparing and copying take up to
-three frames a level. A ModelDeployment that reaches it is far beyond `spec_limits.DEPTH`, so nothing is rendered from
-what was cut."""
+three frames a level. A ModelDeployment that reaches it is far beyond `spec_limits.DEPTH`, so a cut spec is never
+rendered."""
 
 _ESCAPED: Final = re.compile(rb"\\[\\\"]")
 _NO_BRACKET: Final = re.compile(rb'"[^"]*"|[^\[\]{}"]+')

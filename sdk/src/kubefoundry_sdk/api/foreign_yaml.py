@@ -17,12 +17,12 @@ CONVERSIONS: Final = (ArithmeticError, AttributeError, LookupError, RecursionErr
 
 DIGITS: Final = 300
 """The longest number in characters: the largest double has 309 digits, and Python writes no integer of more than
-4,300. Base 60 (`1:1:1`) takes the square of its length to read."""
+4,300. The time to read a number in base 60 (`1:1:1`) grows with the square of its length."""
 _NUMBER: Final = re.compile(r"[-+.:_0-9a-fA-FoxX]+")
 
 
 class Unreadable(ValueError):
-    """Why a text is not decoded; to follow the text's name in a sentence."""
+    """The text cannot be decoded. The message continues a sentence that begins with the text's name."""
 
 
 def quick_loader() -> Any:

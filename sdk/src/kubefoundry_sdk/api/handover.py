@@ -15,8 +15,8 @@ RESET: Final = "before-first-apply"
 """The manager to which the API server gives all fields of an object without managedFields at its next apply."""
 
 _STATEMENT: Final = frozenset({"f:status", "f:reason", "f:message", "f:observedGeneration"})
-"""Fields of a condition that one manager has to own. A manager that shares only some of them may be the previous
-provider, whose equal values stay its own until it releases them."""
+"""Fields of a condition that its author has to own. A manager that owns only some of them may be the previous
+provider, which keeps fields with equal values until it releases them."""
 
 
 def holders(deployment: Object) -> list[str]:
@@ -34,7 +34,8 @@ def planted(deployment: Object, provider: str) -> bool:
     """Check whether another manager added the provider's finalizer, and the provider never wrote to the object.
 
     A manifest may contain such a finalizer. The provider does not know of it and never removes it. After a reset of
-    managedFields nobody owns the finalizer, or `before-first-apply` does. Neither is a proof.
+    managedFields nobody owns the finalizer, or `before-first-apply` does. Neither proves that another manager added
+    it.
     """
     manager = names.provider_manager(provider)
     key = f'v:"{names.provider_finalizer(provider)}"'
@@ -58,7 +59,7 @@ def states(deployment: Object, provider: str, type_: str) -> bool:
 
 
 def entry(provider: str, type_: str) -> dict[str, Any]:
-    """Return the entry of managedFields with which the condition is the provider's own statement."""
+    """Return an entry of managedFields that makes the condition the provider's own statement."""
     fields = {name: dict[str, Any]() for name in sorted(_STATEMENT)}
     return {
         "manager": names.provider_manager(provider),
@@ -72,8 +73,8 @@ def accepted(deployment: Object) -> bool:
     """Check whether the chosen provider has accepted the ModelDeployment at this generation.
 
     The provider can serve the model, and the API server has stored its objects or accepted them in a dry run. Only
-    the chosen provider's own conditions count: until it has reported, they are those of the previous provider, or of
-    whoever wrote the same values.
+    the chosen provider's own conditions count: before it reports, they are those of the previous provider, or of
+    another manager that wrote the same values.
     """
     live = LiveModelDeployment(deployment)
     chosen = live.provider_name

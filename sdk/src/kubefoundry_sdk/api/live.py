@@ -16,8 +16,7 @@ from kubefoundry_sdk.api.untrusted import part
 class LiveModelDeployment:
     """A view of the object: nothing is parsed or copied, and a property reads only its own field.
 
-    A spec may come from before the rules of today, so that its parts may have any type. The status has the types of
-    its schema.
+    A spec may be older than today's rules, so its parts may have any type. The status has the types of its schema.
 
     Attributes:
         obj: The whole object.

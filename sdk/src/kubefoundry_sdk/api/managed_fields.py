@@ -47,7 +47,7 @@ def _reduced(entry: Mapping[str, Any], content: bool) -> dict[str, Any]:
 
     With `content` it also keeps the fields outside of metadata and status.
     """
-    # When a status was written is read later (`status_written_at`); other times are not.
+    # Only the time of a status write is read later (`status_written_at`).
     time = ("time",) if entry.get("subresource") == "status" else ()
     reduced = {key: entry[key] for key in ("manager", "operation", "subresource", *time) if key in entry}
     status = (entry.get("fieldsV1") or {}).get("f:status") or {}
@@ -169,10 +169,10 @@ def project(value: Any, fields: Fields) -> Any:
 
 
 def without(fields: Fields, others: Fields) -> dict[str, Any]:
-    """Return the fields that the others do not have; of a list or map that they have as a whole, none.
+    """Return the fields that `others` does not have. A list or map that `others` has as a whole is left out.
 
-    The existence (`.`) of a map that the others have goes, too: once the map is empty, the API server would keep it
-    as null, which no CRD accepts for a map.
+    The existence (`.`) of a map that `others` has is left out, too. Otherwise the API server would keep the map as
+    null once it is empty, which no CRD accepts for a map.
     """
     left = {}
     for key, below in fields.items():

@@ -1,8 +1,8 @@
 """Reads the state of containers from a pod's status.
 
 The reasons are those of the kubelet (`pkg/kubelet/images`, `pkg/kubelet/container`) and the scheduler, Kubernetes
-1.26 to 1.36. Reasons decide where there are any. A program's last words are free text, of which the most telling line
-is shown.
+1.26 to 1.36. If there is a reason, it decides. A program's last words are free text, and the line that best names the
+cause is shown.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ LAST_WORDS: Final = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 """For containers that we render: puts the last log lines before a failure into the pod's status."""
 
 NO_SERVICE_LINKS: Final = {"enableServiceLinks": False}
-"""For pods that we render: otherwise a Service called `vllm` in the namespace gives vLLM a VLLM_PORT=tcp://…, with
-which it exits."""
+"""For pods that we render: otherwise a Service called `vllm` in the namespace gives vLLM a variable
+VLLM_PORT=tcp://…, and vLLM exits."""
 
 LINE: Final = 300
 """Characters of a container's last line that are reported."""

@@ -19,7 +19,8 @@ EXPLICIT_SELECTION: Final = "explicit provider selection"
 UPSTREAM_READY: Final = "UpstreamReady"
 UPSTREAM_OPERATOR_UP: Final = "UpstreamOperatorUp"
 RULES_VALID: Final = "RulesValid"
-"""Of an InferenceProviderConfig: the provider reports the first two, the selector the third."""
+"""UpstreamReady, UpstreamOperatorUp and RulesValid are conditions of an InferenceProviderConfig. The provider reports
+the first two, the selector the third."""
 
 SETTINGS_DISCOVERED: Final = "SettingsDiscovered"
 """Also of an InferenceProviderConfig, if the upstream operator's Deployment shows settings of the provider."""

@@ -4,8 +4,8 @@ The CEL text is in the CRD (Kubernetes 1.26: no messageExpression, fieldPath or 
 in the validating webhook and at reconcile time. Both see the spec with its defaults and without structural problems.
 Source: contract §2.
 
-A rule must be at a place without a default, because the API server checks a default against the rules at its place
-before it fills in the defaults inside it.
+Put a rule only at a place without a default. The API server checks a default against the rules at its place before it
+fills in the defaults inside it.
 """
 
 from __future__ import annotations

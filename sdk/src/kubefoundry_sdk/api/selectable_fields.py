@@ -8,8 +8,8 @@ from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 
 ENTRIES: Final[list[Object]] = [{"jsonPath": ".spec.provider.name"}, {"jsonPath": ".status.phase"}]
 SINCE: Final = (1, 31)
-"""The first Kubernetes that has them without a feature gate. An API server before 1.30 does not know the field of the
-CRD, and kubectl then refuses all of it."""
+"""The first Kubernetes that has them without a feature gate. An API server before 1.30 does not know the CRD's field
+`selectableFields`, and kubectl then refuses the whole CRD."""
 
 
 def added(definition: Object) -> Object:

@@ -48,8 +48,8 @@ def default(spec: Spec) -> Spec:
 def validate(spec: Spec) -> list[Problem]:
     """Return up to NAMED problems of a spec, with or without its defaults; empty if the spec is valid.
 
-    If it is too deep or too large, only that is reported. If types, enums or ranges are wrong, only those are,
-    because the rules would judge invalid values.
+    If it is too deep or too large, only that is reported. If types, enums or ranges are wrong, only these problems
+    are reported, because the rules need valid values.
     """
     if beyond := spec_limits.too_deep(spec) or spec_limits.too_large(spec):
         return [Problem(*beyond)]
@@ -64,7 +64,7 @@ def validate(spec: Spec) -> list[Problem]:
 
 
 def name_problem(name: str) -> Problem | None:
-    """Return why a new ModelDeployment may not have the name: a Service is a DNS label, so none can have a dot."""
+    """Return why a new ModelDeployment may not have the name: a Service's name is a DNS label, without dots."""
     if "." not in name:
         return None
     return Problem("metadata.name", f'has a dot, which no Service may have: use "{name.replace(".", "-")}"')
