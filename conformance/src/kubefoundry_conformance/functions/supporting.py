@@ -48,11 +48,13 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "nodeSelector": ({OTHER: "x"},),
     "tolerations": ([{"key": OTHER, "operator": "Exists"}],),
 }
-"""Values of each field that must change the rendered objects.
+"""Values of each field that must change the rendered objects."""
 
-Not here: `engine.args` is in `_values`. `engine.type`, `model.source` and `serving.mode` are capabilities or need
-other fields. SUP-6 checks `provider`.
-"""
+CHECKED_ELSEWHERE: Final = frozenset(
+    {"engine.args", "engine.type", "model.source", "serving.mode", "provider.name", "provider.overrides"}
+)
+"""Fields without an entry in VALUES. `engine.args` is in `_values`. `engine.type`, `model.source` and `serving.mode`
+are capabilities or need other fields. SUP-6 checks `provider`."""
 
 LONG: Final = ("m" * 40, "m" * 53, "m" * 63, "m" * 200, "m.with.dots")
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
