@@ -127,6 +127,7 @@ async def test_labels_of_our_prefix_follow_the_deployments(
     assert bare["metadata"]["labels"] == {
         names.MANAGED_BY_LABEL: names.MANAGED_BY,
         f"{names.PREFIX}provider": provider,
+        **({names.MODEL_SOURCE_LABEL: "huggingface"} if provider == "kaito" else {}),
     }
     assert await notes(api, namespace, "DriftDetected") == []
 
