@@ -180,6 +180,24 @@ async def test_eject_waits_for_the_report_of_the_pause(
     assert "deletionTimestamp" not in left["metadata"]
 
 
+async def test_eject_of_a_model_that_is_deleted_meanwhile_is_too_late(
+    suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    await running(api, namespace, GPU, "kuberay")
+    model = f"/namespaces/{namespace}/{MODEL_DEPLOYMENTS.plural}/m"
+
+    def delete_paused(request: web.Request) -> None:
+        if request.method == "PATCH" and request.path.endswith(model):
+            suite.plane.kubectl("delete", "modeldeployment", "m", "-n", namespace, "--wait=false")
+
+    async with before(suite.plane.kubeconfig, tmp_path / "proxy") as (proxy, kubeconfig):
+        proxy.done = delete_paused
+        done = await CommandLine(kubeconfig, namespace)("eject", "m", "--yes")
+
+    assert (done.code, "too late to eject it" in done.err) == (1, True), done
+    assert "eject it again" not in done.err
+
+
 async def test_eject_waits_for_no_provider_that_is_not_registered(
     kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
 ) -> None:

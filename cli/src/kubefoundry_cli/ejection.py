@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kubefoundry_cli.cluster import MANAGER, Session
-from kubefoundry_cli.edit import TRIES, Operations, annotation, guarded, guarded_patch, write
+from kubefoundry_cli.edit import TRIES, Operations, guarded, guarded_patch, write
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import change
+from kubefoundry_cli.operations import paused
 from kubefoundry_cli.providers import named, silence
 from kubefoundry_cli.suspension import deletion
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.handover import finalizing, holders
 from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.untrusted import mapping
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.watch.upstream import addressed
@@ -29,6 +29,10 @@ SECONDS: Final = 60.0
 
 LABELS: Final = (names.MANAGED_BY_LABEL, names.MODEL_SOURCE_LABEL, manifest.PROVIDER_LABEL)
 ANNOTATIONS: Final = (names.OWNER_UID_ANNOTATION, *manifest.RECORD)
+
+
+class TooLate(Failure):
+    """The ModelDeployment is deleted, or is being deleted with its objects: another try would not help."""
 
 
 async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
@@ -43,7 +47,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
             f"{hint('status ' + meta['name'])}"
         )
     if text := deletion(obj):
-        raise Failure(f"{where} {text}. What it owns is deleted with it: too late to eject it")
+        raise TooLate(f"{where} {text}. What it owns is deleted with it: too late to eject it")
     if name is None:
         raise Failure(f"{where} has nothing upstream that could stay; {_delete(meta)}")
     provider = named(name)
@@ -72,8 +76,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
 
 def _writer(obj: Object) -> str | None:
     """Return the provider that the status names, or else the spec; None if none is chosen."""
-    name = provider_of(obj) or mapping(mapping(obj.get("spec")).get("provider")).get("name")
-    return str(name) if name else None
+    return provider_of(obj) or LiveModelDeployment(obj).requested_provider
 
 
 async def _kind(session: Session, provider: Provider, obj: Object) -> Kind:
@@ -120,43 +123,36 @@ async def eject(session: Session, obj: Object, seconds: float = SECONDS) -> None
 
     Args:
         session: The cluster.
-        obj: The ModelDeployment.
+        obj: The ModelDeployment, for which `made_for` has found the objects that stay.
         seconds: The longest wait for the provider's report of the pause.
 
     Raises:
         Failure: The model cannot be ejected. Nothing is released before the provider has reported the pause.
     """
-    meta = obj["metadata"]
+    meta, provider = obj["metadata"], str(_writer(obj))
     name = meta["name"]
-    await made_for(session, obj)
+    if pausing := paused(obj):
+        # Wait until the report of an earlier pause is gone, so that it is not mistaken for the report of this one.
+        await _reported(session, meta, provider, seconds, is_paused=False)
+        await write(session, obj, pausing, f"pause ModelDeployment '{name}'")
     try:
-        paused = await _pause(session, obj, seconds)
-        # The provider may have written until it saw the pause.
-        objects = await made_for(session, paused)
-        for kind, live in objects:
-            await _release(session, kind, live, obj)
+        held = await _reported(session, meta, provider, seconds, is_paused=True)
+        # Read the objects after the report: the provider may have written until it saw the pause.
+        for kind, live in await made_for(session, held):
+            await _release(session, kind, live, meta["uid"], names.provider_manager(provider))
+    except TooLate:
+        raise
     except Failure as failure:
         raise Failure(
-            f"{failure.message}; ModelDeployment '{name}' may be paused now: eject it again, or "
+            f"{failure.message}; ModelDeployment '{name}' is paused: eject it again, or "
             f"{hint('resume ' + name, meta['namespace'])}",
             Exit(failure.exit_code),
         ) from failure
     await remove(session, meta)
 
 
-async def _pause(session: Session, obj: Object, seconds: float) -> Object:
-    """Pause the model and wait until its provider has reported that. Raises Failure."""
-    meta, provider = obj["metadata"], str(_writer(obj))
-    if not LiveModelDeployment(obj).is_paused:
-        # Wait until the report of an earlier pause is gone, so that it is not mistaken for the report of this one.
-        await _reported(session, meta, provider, seconds, paused=False)
-        pausing = annotation(obj, names.PAUSED_ANNOTATION, "true")
-        await write(session, obj, pausing, f"pause ModelDeployment '{meta['name']}'")
-    return await _reported(session, meta, provider, seconds, paused=True)
-
-
 async def _reported(
-    session: Session, meta: Mapping[str, Any], provider: str, seconds: float, *, paused: bool
+    session: Session, meta: Mapping[str, Any], provider: str, seconds: float, *, is_paused: bool
 ) -> Object:
     """Wait until the status reports the pause, or no longer reports it, and return the model. Raises Failure.
 
@@ -166,7 +162,8 @@ async def _reported(
 
     def holds(now: Object | None) -> bool:
         return (
-            now is None or (LiveModelDeployment(now).status.get("message") == names.PAUSED_MESSAGE) == paused
+            now is None
+            or (LiveModelDeployment(now).status.get("message") == names.PAUSED_MESSAGE) == is_paused
         )
 
     try:
@@ -178,11 +175,11 @@ async def _reported(
     if not reached:
         raise Failure(
             f"nothing is released: in {seconds:.0f} s, provider {provider} has not reported that "
-            f"ModelDeployment '{name}' is {'paused' if paused else 'resumed'}; {hint('controller status')}",
+            f"ModelDeployment '{name}' is {'paused' if is_paused else 'resumed'}; {hint('controller status')}",
             Exit.TIMEOUT,
         )
     if last is None or last["metadata"]["uid"] != meta["uid"]:
-        raise Failure(f"ModelDeployment '{name}' was deleted meanwhile: too late to eject it")
+        raise TooLate(f"ModelDeployment '{name}' was deleted meanwhile: too late to eject it")
     return last
 
 
@@ -195,10 +192,10 @@ async def _is_silent(session: Session, provider: str) -> bool:
         return error.not_found
 
 
-async def _release(session: Session, kind: Kind, live: Object, obj: Object) -> None:
-    manager = names.provider_manager(str(_writer(obj)))
+async def _release(session: Session, kind: Kind, live: Object, uid: str, manager: str) -> None:
+    """Release the object, and name it in a failure. Raises Failure."""
     try:
-        await release(session, kind, live, obj["metadata"]["uid"], manager)
+        await release(session, kind, live, uid, manager)
     except (ApiError, Unreachable) as error:
         raise of(error, f"release {kind.kind} '{live['metadata']['name']}'") from error
 

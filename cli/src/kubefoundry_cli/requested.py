@@ -67,7 +67,7 @@ def _applied(obj: Object, live: Object) -> Requested:
     after = applied(obj, live)
     spec = valid(after)["spec"]
     left = kept(obj, after, default(obj["spec"]))
-    notes = (f"an apply leaves what others have set and the file does not name: {', '.join(left)}",)
+    notes = (f"an apply keeps these fields, which the file does not set: {', '.join(left)}",)
     return Requested(live, with_spec(after, spec), notes if left else ())
 
 

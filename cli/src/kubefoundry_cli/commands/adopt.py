@@ -14,7 +14,6 @@ from kubefoundry_cli.edit import (
     TRIES,
     YES,
     Operations,
-    annotation,
     confirmed,
     guarded,
     guarded_patch,
@@ -22,6 +21,7 @@ from kubefoundry_cli.edit import (
 )
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint, kubectl
+from kubefoundry_cli.operations import resumed
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import in_cluster, installed, named
@@ -267,7 +267,7 @@ async def _resume(session: Session, created: Object) -> None:
     meta = created["metadata"]
     operations = [
         {"op": "test", "path": "/metadata/uid", "value": meta["uid"]},
-        *annotation(created, names.PAUSED_ANNOTATION, None),
+        *resumed(created),
     ]
     try:
         await session.client.json_patch(

@@ -231,7 +231,7 @@ async def apply(
         except (ApiError, Unreachable) as error:
             failure = _refused(error, change)
             raise Failure(
-                f"{failure.message} ({number} of {len(todo)} objects were written; repeat it to go on)",
+                f"{failure.message} ({number} of {len(todo)} objects were written; run the command again)",
                 Exit(failure.exit_code),
             ) from error
 

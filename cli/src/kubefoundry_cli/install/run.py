@@ -264,7 +264,7 @@ async def delete(session: Session, changes: Sequence[Change], *, report: bool = 
             if not (isinstance(error, ApiError) and error.not_found):
                 failure = of(error, f"delete {entry.named}")
                 raise Failure(
-                    f"{failure.message} ({number} of {len(changes)} objects were deleted; repeat it to go on)",
+                    f"{failure.message} ({number} of {len(changes)} objects were deleted; run the command again)",
                     Exit(failure.exit_code),
                 ) from error
 
