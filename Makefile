@@ -38,21 +38,21 @@ demo-llamastack: setup ## two external providers from their sources to a llama-s
 
 test: setup ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
 	@dev/devcluster/build > /dev/null
-	@PYTHONPATH=tests $(BIN)/python -m rungs all
+	@PYTHONPATH=tests $(BIN)/python -m support.rungs all
 
 check: setup ## static checks and unit tests, in a minute: before each commit
-	@PYTHONPATH=tests $(BIN)/python -m rungs check
+	@PYTHONPATH=tests $(BIN)/python -m support.rungs check
 
 test-unit: setup ## what needs no Go, under 30 s
-	@PYTHONPATH=tests $(BIN)/python -m rungs unit
+	@PYTHONPATH=tests $(BIN)/python -m support.rungs unit
 
 test-integration: setup ## real processes against a real kube-apiserver
 	@dev/devcluster/build > /dev/null
-	@PYTHONPATH=tests $(BIN)/python -m rungs integration
+	@PYTHONPATH=tests $(BIN)/python -m support.rungs integration
 
 test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
 	@dev/devcluster/build > /dev/null
-	@PYTHONPATH=tests $(BIN)/python -m rungs upstream
+	@PYTHONPATH=tests $(BIN)/python -m support.rungs upstream
 
 test-pods: setup ## a real llama-stack and a real llama-server in real pods; root
 	tests/pods/run
@@ -72,18 +72,18 @@ test-operators: setup ## the real KubeRay operator on simulated nodes; root; not
 chaos: setup ## a long run of random faults and edits, each time another (KUBEFOUNDRY_CHAOS_SEED repeats one)
 	@dev/devcluster/build > /dev/null
 	KUBEFOUNDRY_CHAOS_ROUNDS=$${KUBEFOUNDRY_CHAOS_ROUNDS:-60} KUBEFOUNDRY_CHAOS_SEED=$${KUBEFOUNDRY_CHAOS_SEED:-$$(date +%s)} \
-	  KUBEFOUNDRY_NAME_EDITS=4 $(BIN)/python -m pytest -q tests/integration/test_chaos.py \
-	    tests/integration/test_provider_name_sequences.py
+	  KUBEFOUNDRY_NAME_EDITS=4 $(BIN)/python -m pytest -q tests/integration/faults/test_chaos.py \
+	    tests/integration/selection/test_provider_name_sequences.py
 
 predictions: setup ## 1,000 random edits: what the command line predicts is what the controllers do
 	@dev/devcluster/build > /dev/null
 	KUBEFOUNDRY_PREDICTIONS_EDITS=$${KUBEFOUNDRY_PREDICTIONS_EDITS:-1000} \
 	  KUBEFOUNDRY_PREDICTIONS_SEED=$${KUBEFOUNDRY_PREDICTIONS_SEED:-$$(date +%s)} \
-	  $(BIN)/python -m pytest -q tests/integration/test_predictions.py
+	  $(BIN)/python -m pytest -q tests/integration/commands/test_predictions.py
 
 test-oldest: setup ## the integration rung on Kubernetes 1.26, the oldest supported version
 	@export KUBEBUILDER_ASSETS="$$(dirname "$$(dev/devcluster/build oldest)")" && dev/devcluster/build > /dev/null && \
-	  PYTHONPATH=tests $(BIN)/python -m rungs integration
+	  PYTHONPATH=tests $(BIN)/python -m support.rungs integration
 
 test-go: ## vet and tests of what is written in Go
 	dev/devcluster/build test
@@ -156,7 +156,7 @@ docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md an
 
 transcript: setup ## writes docs/cli-transcript.md: what each command of the command line prints, on good and bad days
 	@dev/devcluster/build > /dev/null
-	KUBEFOUNDRY_WRITE_TRANSCRIPT=1 $(BIN)/python -m pytest -q tests/integration/test_transcript.py
+	KUBEFOUNDRY_WRITE_TRANSCRIPT=1 $(BIN)/python -m pytest -q tests/integration/commands/test_transcript.py
 
 lock: setup ## writes requirements/*.txt
 	PATH="$(abspath $(BIN)):$$PATH" requirements/lock

@@ -22,7 +22,7 @@ settings.load_profile("same")
 gc.disable()
 
 
-# Half of a start is the loading of libraries; tests/integration/test_starts.py starts the programs without this.
+# Half of a start is the loading of libraries. tests/integration/install/test_starts.py starts programs without this.
 launch_with(client.launch)
 
 

@@ -21,8 +21,8 @@ EXCEPTIONS: Final = {
     "sdk/tests/test_pod_causes.py": TABLE,
     "sdk/tests/test_verification.py": "its tests share one engine that the module defines",
     "tests/browser/test_page.py": "its tests share one browser and one page server",
-    "tests/integration/test_cli.py": SUITE,
-    "tests/integration/test_direct.py": SUITE,
+    "tests/integration/commands/test_cli.py": SUITE,
+    "tests/integration/providers/test_direct.py": SUITE,
 }
 """Path of a longer module -> the reason why it is not split."""
 

@@ -1,5 +1,5 @@
 """The Python rules, the CEL text of the CRD and the structural schema say the same (the API server's word on it is
-in tests/integration/test_crds.py)."""
+in tests/integration/admission/test_crds.py)."""
 
 from typing import Any
 

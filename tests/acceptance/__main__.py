@@ -18,7 +18,7 @@ from acceptance.outcomes import VARIABLE, read
 from acceptance.points import LIST, ROOT, points, verdict
 
 MARKED: Final = ("-m", "accept", "-p", "acceptance.outcomes")
-FOLDERS: Final = ("llamastack/tests", "llamastack/tool/tests", "tests/llamastack")
+FOLDERS: Final = ("llamastack/tests", "llamastack/tool/tests", "tests/integration/llamastack")
 RUNS: Final = (
     (sys.executable, "-m", "pytest", *FOLDERS, *MARKED),
     (str(ROOT / "tests" / "pods" / "run"), *MARKED),

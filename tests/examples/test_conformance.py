@@ -26,7 +26,7 @@ PLAIN_KOPF = ROOT / "conformance" / "tests" / "plain_kopf"
 
 @pytest.fixture(autouse=True)
 def _kept_planes() -> Iterator[None]:
-    """Reuse control planes. The test in tests/integration/test_conformance.py starts a new one."""
+    """Reuse control planes. The test in tests/integration/conformance/test_conformance.py starts a new one."""
     with kept_planes():
         yield
 

@@ -1,0 +1,182 @@
+"""`kubefoundry plan` on objects that others created or changed, and while another provider still serves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, SERVICES, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.command_line import CommandLine
+from support.deployments import CPU, GPU, model_deployment
+from support.edits import ADMIN, running
+from support.kinds import GRAPHS, QUOTAS
+from support.waiting import AGAIN, SECONDS, message, reason, until_deployment
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def kubefoundry(suite: Suite, namespace: str) -> CommandLine:
+    return CommandLine(suite.plane.kubeconfig, namespace)
+
+
+def written(folder: Path, obj: Object) -> str:
+    file = folder / "m.yaml"
+    file.write_text(yaml.safe_dump(obj))
+    return str(file)
+
+
+async def full(suite: Suite, api: Client, namespace: str, resource: str) -> None:
+    """A quota that refuses each new object of the resource. No quota controller runs here: its status is written."""
+    held = f"count/{resource}"
+    suite.plane.kubectl("create", "quota", "none", f"--hard={held}=0", "-n", namespace)
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": namespace},
+        "status": {"hard": {held: "0"}, "used": {held: "0"}},
+    }
+    await api.apply_status(QUOTAS, quota, manager="admin")
+
+
+async def service_of_others(api: Client, namespace: str, name: str) -> Object:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"ports": [{"port": 80}], "selector": {"app": "x"}},
+    }
+    return await api.create(SERVICES, body, manager="somebody")
+
+
+async def test_plan_fails_when_dry_run_of_server_is_refused(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    await full(suite, api, namespace, "deployments.apps")
+    file = written(tmp_path, model_deployment("m", namespace, CPU, provider="direct"))
+
+    text = await kubefoundry("plan", "-f", file, "--server")
+    document = await kubefoundry("plan", "-f", file, "--server", "-o", "json")
+    without = await kubefoundry("plan", "-f", file)
+
+    assert (text.code, document.code, without.code) == (1, 1, 0)
+    assert "dry run: refused: Deployment 'm' was refused: " in text.out
+    assert "in a dry run, so the edit would not be applied: Deployment 'm' was refused: " in text.err
+    assert json.loads(document.out)["dryRun"].startswith("refused: Deployment 'm' was refused: ")
+
+
+async def test_plan_names_permission_that_the_caller_lacks(
+    kubefoundry: CommandLine, suite: Suite, namespace: str, tmp_path: Path
+) -> None:
+    suite.plane.kubectl("create", "rolebinding", "v", "--clusterrole=view", "--user=ann", "-n", namespace)
+    question = ("auth", "can-i", "get", "services", "-n", namespace, "--as", "ann")
+    async with asyncio.timeout(SECONDS):
+        # the API server learns of the binding a moment later
+        while True:
+            if not suite.plane.kubectl(*question, check=False).returncode:
+                break
+            await asyncio.sleep(AGAIN)
+    file = written(tmp_path, model_deployment("m", namespace, CPU, provider="direct"))
+
+    done = await kubefoundry("plan", "-f", file, "--server", "--as", "ann")
+
+    assert "dry run: not tried: Service 'm-server' was refused: " in done.out, done
+    assert 'User "ann" cannot patch resource "services"' in done.err
+    assert (done.code, "ServiceAccount" in done.err) == (5, False)
+
+
+async def test_plan_predicts_name_conflict_of_helper(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    await service_of_others(api, namespace, "m-server")
+    body = model_deployment("m", namespace, CPU, provider="direct")
+
+    planned = await kubefoundry("plan", "-f", written(tmp_path, body))
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    refused = await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
+    )
+
+    assert planned.code == 1
+    assert planned.err.strip().removeprefix("error: ") == message(refused, "ResourceCreated")
+
+
+async def test_plan_shows_drift_that_will_be_put_back(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, GPU, "dynamo")
+    assert (await kubefoundry("pause", "m")).code == 0
+    edit = [{"op": "replace", "path": "/spec/services/VllmWorker/replicas", "value": 5}]
+    await api.json_patch(GRAPHS, "m", namespace, edit, manager=ADMIN)
+
+    text = await kubefoundry("plan", "m")
+    document = await kubefoundry("plan", "m", "-o", "json")
+
+    assert text.code == 0, text.err
+    assert "CHANGED IN PLACE; paused: nothing changes until " in text.out
+    assert f"VllmWorker.replicas   ← put back: changed by {ADMIN}\n  - 5\n  + 1\n" in text.out
+    [change] = json.loads(document.out)["changes"]
+    assert (change["old"], change["new"], change["changedBy"], change["fields"]) == (5, 1, ADMIN, [])
+
+
+async def test_pods_and_plan_during_hand_over_name_what_serves(
+    kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(api, namespace, GPU, "dynamo")
+    await full(suite, api, namespace, "rayservices.ray.io")
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "worker",
+            "namespace": namespace,
+            "labels": {"nvidia.com/dynamo-graph-deployment-name": "m"},
+        },
+        "spec": {"containers": [{"name": "main", "image": "x"}]},
+    }
+    await api.create(PODS, pod, manager="test")
+    name = [{"op": "add", "path": "/spec/provider", "value": {"name": "kuberay"}}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, name, manager="test")
+    await until_deployment(
+        api, "m", namespace, lambda obj: "cannot take over" in (obj["status"].get("message") or "")
+    )
+
+    status = await kubefoundry("status", "m")
+    logs = await kubefoundry("logs", "m")
+    planned = await kubefoundry("plan", "m")
+    document = await kubefoundry("plan", "m", "-o", "json")
+
+    assert "  · worker  Pending" in status.out, status
+    assert "worker/main: not scheduled yet" in logs.err
+    assert (
+        "HAND-OVER (creates RayService 'm' on kuberay; then deletes DynamoGraphDeployment 'm' of dynamo, which "
+        "serves until kuberay can take over)"
+    ) in planned.out
+    assert json.loads(document.out)["handOver"] == {
+        "from": "dynamo",
+        "deleted": "DynamoGraphDeployment 'm'",
+        "created": "RayService 'm'",
+    }
+
+
+async def test_plan_tries_a_variable_that_changes_its_source(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
+    source = {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    spec = {**GPU, "image": "example.com/engine:1.0.0", "env": [source]}
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider="direct"), manager="test"
+    )
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
+    )
+
+    planned = await kubefoundry("plan", "m", "--server", "--set", "env=[{name: A, value: b}]")
+
+    assert (planned.code, "CHANGED IN PLACE   dry run: accepted" in planned.out) == (0, True), planned

@@ -1,0 +1,253 @@
+"""The simulated upstream operators on a real API server behave as a provider has to expect."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.suite import PROBE, Suite, end
+from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_simulators import webhooks
+from kubefoundry_simulators.cluster import connect
+from support.suites import install_crd
+from support.upstream import PROVIDERS, standin
+from support.waiting import SECONDS, until
+
+pytestmark = pytest.mark.integration
+
+WORKSPACES = Kind("kaito.sh", "v1beta1", "workspaces", "Workspace")
+GRAPHS = Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment")
+RAY_SERVICES = Kind("ray.io", "v1", "rayservices", "RayService")
+SERVICES = Kind("", "v1", "services", "Service")
+WEBHOOKS = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+PROVIDER = "provider-of-the-test"
+LINUX = {"kubernetes.io/os": "linux"}
+
+
+def workspace(namespace: str, nodes: Mapping[str, str] = LINUX) -> Object:
+    return {
+        "apiVersion": WORKSPACES.api_version,
+        "kind": "Workspace",
+        "metadata": {"name": "m", "namespace": namespace},
+        "resource": {"labelSelector": {"matchLabels": dict(nodes)}},
+        "inference": {"template": {"spec": {"containers": [{"name": "model", "image": "x"}]}}},
+    }
+
+
+def graph(namespace: str, *workers: str) -> Object:
+    workers = workers or ("Worker",)
+    parts = {"Frontend": "frontend"} | dict.fromkeys(workers, "worker")
+    services = {
+        name: {"componentType": type_, "replicas": 1, "extraPodSpec": {"mainContainer": {"image": "x"}}}
+        for name, type_ in parts.items()
+    }
+    return {
+        "apiVersion": GRAPHS.api_version,
+        "kind": "DynamoGraphDeployment",
+        "metadata": {"name": "m", "namespace": namespace},
+        "spec": {"backendFramework": "vllm", "services": services},
+    }
+
+
+def ray_service(namespace: str, *, replicas: int = 1, model: str = "llama") -> Object:
+    container = {"name": "ray", "image": "x"}
+    worker = {
+        "groupName": "gpu",
+        "replicas": replicas,
+        "minReplicas": 0,
+        "maxReplicas": 8,
+        "rayStartParams": {},
+        "template": {"spec": {"containers": [container]}},
+    }
+    return {
+        "apiVersion": RAY_SERVICES.api_version,
+        "kind": "RayService",
+        "metadata": {"name": "m", "namespace": namespace},
+        "spec": {
+            "serveConfigV2": "applications: [{name: llm, args: {llm_configs: "
+            f"[{{model_loading_config: {{model_id: {model}}}}}]}}}}]",
+            "rayClusterConfig": {
+                "headGroupSpec": {"rayStartParams": {}, "template": {"spec": {"containers": [container]}}},
+                "workerGroupSpecs": [worker],
+            },
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def operators(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """All three, with their webhooks, on the stand-in CRDs."""
+    suite = Suite(cluster, tmp_path_factory.mktemp("operators"))
+    documents = [standin(provider).document for provider in PROVIDERS]
+    crds = [document["metadata"]["name"] for document in documents]
+    for document in documents:
+        install_crd(suite, document)
+    process = suite.simulate(*PROVIDERS, flags=["--webhooks"])
+    yield
+    cluster.kubectl("delete", "workspaces,dynamographdeployments,rayservices", "--all", "-A")
+    assert end(process) == 0
+    cluster.kubectl("delete", "crd", *crds)
+
+
+def ready(object_: Object | None) -> bool:
+    conditions = ((object_ or {}).get("status") or {}).get("conditions") or []
+    return any(
+        item["type"] in ("Ready", "InferenceReady") and item["status"] == "True" for item in conditions
+    )
+
+
+async def test_kuberay_takes_the_worker_groups_over(operators: None, api: Client, namespace: str) -> None:
+    await api.apply(RAY_SERVICES, ray_service(namespace), manager=PROVIDER)
+
+    live = await until(api, RAY_SERVICES, "m", namespace, ready)
+
+    assert live is not None
+    assert live["metadata"]["generation"] == 2
+    assert live["metadata"]["finalizers"] == ["ray.io/rayservice-finalizer"]
+    assert live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["scaleStrategy"] == {}
+    edited = ray_service(namespace, model="other", replicas=2)
+    with pytest.raises(ApiError) as refused:
+        await api.apply(RAY_SERVICES, edited, manager=PROVIDER, force=False)
+    assert refused.value.conflict
+    assert "workerGroupSpecs" in refused.value.message
+    await api.apply(RAY_SERVICES, edited, manager=PROVIDER)
+    await until(api, RAY_SERVICES, "m", namespace, lambda it: "LLMServer:other" in str(it))
+
+
+async def test_kaito_keeps_the_pods_of_an_edited_template(
+    operators: None, api: Client, namespace: str
+) -> None:
+    await api.apply(WORKSPACES, workspace(namespace), manager=PROVIDER)
+    await until(api, WORKSPACES, "m", namespace, ready)
+
+    edited = workspace(namespace)
+    edited["inference"]["template"]["spec"]["containers"][0]["image"] = "y"
+    await api.apply(WORKSPACES, edited, manager=PROVIDER, force=False)
+    live = await until(
+        api,
+        WORKSPACES,
+        "m",
+        namespace,
+        lambda it: it is not None and it["metadata"]["annotations"]["workspace.kaito.io/revision"] == "2",
+    )
+
+    assert live is not None
+    assert live["metadata"]["generation"] == 3
+    assert ready(live)
+
+
+EVERY = pytest.mark.parametrize(
+    ("kind", "make", "case", "shows"),
+    [
+        pytest.param(WORKSPACES, workspace, "image-pull", "ImagePullError", id="kaito"),
+        pytest.param(GRAPHS, graph, "failed", "failed_to_reconcile_the_resources", id="dynamo"),
+        pytest.param(RAY_SERVICES, ray_service, "deploy-failed", "DEPLOY_FAILED", id="kuberay"),
+    ],
+)
+Make = Callable[[str], Object]
+
+
+@EVERY
+async def test_a_failure_comes_on_demand_and_goes(
+    operators: None, api: Client, namespace: str, kind: Kind, make: Make, case: str, shows: str
+) -> None:
+    failing = make(namespace)
+    failing["metadata"]["annotations"] = {"simulator.kubefoundry.ai/fail": case}
+    await api.apply(kind, failing, manager=PROVIDER)
+    failed = await until(api, kind, "m", namespace, lambda it: shows in str((it or {}).get("status")))
+
+    await api.apply(kind, make(namespace), manager=PROVIDER)
+
+    assert not ready(failed)
+    await until(api, kind, "m", namespace, ready)
+
+
+@EVERY
+async def test_a_deletion_leaves_the_services_to_the_garbage_collector(
+    operators: None, api: Client, namespace: str, kind: Kind, make: Make, case: str, shows: str
+) -> None:
+    made = await api.apply(kind, make(namespace), manager=PROVIDER)
+    await until(api, kind, "m", namespace, ready)
+    services, _ = await api.list(SERVICES, namespace)
+
+    await api.delete(kind, "m", namespace, uid=made["metadata"]["uid"])
+
+    await until(api, kind, "m", namespace, lambda it: it is None)
+    owners = [owner for service in services for owner in service["metadata"]["ownerReferences"]]
+    assert {owner["uid"] for owner in owners if owner["controller"]} == {made["metadata"]["uid"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "edited", "says"),
+    [
+        pytest.param(
+            WORKSPACES,
+            workspace,
+            lambda namespace: workspace(namespace, nodes={"other": "node"}),
+            "validation failed: field is immutable: resource.labelSelector",
+            id="kaito",
+        ),
+        pytest.param(
+            GRAPHS,
+            graph,
+            lambda namespace: graph(namespace, "Worker", "Another"),
+            "service topology is immutable",
+            id="dynamo",
+        ),
+    ],
+)
+async def test_webhooks_refuse_immutable_edits(
+    operators: None, api: Client, namespace: str, kind: Kind, made: Make, edited: Make, says: str
+) -> None:
+    await until(api, WEBHOOKS, f"simulated-{kind.plural}", None, lambda it: it is not None)
+    await api.apply(kind, made(namespace), manager=PROVIDER)
+    await until(api, kind, "m", namespace, ready)
+
+    refused = await until_refused(api, kind, edited(namespace))
+    assert refused.code == 400
+    assert says in refused.message
+
+
+async def until_refused(api: Client, kind: Kind, body: Object) -> ApiError:
+    """Tries it, and stores nothing: the API server learns of webhooks in its own time."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            try:
+                await api.apply(kind, body, manager=PROVIDER, dry_run=True)
+            except ApiError as error:
+                return error
+            await asyncio.sleep(PROBE)
+
+
+async def test_they_end_though_the_api_server_has_ended_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they have registered cannot be taken back then."""
+    monkeypatch.setattr(webhooks, "FAREWELL", 0.05)
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "current-context": "c",
+    }
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
+    cluster = await connect(tmp_path / "kubeconfig")
+    served = await webhooks.serve(cluster)
+    served._registered.append(f"{webhooks.CONFIGURATIONS}/registered")
+
+    async with asyncio.timeout(SECONDS / 4):
+        await served.close()
+        await cluster.close()

@@ -1,0 +1,320 @@
+"""Serving models across upgrade, rollback and a second upgrade, by the commands of docs/upgrade.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import pytest
+
+from kubefoundry_local.audit_log import requests_by_user
+from kubefoundry_local.control_plane import ROOT, control_plane
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind, Object
+from kubefoundry_sdk.cluster.client import Client
+from support.audit import WRITES
+from support.deployments import CPU, GPU, model_deployment
+from support.kinds import UPSTREAM
+from support.played_pods import node
+from support.previous_version import extract, import_path
+from support.upstream import STANDINS
+from support.waiting import phase, until, until_deployment
+
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
+
+DOCUMENT: Final = ROOT / "docs" / "upgrade.md"
+SYSTEM: Final = "kubefoundry-system"
+REGISTRY: Final = "registry.example.com/kubefoundry"
+"""The registry in the document; each version has its own here, so that their Deployments differ."""
+
+PROVIDERS: Final[dict[str, Kind]] = {**UPSTREAM, "direct": DEPLOYMENTS}
+COMPONENTS: Final = {
+    "core": "kubefoundry-core",
+    "selector": "kubefoundry-selector",
+    **{name: f"kubefoundry-provider-{name}" for name in PROVIDERS},
+}
+WEBHOOKS: Final = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+MODELS: Final = 8
+SIMULATORS: Final = "Python/"
+"""How the user agent of the simulated operators begins."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of KubeFoundry. `folder`: its sources. `registry`: of its images."""
+
+    folder: Path
+    registry: str
+    environment: dict[str, str]
+
+    @property
+    def manifest(self) -> str:
+        """The text of its install.yaml, with images of its registry."""
+        text = (self.folder / "manifests" / "install.yaml").read_text()
+        return text.replace("image: kubefoundry/", f"image: {self.registry}/")
+
+
+CURRENT: Final = Version(ROOT, "registry.example.com/current", {})
+
+
+@pytest.fixture
+def previous(tmp_path: Path) -> Version:
+    folder = extract(tmp_path / "previous")
+    return Version(folder, "registry.example.com/previous", {"PYTHONPATH": import_path(folder)})
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Iterator[Suite]:
+    """Upstream CRDs and simulated operators; the earlier version installs the rest, its own CRDs included."""
+    with control_plane(tmp_path / "plane", ["--all-controllers"]) as plane:
+        for provider in UPSTREAM:
+            plane.kubectl("apply", "--server-side", "-f", str(STANDINS / f"{provider}.yaml"))
+        plane.wait_served(*(kind.crd for kind in UPSTREAM.values()))
+        running = Suite(plane, tmp_path / "suite")
+        running.simulate(*UPSTREAM)
+        try:
+            yield running
+        finally:
+            running.stop()
+
+
+async def test_roll_back_by_the_command_line_writes_to_no_model(
+    suite: Suite, api: Client, namespace: str, previous: Version
+) -> None:
+    install(suite, previous)
+    await run_deployed(suite, api, previous, installed_webhooks(suite))
+    models = await create_models(api, namespace)
+    async with node(api, namespace):
+        objects = await serving_objects(api, namespace, models)
+        start = log_size(suite)
+
+        await change(suite, api, namespace, "upgraded", "Upgrade", "kubefoundry", CURRENT)
+        await change(suite, api, namespace, "undone", "Roll back", "kubectl", previous)
+        await change(suite, api, namespace, "again", "Upgrade", "kubefoundry", CURRENT)
+        await change(suite, api, namespace, "returned", "Roll back", "kubefoundry", previous)
+        await change(suite, api, namespace, "at-last", "Upgrade", "kubefoundry", CURRENT)
+
+        assert upstream_writes(suite, namespace, start, models) == []
+        assert objects.items() <= (await upstream_objects(api, namespace)).items()
+        assert await phases(api, namespace, models) == dict.fromkeys(models, "Running")
+
+
+async def test_roll_back_by_kubectl_writes_to_no_model(
+    suite: Suite, api: Client, namespace: str, previous: Version
+) -> None:
+    suite.plane.kubectl("apply", "-f", "-", input=previous.manifest)
+    await run_deployed(suite, api, previous, installed_webhooks(suite))
+    models = await create_models(api, namespace)
+    async with node(api, namespace):
+        objects = await serving_objects(api, namespace, models)
+        start = log_size(suite)
+
+        await change(suite, api, namespace, "upgraded", "Upgrade", "kubectl", CURRENT)
+        await change(suite, api, namespace, "undone", "Roll back", "kubectl", previous)
+        await change(suite, api, namespace, "again", "Upgrade", "kubectl", CURRENT)
+        # the command line takes over from kubectl
+        await change(suite, api, namespace, "at-last", "Upgrade", "kubefoundry", CURRENT)
+
+        assert upstream_writes(suite, namespace, start, models) == []
+        assert objects.items() <= (await upstream_objects(api, namespace)).items()
+        assert await phases(api, namespace, models) == dict.fromkeys(models, "Running")
+
+
+def test_document_has_commands_for_each_step() -> None:
+    assert [len(commands(*step)) for step in STEPS] == [2, 1, 3, 2]
+    assert len(re.findall(r"^    \S", DOCUMENT.read_text(), re.M)) == 8
+
+
+STEPS: Final = (
+    ("Upgrade", "kubefoundry"),
+    ("Upgrade", "kubectl"),
+    ("Roll back", "kubectl"),
+    ("Roll back", "kubefoundry"),
+)
+
+
+def commands(section: str, program: str) -> list[list[str]]:
+    """Return the words of the commands of this program in a section of the document."""
+    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.M | re.S)
+    lines = re.findall(rf"^    ({program} .*)$", text, re.M)
+    return [shlex.split(line) for line in lines]
+
+
+async def change(
+    suite: Suite, api: Client, namespace: str, name: str, section: str, program: str, version: Version
+) -> None:
+    """Run the document's commands, then the processes of the Deployments, until they have looked at every model."""
+    for component in suite.components.values():
+        component.stop()
+    await until_revisions_are_recorded(api)
+    webhooks = installed_webhooks(suite)
+    without_webhooks(suite)
+    for words in commands(section, program):
+        # the document names one provider, as an example
+        examples = [[word.replace("kaito", name) for word in words] for name in PROVIDERS]
+        for command in examples if any("kaito" in word for word in words) else [words]:
+            execute(suite, version, command)
+    # an undo of Deployments leaves the webhooks as they are
+    await run_deployed(suite, api, version, installed_webhooks(suite) or webhooks)
+    # Turns are taken in order: when later models run, all before them have had their turn.
+    await create_and_wait(api, namespace, name)
+
+
+def execute(suite: Suite, version: Version, command: list[str]) -> None:
+    if command[0] == "kubectl":
+        words = ["-" if word == "manifests/install.yaml" else word for word in command[1:]]
+        suite.plane.kubectl(*words, input=version.manifest if "-" in words else None)
+        return
+    program = [sys.executable, str(Path(sys.executable).with_name("kubefoundry"))]
+    words = [version.registry if word == REGISTRY else word for word in command[1:]]
+    done = subprocess.run(
+        [*program, *words, "--yes", "--kubeconfig", str(suite.plane.kubeconfig)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **version.environment},
+    )
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+
+
+def install(suite: Suite, version: Version) -> None:
+    for words in (["controller", "install"], *(["provider", "install", name] for name in PROVIDERS)):
+        execute(suite, version, ["kubefoundry", *words, "--registry", REGISTRY])
+
+
+async def run_deployed(suite: Suite, api: Client, version: Version, webhooks: list[Object]) -> None:
+    """Start the processes as their Deployments describe them: they have to be those of this version."""
+    without_webhooks(suite)
+    for name, deployment_name in COMPONENTS.items():
+        deployment = await api.get(DEPLOYMENTS, deployment_name, SYSTEM)
+        assert image(deployment).startswith(f"{version.registry}/"), deployment_name
+        documents = [deployment, *(webhooks if name == "core" else ())]
+        suite.install(name, environment=version.environment, documents=documents)
+    suite.start(*COMPONENTS)
+
+
+async def until_revisions_are_recorded(api: Client) -> None:
+    """Wait for the controller of Deployments: an undo goes back to a revision that it has recorded."""
+
+    def is_recorded(obj: Object | None) -> bool:
+        seen = (obj or {}).get("status", {}).get("observedGeneration")
+        return obj is not None and seen == obj["metadata"]["generation"]
+
+    for name in COMPONENTS.values():
+        await until(api, DEPLOYMENTS, name, SYSTEM, is_recorded)
+
+
+def installed_webhooks(suite: Suite) -> list[Object]:
+    """Return core's webhook configurations. The suite applies them again with the address of its process."""
+    listed = json.loads(suite.plane.kubectl("get", WEBHOOKS, "-o", "json").stdout)["items"]
+    ours = [obj for obj in listed if obj["metadata"]["name"] == "kubefoundry-core"]
+    for obj in ours:
+        obj["metadata"] = {"name": obj["metadata"]["name"]}
+        for webhook in obj["webhooks"]:
+            client = webhook["clientConfig"]
+            path = urlsplit(client["url"]).path if "url" in client else client["service"]["path"]
+            webhook["clientConfig"] = {"service": {"path": path}}
+    return ours
+
+
+def without_webhooks(suite: Suite) -> None:
+    """Delete core's webhook configurations: no Service leads to our processes here."""
+    suite.plane.kubectl("delete", WEBHOOKS, "kubefoundry-core", "--ignore-not-found")
+
+
+async def create_models(api: Client, namespace: str) -> list[str]:
+    models = [f"m-{index}" for index in range(MODELS)]
+    providers = list(PROVIDERS)
+    for index, name in enumerate(models):
+        await create(api, namespace, name, providers[index % len(providers)])
+    return models
+
+
+async def create_and_wait(api: Client, namespace: str, prefix: str) -> None:
+    for provider in PROVIDERS:
+        await create(api, namespace, f"{prefix}-{provider}", provider)
+    for provider in PROVIDERS:
+        await until_running(api, namespace, f"{prefix}-{provider}")
+
+
+async def create(api: Client, namespace: str, name: str, provider: str) -> None:
+    spec = CPU if provider == "direct" else GPU
+    body = model_deployment(name, namespace, spec, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+
+async def until_running(api: Client, namespace: str, name: str) -> None:
+    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
+
+
+async def serving_objects(
+    api: Client, namespace: str, models: list[str]
+) -> dict[tuple[str, str], tuple[str, int]]:
+    """Return the upstream objects once every model runs."""
+    for name in models:
+        await until_running(api, namespace, name)
+    objects = await upstream_objects(api, namespace)
+    assert len(objects) == len(models)
+    return objects
+
+
+async def upstream_objects(api: Client, namespace: str) -> dict[tuple[str, str], tuple[str, int]]:
+    """Return uid and generation of each upstream object by provider and name."""
+    objects = {}
+    for provider, kind in PROVIDERS.items():
+        for obj in (await api.list(kind, namespace))[0]:
+            meta = obj["metadata"]
+            objects[provider, meta["name"]] = (meta["uid"], meta["generation"])
+    return objects
+
+
+async def phases(api: Client, namespace: str, models: list[str]) -> dict[str, str | None]:
+    deployments, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
+    named = {obj["metadata"]["name"]: phase(obj) for obj in deployments}
+    return {name: named.get(name) for name in models}
+
+
+def image(deployment: Object) -> str:
+    return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+def log_size(suite: Suite) -> int:
+    if suite.plane.audit_log is None:
+        pytest.skip("the audit log of a cluster that is not ours is out of reach")
+    return suite.plane.audit_log.stat().st_size
+
+
+def upstream_writes(suite: Suite, namespace: str, start: int, models: list[str]) -> list[str]:
+    """Return the requests of our components that changed an upstream object or a helper of these models."""
+    assert suite.plane.audit_log is not None
+    plurals = {"configmaps", SERVICES.plural, *(kind.plural for kind in PROVIDERS.values())}
+
+    def is_about_models(entry: dict[str, Any]) -> bool:
+        about = entry.get("objectRef") or {}
+        name = str(about.get("name", ""))
+        return (
+            about.get("namespace") == namespace
+            and about.get("resource") in plurals
+            and about.get("subresource") != "status"
+            and any(name == model or name.startswith(f"{model}-") for model in models)
+        )
+
+    return [
+        f"{entry['verb']} {entry['requestURI']} by {entry['user']['username']}"
+        for entry in requests_by_user(suite.plane.audit_log, start)
+        if entry["verb"] in WRITES
+        and entry["stage"] == "ResponseComplete"
+        and "dryRun=All" not in entry["requestURI"]
+        and not entry["userAgent"].startswith(SIMULATORS)
+        and not entry["user"]["username"].startswith(("system:kube-", "system:serviceaccount:kube-system:"))
+        and is_about_models(entry)
+    ]
