@@ -9,6 +9,7 @@ import pytest
 
 from kubefoundry_conformance import report
 from kubefoundry_conformance.check import Check, Finding, Outcome, Result, Skipped, run
+from kubefoundry_conformance.versions import versions
 
 PASSED = Result("REN-3", "twice", "functions", "passed")
 FAILED = Result("REN-1", "specs", "functions", "failed", "a \x00 field", "none")
@@ -18,6 +19,7 @@ SKIPPED = Result("OBS-5", "update", "functions", "skipped", "no case")
 def test_table_has_violation_and_link_of_rule() -> None:
     table = report.table([PASSED, FAILED, SKIPPED])
 
+    assert table.startswith("kubefoundry-conformance ")
     assert "seen:     a \x00 field" in table
     assert "docs/contract.md#ren-1" in table
     assert table.endswith("1 passed, 1 failed (REN-1), 1 not checked")
@@ -27,6 +29,7 @@ def test_json_has_every_result() -> None:
     reported = json.loads(report.as_json("widgets", [PASSED, FAILED]))
 
     assert (reported["subject"], reported["conformant"]) == ("widgets", False)
+    assert reported["versions"] == versions()
     assert [(result["id"], result["outcome"], result["seen"]) for result in reported["results"]] == [
         ("REN-3", "passed", ""),
         ("REN-1", "failed", "a \x00 field"),
@@ -37,6 +40,7 @@ def test_junit_is_valid_xml_for_any_text() -> None:
     suite = ET.fromstring(report.as_junit("widgets", [PASSED, FAILED, SKIPPED]))
 
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "1", "1")
+    assert {each.get("name"): each.get("value") for each in suite.iter("property")} == versions()
     [failure] = suite.iter("failure")
     assert failure.get("message") == "a ? field"
 

@@ -14,6 +14,7 @@ from kubefoundry_conformance.cases import Unusable
 from kubefoundry_conformance.check import Result, run
 from kubefoundry_conformance.functions.checks import FUNCTIONS
 from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, Start, load_provider
+from kubefoundry_conformance.versions import versions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,6 +162,11 @@ def _examples(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kubefoundry-conformance", description=__doc__)
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=", ".join(f"{name} {version}" for name, version in versions().items()),
+    )
     subjects = parser.add_subparsers(required=True, metavar="SUBJECT")
     of_provider = subjects.add_parser("provider", help="check a provider")
     of_selector = subjects.add_parser("selector", help="check a selector")
@@ -219,7 +225,3 @@ def _add_selector_options(parser: argparse.ArgumentParser) -> None:
         default="alpha,beta",
         help="names of two providers that it may choose, for vLLM on a GPU",
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

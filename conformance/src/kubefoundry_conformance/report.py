@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kubefoundry_conformance.check import Result
 from kubefoundry_conformance.rules import CONTRACT, RULES
+from kubefoundry_conformance.versions import versions
 
 MARKS: Final = {"passed": "ok", "failed": "FAIL", "skipped": "-"}
 _NO_XML: Final = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -23,9 +24,9 @@ def link(rule: str) -> str:
 
 
 def table(results: Sequence[Result]) -> str:
-    """Return a line for each check, with the violation below a failed one, and the summary."""
+    """Return the versions, a line for each check with the violation below a failed one, and the summary."""
     width = max((len(result.title) for result in results), default=0)
-    lines = []
+    lines = [", ".join(f"{name} {version}" for name, version in versions().items())]
     for result in results:
         why = f"  {result.seen}" if result.outcome == "skipped" else ""
         lines.append(f"{MARKS[result.outcome]:4}  {result.rule:6}  {result.title:{width}}{why}".rstrip())
@@ -51,6 +52,7 @@ def as_json(subject: str, results: Sequence[Result]) -> str:
     return json.dumps(
         {
             "subject": subject,
+            "versions": versions(),
             "conformant": is_conformant(results),
             "summary": summary(results),
             "results": [
@@ -83,6 +85,9 @@ def as_junit(subject: str, results: Sequence[Result]) -> str:
         failures=str(counts["failed"]),
         skipped=str(counts["skipped"]),
     )
+    properties = ET.SubElement(suite, "properties")
+    for name, version in versions().items():
+        ET.SubElement(properties, "property", name=name, value=version)
     for result in results:
         case = ET.SubElement(
             suite,

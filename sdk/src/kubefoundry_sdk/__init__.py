@@ -3,8 +3,8 @@
     from kubefoundry_sdk import Capabilities, Deployment, Provider, Rendered, Schema, UpstreamKind, run
 
 Describe your provider as a `Provider` with four pure functions, then call `run`. docs/writing-a-provider.md walks you
-through one. These names keep their meaning within a minor version. Everything else in this package is private by
-convention and may move or change in any release.
+through one, and says how these names may change: within a minor version they keep their meaning. Everything else in
+this package is private by convention and may move or change in any release. `__version__` is the installed version.
 
 Each name is imported on first use, so importing this package alone costs nothing.
 """
@@ -154,7 +154,11 @@ _ELSEWHERE: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name. Raises AttributeError for any other."""
+    """Import a public name, or read the version. Raises AttributeError for any other name."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("kubefoundry-sdk")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
