@@ -37,6 +37,10 @@ def with_a_sidecar(manifest: list[Object]) -> None:
     deployment(manifest)["containers"].append({"name": "proxy"})
 
 
+def with_a_program_of_no_package(manifest: list[Object]) -> None:
+    deployment(manifest)["containers"][0]["command"] = ["kubefoundry-provider-nobody"]
+
+
 def without_deployment(manifest: list[Object]) -> None:
     manifest.remove(manifests.deployment_of(manifest))
 
@@ -48,6 +52,7 @@ def without_deployment(manifest: list[Object]) -> None:
         (without_command, "with --command"),
         (with_a_sidecar, "2 containers"),
         (without_deployment, "0 Deployments"),
+        (with_a_program_of_no_package, "install the provider's package"),
     ],
 )
 def test_manifest_without_startable_process_is_refused(
@@ -94,3 +99,9 @@ def test_kubernetes_kind_is_refused_in_running_cluster(tmp_path: Path) -> None:
         running(tmp_path / "none", WIDGETS, None, DEPLOYMENTS, cases, [], tmp_path),
     ):
         pass
+
+
+@pytest.mark.parametrize("program", ["nosuch", "/nosuch/program", "./nosuch", str(ROOT)])
+def test_missing_program_is_refused_before_anything_starts(program: str) -> None:
+    with pytest.raises(Unusable, match=f"there is no program {program} on PATH"):
+        manifests.checked(copy.deepcopy(WIDGETS), [program, "--verbose"])

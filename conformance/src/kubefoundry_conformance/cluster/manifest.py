@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from kubefoundry_conformance.cases import Unusable
@@ -25,9 +28,32 @@ def checked(manifest: Sequence[Object], command: Sequence[str]) -> Sequence[Obje
     if not command and not containers[0].get("command"):
         raise Unusable("the container states no command: give the one of its image with --command")
     containers[0].setdefault("command", ["none"])
+    _check_program(containers[0]["command"][0], command)
     if not account_of(manifest):
         raise Unusable("the Deployment names no serviceAccountName: the subject needs an account of its own")
     return manifest
+
+
+def _check_program(installed: str, command: Sequence[str]) -> None:
+    """Check that the subject's program exists, before a control plane is started for it.
+
+    Args:
+        installed: The program of the manifest, which its package installs next to this Python.
+        command: Replaces it unless empty.
+
+    Raises:
+        Unusable: There is no such program.
+    """
+    folder = Path(sys.executable).parent
+    if command and shutil.which(command[0]) is None:
+        raise Unusable(
+            f"--command: there is no program {command[0]} on PATH: correct it, or install it first"
+        )
+    if not command and shutil.which(folder / installed) is None:
+        raise Unusable(
+            f"the manifest's program {installed} is not in {folder}: install the provider's package into the "
+            "environment of this kit, or name a program with --command"
+        )
 
 
 def deployment_of(manifest: Sequence[Object]) -> Object:

@@ -31,11 +31,12 @@ DEPTH: Final = 2
 
 
 def _probe(subject: Functions, crd: Object) -> Schema | UnsupportedSchema | str:
-    """Return the result of `probe`, or the description of its exception."""
+    """Return the result of `probe`, or the description of its exception or of a value that is no result."""
     try:
-        return subject.provider.probe(crd)
+        probed = subject.provider.probe(crd)
     except (Exception, SystemExit) as error:
         return f"probe raises {error!r}"
+    return probed if isinstance(probed, Schema | UnsupportedSchema) else f"probe returns {probed!r}"
 
 
 def check_labels_are_ignored(subject: Functions) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from kubefoundry_sdk.api import validation
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.modeldeployment import Engine, ServingMode
 from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
+from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered
 from kubefoundry_sdk.provider.reconcile import compatibility
 from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
@@ -86,7 +87,7 @@ class Functions:
         """Return the result of `probe`.
 
         Raises:
-            Unusable: `probe` does not support the CRD, so no check can run.
+            Unusable: `probe` does not support the CRD, or returns no schema, so no check can run.
         """
         if self.provider.upstream.schema is not None:
             return self.provider.upstream.schema
@@ -99,6 +100,8 @@ class Functions:
                 f"probe does not support the CRD that was given, because it lacks {', '.join(probed.missing)}: "
                 "give the CRD that the provider is for, or ask for less in probe"
             )
+        if not isinstance(probed, Schema):
+            raise Unusable(f"probe returns {probed!r} on the CRD that was given, and not a Schema")
         return probed
 
     def installed(self) -> Object:
@@ -177,26 +180,33 @@ class Functions:
             schema: The result of `probe`, by default of the subject's CRD.
 
         Raises:
-            Broken: `render` raises.
+            Broken: `render` raises, or returns something that is not a Rendered.
         """
         try:
-            return self.provider.render(deployment, schema or self.schema)
+            rendered = self.provider.render(deployment, schema or self.schema)
         except (Exception, SystemExit) as error:
             raise Broken("REN-1", _raised("render", error, deployment)) from error
+        for problem in results.wrong_types_of_render(rendered, deployment):
+            raise Broken(
+                "REN-1", Finding(f"render returns {problem}", "a Rendered with objects as JSON has them")
+            )
+        return rendered
 
     def observe(self, deployment: Deployment, live: Object) -> Observation:
         """Call `observe`.
 
         Raises:
-            Broken: `observe` raises.
+            Broken: `observe` raises, or returns something that is not an Observation.
         """
+        expected = "an Observation, reason Unknown where nothing is known"
         try:
-            return self.provider.observe(deployment, live)
+            observation = self.provider.observe(deployment, live)
         except (Exception, SystemExit) as error:
             seen = f"observe raises {error!r} on status {live.get('status')!r}"
-            raise Broken(
-                "OBS-2", Finding(seen, "an Observation, reason Unknown where nothing is known")
-            ) from error
+            raise Broken("OBS-2", Finding(seen, expected)) from error
+        for problem in results.wrong_types_of_observation(observation):
+            raise Broken("OBS-2", Finding(f"observe returns {problem}", expected))
+        return observation
 
     def live(self, deployment: Deployment, status: Any, generation: int = 1, **further: Any) -> Object:
         """Return the upstream object of a deployment as the API server stores it, with that status."""

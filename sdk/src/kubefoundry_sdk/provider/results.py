@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, TypeVar, get_args
 
 from kubefoundry_sdk.api import formats
@@ -55,9 +56,9 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
 def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
     """Return the upstream objects of a deployment. Raise Fault, and any exception of the function."""
     rendered: Any = _asked("render", lambda: provider.render(deployment, schema))
-    if not isinstance(rendered, Rendered):
-        raise Fault(f"render returned {_shown(rendered)}, not a Rendered")
-    for problem in _of_render(provider, deployment, schema, rendered):
+    for problem in chain(
+        wrong_types_of_render(rendered, deployment), _of_render(provider, deployment, schema, rendered)
+    ):
         raise Fault(f"render returned {problem}")
     return rendered
 
@@ -65,9 +66,7 @@ def render(provider: Provider, deployment: Deployment, schema: Schema) -> Render
 def observe(provider: Provider, deployment: Deployment, upstream: Object) -> Observation:
     """Return the state of the upstream object. Raise Fault, and any exception of the function."""
     seen: Any = _asked("observe", lambda: provider.observe(deployment, upstream))
-    if not isinstance(seen, Observation):
-        raise Fault(f"observe returned {_shown(seen)}, not an Observation")
-    for problem in _of_observation(seen):
+    for problem in chain(wrong_types_of_observation(seen), _of_observation(seen)):
         raise Fault(f"observe returned {problem}")
     return seen
 
@@ -79,11 +78,26 @@ def _asked(function: str, call: Callable[[], Answer]) -> Answer:
         raise Fault(f"{function} tried to exit the process") from error
 
 
+def wrong_types_of_render(rendered: Any, deployment: Deployment) -> Iterator[str]:
+    """Yield values that `Rendered` does not allow, for any kind. Each check relies on those before it."""
+    if not isinstance(rendered, Rendered):
+        yield f"{_shown(rendered)}, not a Rendered"
+    yield from _of_object(rendered.main, "the upstream object", deployment)
+    for field in ("helpers", "notes"):
+        if not isinstance(values := getattr(rendered, field), tuple | list):
+            yield f"{_shown(values)} as {field}, not a tuple"
+    for helper in rendered.helpers:
+        yield from _of_object(helper, "a helper", deployment)
+    if wrong := [note for note in rendered.notes if not isinstance(note, str)]:
+        yield f"{_shown(wrong[0])} as a note, which is not a sentence"
+    if not isinstance(rendered.image, str | None):
+        yield f"{_shown(rendered.image)} as the image"
+
+
 def _of_render(
     provider: Provider, deployment: Deployment, schema: Schema, rendered: Rendered
 ) -> Iterator[str]:
     main, kind = rendered.main, provider.upstream.kind
-    yield from _of_object(main, "the upstream object", deployment)
     if (main["apiVersion"], main["kind"]) != (schema.api_version, kind):
         shown = f"{_shown(main['apiVersion'])} {_shown(main['kind'])}"
         yield f"the upstream object as {shown}, not {schema.api_version} {kind}"
@@ -91,7 +105,6 @@ def _of_render(
         yield f"an upstream object of the name {_shown(main['metadata']['name'])}, not {deployment.name}"
     names = set()
     for helper in rendered.helpers:
-        yield from _of_object(helper, "a helper", deployment)
         helper_kind = HELPER_KINDS.get(helper["kind"]) if helper["kind"] in provider.helper_kinds else None
         named = f"{_shown(helper['kind'])} {_shown(helper['metadata']['name'])}"
         if helper_kind is None or helper["apiVersion"] != helper_kind.api_version:
@@ -101,10 +114,6 @@ def _of_render(
         if named in names:
             yield f"helper {named} twice"
         names.add(named)
-    if wrong := [note for note in rendered.notes if not isinstance(note, str)]:
-        yield f"{_shown(wrong[0])} as a note, which is not a sentence"
-    if not isinstance(rendered.image, str | None):
-        yield f"{_shown(rendered.image)} as the image"
 
 
 def _of_object(obj: Any, what: str, deployment: Deployment) -> Iterator[str]:
@@ -128,13 +137,14 @@ def _of_object(obj: Any, what: str, deployment: Deployment) -> Iterator[str]:
         yield f"{what} with metadata.{extra[0]}, which only the runtime sets"
 
 
-def _of_observation(seen: Observation) -> Iterator[str]:
+def wrong_types_of_observation(seen: Any) -> Iterator[str]:
+    """Yield values that `Observation` does not allow. Each check relies on those before it."""
+    if not isinstance(seen, Observation):
+        yield f"{_shown(seen)}, not an Observation"
     if not isinstance(seen.phase, str) or seen.phase not in get_args(ObservedPhase):
         yield f"phase {_shown(seen.phase)}, which is not one of {', '.join(get_args(ObservedPhase))}"
     if not isinstance(seen.reason, str) or seen.reason not in _REASONS:
         yield f"reason {_shown(seen.reason)}, which is not one of {', '.join(sorted(_REASONS))}"
-    if (seen.phase == "Running") != (seen.reason == "DeploymentReady"):
-        yield f"phase {seen.phase} with reason {seen.reason}"
     if not isinstance(seen.message, str):
         yield f"{_shown(seen.message)} as the message, which is not a string"
     counts: Any = seen.replicas
@@ -147,23 +157,38 @@ def _of_observation(seen: Observation) -> Iterator[str]:
     if not isinstance(seen.selector, str) or len(seen.selector) > LONGEST_SELECTOR:
         yield f"{_shown(seen.selector)} as the selector, not a string of at most {LONGEST_SELECTOR} characters"
     if seen.phase == "Running":
-        if counts.ready == 0:
+        yield from _wrong_types_of_endpoint(seen.endpoint)
+
+
+def _wrong_types_of_endpoint(endpoint: Any) -> Iterator[str]:
+    if not isinstance(endpoint, Endpoint):
+        yield f"{_shown(endpoint)}, not an Endpoint"
+    if not isinstance(endpoint.url, str):
+        yield f"URL {_shown(endpoint.url)}, which is not a string"
+    if not isinstance(endpoint.service, str):
+        yield f"service {_shown(endpoint.service)}, which is not a string"
+    if not isinstance(endpoint.port, int) or isinstance(endpoint.port, bool):
+        yield f"port {_shown(endpoint.port)}, which is not a number"
+
+
+def _of_observation(seen: Observation) -> Iterator[str]:
+    if (seen.phase == "Running") != (seen.reason == "DeploymentReady"):
+        yield f"phase {seen.phase} with reason {seen.reason}"
+    if seen.phase == "Running":
+        if seen.replicas.ready == 0:
             yield "phase Running with 0 ready replicas"
         yield from _of_endpoint(seen.endpoint)
 
 
-def _of_endpoint(endpoint: Any) -> Iterator[str]:
-    if not isinstance(endpoint, Endpoint):
-        yield f"{_shown(endpoint)}, not an Endpoint"
-    if not isinstance(endpoint.url, str) or (endpoint.url and not _URL.fullmatch(endpoint.url)):
+def _of_endpoint(endpoint: Endpoint) -> Iterator[str]:
+    if endpoint.url and not _URL.fullmatch(endpoint.url):
         yield f"URL {_shown(endpoint.url)}, which is not http(s)://HOST[:PORT][/PATH]"
     if endpoint.url and (endpoint.service, endpoint.port) == ("", 0):
         return
-    service, port = endpoint.service, endpoint.port
-    if not isinstance(service, str) or len(service) > 63 or not _LABEL.fullmatch(service):
-        yield f"service {_shown(service)}, which is not a valid Service name"
-    if not isinstance(port, int) or isinstance(port, bool) or not 1 <= port <= 65535:
-        yield f"port {_shown(port)}, which is not 1 to 65535"
+    if len(endpoint.service) > 63 or not _LABEL.fullmatch(endpoint.service):
+        yield f"service {_shown(endpoint.service)}, which is not a valid Service name"
+    if not 1 <= endpoint.port <= 65535:
+        yield f"port {_shown(endpoint.port)}, which is not 1 to 65535"
 
 
 def _shown(value: object) -> str:
