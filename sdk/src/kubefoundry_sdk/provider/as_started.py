@@ -1,4 +1,4 @@
-"""Builds a provider from published flags, as its process does. The command line uses this without a process."""
+"""Builds a provider from its published flags, so that the command line renders as the provider's process does."""
 
 from __future__ import annotations
 

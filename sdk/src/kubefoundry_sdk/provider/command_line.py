@@ -32,7 +32,7 @@ class Derived:
 def all_addresses(args: Mapping[str, str], source: str) -> Derived:
     """Return the `--host` with which a server listens on all addresses.
 
-    The address is 0.0.0.0, or :: if `args` has it. A cluster without IPv4 needs ::.
+    The address is 0.0.0.0, unless `args` sets `host` to `::`. A cluster without IPv4 needs `::`.
     """
     return Derived("host", "::" if args.get("host") == "::" else "0.0.0.0", source)
 

@@ -103,7 +103,7 @@ class Observation:
     Attributes:
         phase: The phase; `Running` means that the model serves now.
         reason: The reason of `Ready`.
-        message: The upstream's own words.
+        message: The upstream's message.
         replicas: The counts of replicas.
         endpoint: The endpoint, published only while `Running`.
         updating: Whether pods of an earlier spec still serve, alone or next to new ones, although the upstream
@@ -233,8 +233,8 @@ class Provider:
         named_by_content: Paths of the main object (`inference.config`) that hold the name of a helper. The
             runtime appends a digest of the helper's content to that name, so new content is a new helper: it can
             be tried while the old one serves, and the old one is deleted once nothing refers to it.
-        operator: The upstream operator, which shows whether it is up, and its settings. Used if the provider's
-            ServiceAccount has the permission. None to read neither.
+        operator: The upstream operator. The runtime watches its Deployment to find out whether it is up, and to read
+            its settings, if the provider's ServiceAccount has the permission. None to do neither.
         pods: The pods in which the runtime looks for the reason why a deployment does not serve. None if the
             upstream reports it.
         read_back: Returns specs (JSON, without `provider.name`) of ModelDeployments that may render to a live

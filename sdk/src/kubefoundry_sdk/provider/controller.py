@@ -70,7 +70,7 @@ class Controller:
 
     def _upstream_changed(self) -> None:
         self._registration.poke()
-        for key in self._deployments.keys():  # noqa: SIM118 (a Store is no dict)
+        for key in self._deployments.keys():  # noqa: SIM118 (a Store is not a dict)
             self._enqueue(key)
 
     def _operator_changed(self) -> None:

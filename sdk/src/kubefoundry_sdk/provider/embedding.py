@@ -73,8 +73,8 @@ async def serve(
 ) -> None:
     """Register the provider and reconcile until `stop` is set or the task is cancelled. Leaves nothing running.
 
-    Waits for an API server that is not reachable. Raises CannotStart if waiting is no use: the CRDs are not
-    installed, or the token is refused.
+    Waits for an API server that is not reachable. Raises CannotStart if waiting cannot help, because the CRDs are not
+    installed or the token is refused.
     """
     options = argparse.Namespace(**asdict(settings or Settings()))
     process = Process(f"kubefoundry-provider-{provider.name}", options, client)

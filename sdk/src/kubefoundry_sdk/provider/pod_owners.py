@@ -1,12 +1,12 @@
-"""The names by which an upstream object may know the controllers that create its pods."""
+"""Derives the names under which an upstream object may refer to the controllers that create its pods."""
 
 from __future__ import annotations
 
 from typing import Final
 
 GENERATED: Final = 2
-"""The most generated parts at the end of a ReplicaSet's name: its own suffix, and one that the Deployment's creator
-adds."""
+"""The most generated suffixes of a ReplicaSet's name: the ReplicaSet's own, and the suffix of the Deployment's
+name."""
 
 
 def maker_names(kind: str, name: str) -> list[str]:

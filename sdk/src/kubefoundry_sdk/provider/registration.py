@@ -130,13 +130,13 @@ class Registration:
             "lastHeartbeat": rfc3339(now),
             "conditions": [self._stamped(item, now) for item in conditions],
         }
-        # Empty values are left out: the API server would turn an applied empty map into null and refuse it.
+        # Leave out empty values, because the API server would turn an applied empty map into null and refuse it.
         if self._provider.flags:
             status["flags"] = dict(self._provider.flags)
         if isinstance(self._upstream.schema, Schema) and self._upstream.schema.discovered:
             status["settings"] = dict(self._upstream.schema.discovered)
         if kind:
-            # Even if the provider cannot write it: the version shows the installed upstream.
+            # Report the version even if the provider cannot write it, because it shows the installed upstream.
             status["upstreamCRDVersion"] = kind.api_version
             status["upstreamSchemaHash"] = self._upstream.digest or ""
         body = {**_head(self._provider), "status": status}

@@ -28,7 +28,8 @@ from kubefoundry_sdk.provider.contract import (
 from kubefoundry_sdk.provider.upstream_kind import Schema
 
 OWN: Final = 40
-"""The characters of its ModelDeployment's name with which a helper's name begins. A provider may cut off the rest."""
+"""The number of characters of the ModelDeployment's name with which the name of each helper has to begin. A provider
+may cut off the rest."""
 
 LONGEST_SELECTOR: Final = 1024
 _LABEL: Final = re.compile(formats.DNS_LABEL)

@@ -17,8 +17,8 @@ from kubefoundry_sdk.api.kinds import Object
 class Acknowledgement:
     """Remember the generation of one upstream object that its operator has processed.
 
-    This is only needed for a status without `observedGeneration`. If the field is not required, a status counts for a
-    generation if the operator wrote the status after that generation was applied.
+    This is only needed for a status without `observedGeneration`. Such a status describes a generation if the
+    operator wrote the status after that generation was applied, unless the operator always writes the field.
     """
 
     def __init__(self) -> None:

@@ -38,10 +38,11 @@ OTHER_KIND: Final = frozenset({400, 404, 405, 415, 422, 501})
 """Status codes of a server that has the model but does not support this kind of request for it."""
 
 Try = Callable[[str, Endpoint, str], Awaitable[None]]
-"""Requests one token from the model at the endpoint in a namespace. Raises NoModels if it does not answer."""
+"""Requests one token from the model at the endpoint in a namespace. Raises NoModels if the model does not answer."""
 
 Send = Callable[[str, Mapping[str, Any] | None], Awaitable[int]]
-"""POSTs a body to a path, or GETs it without one; returns the response's status. Raises NoModels if there is none."""
+"""Sends a POST with the body to the path, or a GET if the body is None. Returns the response's status code. Raises
+NoModels if there is no response."""
 
 
 def through_server(client: Client) -> Try:

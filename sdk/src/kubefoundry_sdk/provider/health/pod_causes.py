@@ -94,7 +94,9 @@ def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) 
 
 
 def explain(seen: Observation, why: Cause, title: str) -> Observation:
-    """Return the observation with the cause in its message, in front of the upstream's words if it does not serve.
+    """Return the observation with the cause in its message.
+
+    The cause is in front of the upstream's message if the model does not serve, and behind it otherwise.
 
     Args:
         seen: The observation.

@@ -21,17 +21,17 @@ THRESHOLD: Final = 300.0
 def acknowledged(live: Object, *, serving: bool = False, names_generation: bool = False) -> bool:
     """Check whether the upstream's status describes the object as it is now.
 
-    It does if `status.observedGeneration` or a condition names the object's generation. (The 1.5 line of Dynamo
-    updates only the condition's generation if it fails.) If the status names no generation and does not have to, any
-    status counts. A generation that is not the object's, or is not a number, does not count.
+    It does if `status.observedGeneration` or a condition names the object's generation. (On the 1.5 line of Dynamo,
+    a failure updates only the generation of the condition.) If the status names no generation and does not have to,
+    any status counts. A generation that is not the object's, or is not a number, does not count.
 
     Args:
         live: The upstream object.
         serving: Whether the model serves. Then an old generation in a condition proves nothing, because an operator
             may not write a condition that does not change (KAITO's UpdateStatusConditionIfNotMatch,
             `pkg/utils/workspace`).
-        names_generation: Whether the status has to name a generation (`Upstream.names_generation`), and nothing else
-            shows that the newest generation serves.
+        names_generation: Whether the status has to name a generation. True if the operator always writes it
+            (`Upstream.names_generation`) and the newest generation is not known to serve.
     """
     status: dict[str, Any] = live.get("status") or {}
     if not status:

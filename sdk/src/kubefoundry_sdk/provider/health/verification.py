@@ -1,4 +1,4 @@
-"""Verifies that the endpoint lists the model before it counts as ready. Requests run next to the reconciles.
+"""Verifies that the endpoint lists the model before it counts as ready. Requests run concurrently with reconciles.
 
 A server that answers 401 or 403 counts as verified, with a note, because it requires a key that this process does not
 have.
@@ -37,9 +37,9 @@ PATIENCE: Final = 3
 ANSWER: Final = "answer"
 """The value of the flag and the annotation with which the model also has to answer a request."""
 LONGEST: Final = 300
-"""Characters that are reported of an endpoint's answer, and of a name that it lists."""
+"""The most characters of an endpoint's answer, or of a listed name, that a message quotes."""
 LISTED: Final = 5
-"""How many of the models that an endpoint lists are reported."""
+"""The most listed models that a message names."""
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Applies what a plan changes, or reverts what others have changed (contract §4.19)."""
+"""Applies the changes of a plan, or reverts changes by others (contract §4.19)."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
 
 
 def _unseen(context: Context, todo: Plan, admission: Admission) -> list[Object]:
-    """Return the objects to write that were ours and that no store has.
+    """Return the objects to write that we applied before and that are missing from the stores.
 
-    Somebody has deleted them, or removed the labels that we watch.
+    Somebody has deleted these objects, or removed the labels that we watch.
     """
     return [
         obj for obj in todo.changed if admission.remembers(mark(obj)) and _live(context, todo, obj) is None

@@ -69,7 +69,8 @@ class Context:
     def is_of_another(self, key: Key, helper: Object) -> bool:
         """Check whether this process applied the helper for another ModelDeployment than `key`.
 
-        A user who may write a helper can make its marks name a ModelDeployment that would delete it.
+        A user who may write a helper can forge its labels and annotations, so that another ModelDeployment would
+        delete it.
         """
         return any(
             memory.admission.recognizes(mark(helper), helper)

@@ -73,7 +73,7 @@ class Trial(NamedTuple):
         accepted: None if the main object could not be tried: its admission may require a helper that does not exist
             yet, and a dry run must not create the helper.
         message: The outcome, or the refusal.
-        lacking: The refusal without advice if the caller lacks a permission, empty otherwise.
+        lacking: The API server's message without our advice, if the caller lacks a permission; empty otherwise.
     """
 
     accepted: bool | None

@@ -2,8 +2,8 @@
 
 A transient error is reported the second time in a row; a permanent one, and an error in the provider's own code,
 immediately. Until the retry is due, reconciles only observe and write nothing upstream, because each write of the
-status causes an event and so another reconcile. After a conflict, a new state of the upstream object is tried at
-once.
+status causes an event and so another reconcile. After a conflict, a change of the upstream object causes an immediate
+retry.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Failures:
 
 
 class Removal:
-    """The objects of the last failed request of a clean-up, the failures in a row, and the time of the next one."""
+    """The last failed request of a clean-up: its objects, the failures in a row, and the time of the next request."""
 
     def __init__(self) -> None:
         self._objects: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Removal:
 
 
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own: str) -> str:
-    """Return a digest of the state whose change is worth an immediate retry.
+    """Return a digest of the state. A change of it causes an immediate retry.
 
     The state is the user's spec, and the uid and deletion of the upstream object.
 

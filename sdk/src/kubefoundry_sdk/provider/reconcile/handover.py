@@ -65,7 +65,7 @@ async def wait(
 def spoken_for(deployment: Object, manager: str) -> bool:
     """Check whether another provider still reports on the model.
 
-    Phase, message, Ready, counts and endpoint are then its own.
+    That provider then owns phase, message, `Ready`, counts and endpoint.
     """
     provider = LiveModelDeployment(deployment).provider
     ours = (managed_fields.owned(deployment, manager, "status") or {}).get("f:status", {})

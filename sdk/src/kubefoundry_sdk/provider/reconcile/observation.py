@@ -28,11 +28,15 @@ log = logging.getLogger(__name__)
 
 
 AGAIN: Final = 300.0
-"""Seconds until an object that could not be read is read again though nothing has changed."""
+"""Seconds until an object that could not be read is read again without an event."""
 
 
 def observe(context: Context, live: Object, report: Report) -> float | None:
-    """Add the observation to the report. Return the seconds until the next is due without an event, or None."""
+    """Add the observation to the report.
+
+    Returns:
+        Seconds until the next observation is due without an event, or None.
+    """
     try:
         return _observe(context, live, report)
     except Exception as error:

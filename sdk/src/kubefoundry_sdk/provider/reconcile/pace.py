@@ -1,6 +1,6 @@
 """Limits the writes of a status while the upstream's own status does not settle (contract §4.21).
 
-Without the limit, each write of an upstream whose status flaps or is nonsense would cause a write and an Event of
+Without the limit, each write of an upstream whose status flaps or is invalid would cause a write and an Event of
 ours, and each of our writes causes reconciles in every component.
 """
 

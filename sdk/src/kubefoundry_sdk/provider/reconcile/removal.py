@@ -42,7 +42,7 @@ async def put_off(
         context: The provider's context.
         live: The ModelDeployment.
         objects: The result of `state`.
-        words: What failed.
+        words: The sentence that names the failed request, for the user.
         error: The failure.
         tell: Writes a message to the status; None if another component does.
 

@@ -46,7 +46,7 @@ class Turn:
         live: The version of the ModelDeployment that the steps use. Only `refresh` replaces it, because a change by
             somebody else starts another turn.
         upstream: The upstream object on which the writes are based, None if there is none (`wait_for_retry`).
-        mark: The state whose change is worth an immediate retry (`wait_for_retry`).
+        mark: The digest of the state; a change of it causes an immediate retry (`wait_for_retry`).
         deployment: The typed ModelDeployment (`require_validation`), with the image that serves
             (`check_compatibility`).
         record: The record of the last apply, None if there is none (`check_compatibility`).

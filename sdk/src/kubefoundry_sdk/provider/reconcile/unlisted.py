@@ -12,7 +12,7 @@ from kubefoundry_sdk.runtime import status
 
 
 async def report(context: Context, live: Object) -> None:
-    """Add a warning to our report of a model; if we have not reported on it, report that it waits."""
+    """Add a warning to our report on a model. If there is no report of ours yet, report the waiting model."""
     if (message := context.upstream.unlisted) is None or LiveModelDeployment(live).is_paused:
         return
     if release.has_reported(live, context.manager):

@@ -20,7 +20,8 @@ from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store, key_of
 
 FAILED: Final = "Failed"
-"""Prefixes of the reasons: `FailedCreate` of Kubernetes' controllers, `FailedToCreateWorkerPod` of KubeRay."""
+"""Prefix of the reasons that count: `FailedCreate` of Kubernetes' controllers, `FailedToCreateWorkerPod` of
+KubeRay."""
 
 LONGEST_NAME: Final = 253
 """Characters of an object's name (Kubernetes, DNS subdomains)."""
@@ -60,7 +61,7 @@ class CreationWatch:
 
         Args:
             upstream: The upstream object.
-            pods: Its pods. An Event is ignored once its controller has such a pod.
+            pods: Its pods. An Event is ignored once its controller has a pod of the kind that was refused.
         """
         names = [pod["metadata"]["name"] for pod in pods]
         created = upstream["metadata"]["creationTimestamp"]
@@ -124,8 +125,8 @@ class CreationWatch:
 def trim(event: Object) -> Object | None:
     """Return the parts of an Event that are reported, or None for any other Event.
 
-    The API server checks neither names nor lengths (Kubernetes 1.36, pkg/apis/core/validation/events.go), so return
-    None, too, for an Event whose kind, name or reason is too long for a controller's.
+    The API server checks neither names nor lengths (Kubernetes 1.36, pkg/apis/core/validation/events.go). So an Event
+    is also ignored if its kind, name or reason is longer than a controller can write it.
     """
     meta: Mapping[str, Any] = event["metadata"]
     kept = ("name", "namespace", "creationTimestamp")

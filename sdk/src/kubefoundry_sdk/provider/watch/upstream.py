@@ -59,7 +59,8 @@ class Upstream(CrdWatch):
         self.version: str | None = None
         """The version through which objects are addressed; None while no version is served."""
         self.digest: str | None = None
-        """The digest of that version's schema; reported, never decided on (contract §4.10)."""
+        """The digest of that version's schema. It is reported, and a change of it causes retries; it never decides
+        how objects are written (contract §4.10)."""
         self.names_generation = False
         """Whether a status has to name its generation, because that version declares `status.observedGeneration` and
         the operator then always writes it."""
@@ -67,7 +68,7 @@ class Upstream(CrdWatch):
         """Why the objects cannot be listed or watched, in the server's words; None if they can."""
         self._failing_since: float | None = None
         self.converts = False
-        """Whether a webhook converts between the versions. Without a webhook, they differ in nothing but their
+        """Whether a webhook converts between the versions. Without a webhook, they differ only in their
         names."""
 
     @property
@@ -120,7 +121,7 @@ class Upstream(CrdWatch):
         return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
 
     async def run(self) -> None:
-        """Watch the CRD until cancelled. A kind that is part of Kubernetes has none and always exists."""
+        """Watch the CRD until cancelled. A kind that is part of Kubernetes has no CRD and always exists."""
         upstream = self._provider.upstream
         if upstream.schema is not None:
             self.listed = True
@@ -191,13 +192,13 @@ def _missing(crd: Object, kind: str) -> tuple[str, ...]:
 
 
 def addressed(crd: Object, probed: Schema | UnsupportedSchema | None, before: str | None) -> str | None:
-    """Return the version to write; if none can be written, a served one to read and delete through.
+    """Return the version to write. If none can be written, return a served version to read and delete objects.
 
     Args:
         crd: The CRD.
         probed: The result of `probe`; None to read objects only.
-        before: The version used until now. If none can be written, it is kept while it is served; else the stored
-            version is used, else any served one.
+        before: The version used until now. If no version can be written, it is kept while it is served. Otherwise the
+            stored version is used if it is served, else any served version.
     """
     if isinstance(probed, Schema):
         return probed.api_version.rpartition("/")[2]

@@ -1,7 +1,7 @@
 """Additions: fields of an upstream object that others wrote beside ours, by its `metadata.managedFields`.
 
 They stay (contract §4.19), but may change what serves, so the provider names them. The API server records no owner
-for its own defaults, or for a field that admission adds to a write: those are no additions. Whoever may edit the
+for its own defaults, or for a field that admission adds to a write, so these are not additions. Whoever may edit the
 object may edit `managedFields`, too, so this is a hint for the user, and only the report depends on it.
 """
 
@@ -68,7 +68,7 @@ class Addition:
     """A field that somebody else wrote beside ours.
 
     Attributes:
-        path: Its place: `spec.template.spec.containers[engine].command`.
+        path: The path of the field: `spec.template.spec.containers[engine].command`.
         writer: The field manager.
         replaces: Whether it decides which program a container of ours runs.
     """
@@ -88,7 +88,7 @@ def added(
     compared.
 
     Args:
-        manifest: What the provider applied last.
+        manifest: The manifest of the provider's last apply.
         live: The object, with the owned fields of every manager.
         manager: The provider's field manager. It only applies.
         ignored_differences: Paths that the provider leaves to others.
@@ -161,7 +161,7 @@ def redirecting(named: str, manifest: Object, live: Object) -> str:
 
     Args:
         named: The helper: `Service 'm'`.
-        manifest: What the provider applied last.
+        manifest: The manifest of the provider's last apply.
         live: The live helper.
     """
     external = "ExternalName"
@@ -206,8 +206,8 @@ def _walk(
 ) -> Iterator[str]:
     """Yield the paths below `root` that `fields` names and `own` does not.
 
-    `lists` tells whether to compare the content of an atomic list or map that we applied and that `fields` now owns
-    as a whole.
+    `lists`: whether to compare the content of an atomic list or map that we applied, and that now belongs to the
+    owner of `fields` as a whole.
     """
     if depth > DEPTH or not isinstance(fields, Mapping):
         return

@@ -1,6 +1,6 @@
 """Values of our objects that admission changes: a mirror's images, a platform's defaults (contract §4.19).
 
-Drift is a difference from the object that the API server stored for our apply. A value that admission changes is no
+Drift is a difference from the object that the API server stored for our apply. A value that admission changes is not
 drift, because another apply would not change it back.
 """
 

@@ -182,8 +182,8 @@ async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, ex
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:
     """Try by a dry run whether the API server would accept the object as a new one.
 
-    The try has a generated name, because the old object still has its own. Raises Refused; its text has the real
-    name, and so stays the same at each try.
+    The object in the dry run has a generated name, because the old object still has the real name. Raises Refused.
+    Its text has the real name, so it is the same at each attempt.
     """
     name = main["metadata"]["name"]
     meta = {key: value for key, value in main["metadata"].items() if key != "name"}
@@ -280,7 +280,7 @@ def _kept(obj: Object, live: Object, stored: Object) -> list[str]:
     record, generation = manifest.applied(live), live["metadata"].get("generation")
     if record is None or generation is None or stored["metadata"].get("generation") != generation:
         return []
-    # Not the record: it lacks the live values at paths that others own.
+    # Do not compare with the record of `obj`, because it lacks the live values at paths that others own.
     sent = manifest.content(obj)
     refused = drift.values(sent, stored)
     return [
@@ -314,7 +314,7 @@ async def _take(
 ) -> None:
     """Store the response to an apply. Raise Refused if it lacks a mark of ours.
 
-    `new` tells whether the apply created the object. A new object without the labels that we watch is deleted again.
+    `new`: whether the apply created the object. A new object without the labels that we watch is deleted again.
     """
     admission.note(obj, stored)
     missing = manifest.lost(obj, stored, watched_by_labels=kind.built_in)

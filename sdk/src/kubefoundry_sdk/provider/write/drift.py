@@ -1,7 +1,7 @@
 """Drift: a value on the live object that differs from what was applied (contract §4.19).
 
 Only values of the applied manifest are compared. A generation, the owner of a field or a value that the upstream adds
-is no drift.
+is not drift.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _selector(service: Object) -> Object:
 def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> None:
     if isinstance(applied, dict):
         if not isinstance(live, dict):
-            # An upstream may drop an empty map: that is no difference.
+            # An upstream may drop an empty map, so this is not a difference.
             if applied or live is not None:
                 differing[path] = live
             return

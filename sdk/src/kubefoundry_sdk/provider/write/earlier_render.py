@@ -35,7 +35,7 @@ def earlier_render(
     record: manifest.Record | None,
     rendered: Rendered,
 ) -> Rendered | None:
-    """Return today's render of the spec that was applied.
+    """Return this provider's render of the spec that was applied.
 
     Args:
         provider: The provider.

@@ -22,7 +22,7 @@ def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, 
         provider: The provider.
         main: The main object to apply, which is changed.
         live: The live main object.
-        base: Today's render of the spec that was applied, None if that is unknown.
+        base: This provider's render of the spec that was applied, None if that spec is unknown.
         rendered: The render of the current deployment.
     """
     untouched = [

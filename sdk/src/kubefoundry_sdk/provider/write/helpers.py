@@ -1,6 +1,6 @@
-"""Helpers: further objects that a provider renders next to the main one, of a few built-in kinds.
+"""Helpers: further objects that a provider renders besides the main object, of a few built-in kinds.
 
-Like the main object they have an owner, are corrected when others change them, and are deleted when they are no
+Like the main object, helpers have an owner, are corrected when others change them, and are deleted when they are no
 longer rendered. They are found by KubeFoundry's labels, because other software uses these kinds, too.
 """
 

@@ -27,11 +27,11 @@ gigabyte; we write a spec of at most 128 KiB and the manifest that is rendered f
 
 RECORD_BRACKETS: Final = 100_000
 """The most maps and lists in a record that is read. 400 bytes may inflate to so many that decoding them blocks the
-process for three seconds. With both bounds, decoding takes 0.15 seconds."""
+process for three seconds. With both limits, decoding takes 0.15 seconds."""
 
 WINDOW: Final = 32 * 1024
 """Bytes that deflate looks back. A longer record's spec repeats its manifest from further back, so it is packed as
-xz: else an admitted spec could need more than the 256 KiB that Kubernetes allows for all annotations."""
+xz. Otherwise an admitted spec could need more than the 256 KiB that Kubernetes allows for all annotations."""
 
 XZ: Final = b"\xfd7zXZ\x00"
 """The first bytes of a record packed as xz."""
@@ -47,7 +47,7 @@ Ownership = Literal["ours", "leaving", "foreign"]
 
 
 def dress(rendered: Object, deployment: Deployment, provider: str, image: str | None = None) -> Object:
-    """Return the object to apply: with namespace, owner, labels, annotations, and the record of all that.
+    """Return the object to apply: with namespace, owner, labels, annotations, and a record of the whole manifest.
 
     Labels are those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it (contract §7).
     `image` is the image that serves, for the record.
@@ -219,8 +219,8 @@ def made_by(live: Object, uid: str, manager: str, *, held: bool = False) -> bool
     """Check whether the provider with that field manager created the object for that ModelDeployment.
 
     This is enough to delete the object, although the ModelDeployment stays. Somebody else may have written the uid,
-    so a second trace is required: our entry in managedFields, our labels with our record of that very object, or our
-    finalizer on the ModelDeployment. One is enough, because each of them can be lost.
+    so a second piece of evidence is required: our entry in managedFields, our labels together with our record of this
+    object, or our finalizer on the ModelDeployment. One of the three is enough, because each of them can be lost.
 
     Args:
         live: The object.
@@ -256,7 +256,7 @@ def is_restored(live: Object, *, name: str, provider: str) -> bool:
 def may_be_written(live: Object, obj: Object) -> bool:
     """Check whether a dressed object may be applied over the live one.
 
-    Both are of one ModelDeployment, or the live one is restored.
+    This is so if both belong to the same ModelDeployment, or if a backup has restored the live object.
     """
     owner = owner_uid(obj) or ""
     provider = (obj["metadata"].get("labels") or {}).get(PROVIDER_LABEL, "")

@@ -26,9 +26,10 @@ def merged(
     Args:
         provider: The provider.
         rendered: The new render.
-        base: Today's render of the spec that was applied; None to replace everything.
+        base: This provider's render of the spec that was applied; None to replace everything.
         record: The record of the last apply.
-        before: For each existing helper, its applied manifest and today's render of the spec that it was applied for.
+        before: For each existing helper, its applied manifest, and this provider's render of the spec that it was
+            applied for.
     """
     if base is None or record is None:
         return rendered

@@ -42,8 +42,8 @@ class Plan:
         fresh: The helpers that the live main object does not name: creating and deleting them changes nothing
             that serves.
         retained: Live helpers that the provider no longer renders and the main object still uses.
-        moved: The applied manifest, if its CRD has moved to another version since and nothing else has to be written.
-            Only the webhook can convert the manifest to the new version, so drift is checked in the old one.
+        moved: The applied manifest, if the CRD has since moved to another version and nothing else has to be written.
+            Only the webhook can convert the manifest to the new version, so drift is checked in the old version.
     """
 
     main: Object
@@ -90,7 +90,7 @@ def plan(
         rendered: The provider's render of the ModelDeployment.
         live: The live main object, None if there is none.
         live_helpers: The live helpers of the ModelDeployment.
-        remembered: The record of the previous main object, if there is none now.
+        remembered: The record of the previous main object, used if there is no main object now.
         converts: Whether a webhook converts between the CRD's versions. Otherwise only their names differ.
         admission: The values that the API server stored for earlier applies, which are no drift.
     """
@@ -130,7 +130,7 @@ class _Applied:
     Attributes:
         record: The record of the main object as far as the live object agrees with it, None if there is none.
         plain: `record` with the helpers' names as the provider renders them.
-        base: Today's render of the spec that was applied; None if the manifest is replaced as a whole.
+        base: This provider's render of the spec that was applied; None if the manifest is replaced as a whole.
         names: For each rendered name of a helper, the name that the main object uses.
         helpers: The live helpers by kind and rendered name.
     """
@@ -245,7 +245,7 @@ def _fresh(inputs: _Inputs, applied: _Applied, helpers: Iterable[Object]) -> tup
 
 
 def _only_version_differs(record: manifest.Record, main: Object, base: Rendered, rendered: Rendered) -> bool:
-    """Check whether only the CRD's version has moved on: the API server converts, so there is nothing to write."""
+    """Check whether only the CRD's version has changed. The API server converts the object, so no write is needed."""
     return (
         record.manifest.get("apiVersion") != main["apiVersion"]
         and record.manifest["metadata"] == manifest.content(main)["metadata"]
@@ -279,7 +279,7 @@ def _helpers_before(
     record: manifest.Record | None,
     standing: dict[Mark, Object],
 ) -> dict[Mark, tuple[Object, Object]]:
-    """Return for each live helper its applied manifest, and today's render of the spec that it was applied for.
+    """Return for each live helper its applied manifest, and this provider's render of the spec behind that manifest.
 
     That spec may differ from the main object's: a change that affects only the helper writes only the helper.
     """
@@ -313,7 +313,7 @@ def _recreate(
 
 
 def _applied_helper(obj: Object, standing: dict[Mark, Object]) -> Object:
-    """Return the last applied manifest of a helper; if somebody has deleted the helper, today's render of it."""
+    """Return the last applied manifest of a helper; if somebody has deleted the helper, this provider's render."""
     live = standing.get(mark(obj))
     record = manifest.applied(live) if live else None
     return manifest.body(record.manifest if record else obj)

@@ -68,7 +68,9 @@ def reclaimed(obj: Object, stored: Object) -> Object | None:
 
 
 def disowning(stored: Object, manager: str) -> list[Object]:
-    """Return JSON patch operations that take the manager's fields from the owner after a reset; none if it has none.
+    """Return JSON patch operations that remove the manager's fields from the entry that a reset has created.
+
+    Empty if that entry has none of these fields, or does not exist.
 
     Args:
         stored: The API server's answer to the manager's apply.
@@ -100,7 +102,7 @@ def _is_of_a_reset(entry: Object) -> bool:
 
 
 def _recorded(live: Object, api_version: str) -> Object | None:
-    """Return what was applied last, None if that is unknown, or of another version."""
+    """Return the manifest of the last apply; None if it is unknown, or of another version."""
     record = manifest.applied(live)
     if record is None or record.manifest.get("apiVersion") != api_version:
         return None

@@ -1,8 +1,8 @@
 """How far to trust the record on an upstream object: as far as it matches the live object (contract §4, trust).
 
 Anyone who may write annotations there may write anything into the record, and an edit starts from the manifest in the
-record. So the recorded manifest is used only where the live object has the same values. Elsewhere, today's render of
-the applied spec replaces it, and the user's change is merged into that render.
+record. So the recorded manifest is used only where the live object has the same values. Elsewhere, the current
+provider's render of the applied spec replaces it, and the user's change is merged into that render.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _MISSING: Final = object()
 
 
 def trusted(record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()) -> Record:
-    """Return the record with only values that the live object has, or that `instead` has.
+    """Return the record, in which `instead` replaces the values that the live object does not have.
 
-    A value that the live object does not have is taken from `instead`, or left out if that has none. Metadata stays
-    as recorded: whoever can write the record can write labels and annotations, too.
+    A value that is missing in `instead`, too, is left out. Metadata stays as recorded, because whoever can write the
+    record can write labels and annotations, too.
 
     Args:
         record: The record.

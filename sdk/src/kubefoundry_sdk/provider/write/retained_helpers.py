@@ -1,4 +1,4 @@
-"""Helpers that a provider no longer renders, while the main object that it keeps still uses them.
+"""Keeps helpers that a provider no longer renders while the live main object still uses them.
 
 A newer provider, or one with other settings, may serve the same spec in another way. A serving object stays as it was
 applied until the user changes it, and so do its helpers.

@@ -1,4 +1,4 @@
-"""Values that Kubernetes fills into our objects, which are no additions by others."""
+"""Values that Kubernetes fills into our objects. They do not count as additions by others."""
 
 from __future__ import annotations
 

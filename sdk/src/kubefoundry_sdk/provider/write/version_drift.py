@@ -1,7 +1,7 @@
 """Detects drift of an object that was written in an earlier version of a CRD with a conversion webhook.
 
-The applied manifest cannot be compared with the object in today's version, and a write only for the comparison would
-be needless. So the object is read once more, in the version in which it was written.
+The applied manifest cannot be compared with the object in the current version, and a write only for the comparison
+would be needless. So the object is read once more, in the version in which it was written.
 """
 
 from __future__ import annotations
