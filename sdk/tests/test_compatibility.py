@@ -125,7 +125,7 @@ def test_unknown_keys_are_warned_about_and_wrong_types_refused(
 
     assert result.invalid_overrides is wrong
     assert bool(result.problems) is wrong
-    ending = "; KAITO knows frontend.replicas, mode"
+    ending = "; KAITO supports frontend.replicas, mode"
     assert result.warning == (f"{warning}{ending}" if warning else None)
 
 

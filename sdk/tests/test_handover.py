@@ -100,5 +100,5 @@ def test_a_wait_that_is_over_is_forgotten() -> None:
 def test_giving_up_names_who_did_not_clean_up_and_what_to_do() -> None:
     assert timed_out(["dynamo"], TIMEOUT) == (
         "Provider dynamo has not cleaned up in 300 s; continuing without it. "
-        "What it created may still run: delete it by hand"
+        "Its objects may still run: delete them yourself"
     )

@@ -96,10 +96,16 @@ def test_what_a_change_needs(
     [
         pytest.param({}, {}, None, id="nothing changed"),
         pytest.param(
-            {"scaling": {"replicas": 3}}, {}, "Example has given up on the old object", id="a change"
+            {"scaling": {"replicas": 3}},
+            {},
+            "Example ignores further changes of the old object",
+            id="a change",
         ),
         pytest.param(
-            {}, {"kubefoundry.ai/refresh": "1"}, "Example has given up on the old object", id="refresh"
+            {},
+            {"kubefoundry.ai/refresh": "1"},
+            "Example ignores further changes of the old object",
+            id="refresh",
         ),
     ],
 )

@@ -56,7 +56,8 @@ def test_condition_that_contradicts_itself_is_unknown(order: int) -> None:
 
     assert (condition.status, condition.reason) == ("Unknown", "Contradiction")
     assert (
-        condition.message == "the status says both that Ready is False (Crash): bad and Ready is True: fine"
+        condition.message
+        == "the status reports both that Ready is False (Crash): bad and Ready is True: fine"
     )
 
 
@@ -68,7 +69,7 @@ def test_many_contradictions_take_little_time_and_room() -> None:
 
     condition = upstream_conditions({"conditions": reported})["Ready"]
 
-    assert condition.message == "the status says both that Ready is False: m1 and Ready is True: m0"
+    assert condition.message == "the status reports both that Ready is False: m1 and Ready is True: m0"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from support.wire import Asked, ok, wire
 
 ENDPOINT = Endpoint("m", 8000)
 SPEC = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}
-NOT_ASKED = "its endpoint m:8000 has not been asked yet"
+NOT_ASKED = "its endpoint m:8000 has not been checked yet"
 
 
 class Engine:

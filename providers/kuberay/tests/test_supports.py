@@ -204,5 +204,5 @@ def test_unknown_override_keys_are_warned_about_at_every_depth() -> None:
     assert compatibility.problems == ()
     assert compatibility.warning == (
         "Ignored unknown provider.overrides: head.resources.cpus, haed; "
-        "KubeRay knows head.resources.cpu, head.resources.memory, head.rayStartParams, head.imagePullSecrets"
+        "KubeRay supports head.resources.cpu, head.resources.memory, head.rayStartParams, head.imagePullSecrets"
     )

@@ -82,7 +82,7 @@ async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
             api, UPSTREAM[old], "m", namespace, lambda obj: obj and "deletionTimestamp" in obj["metadata"]
         )
         assert message(waiting, "ResourceCreated") == (
-            f"Waiting for provider {old} to remove what it created for this ModelDeployment"
+            f"Waiting for provider {old} to remove the objects that it created for this ModelDeployment"
         )
         assert not await exists(api, new, namespace)
         # what still serves stays published
@@ -222,7 +222,7 @@ async def test_handover_survives_a_stuck_provider_that_cleans_up(
             note = await until_event(api, namespace, "FinalizerTimeout")
             assert note == (
                 "Provider kaito has not cleaned up in 3 s; continuing without it. "
-                "What it created may still run: delete it by hand"
+                "Its objects may still run: delete them yourself"
             )
             assert await notes(api, namespace, "FinalizerTimeout") == [note]
         finally:

@@ -84,8 +84,8 @@ async def test_a_dry_run_says_what_it_could_not_try(suite: Suite, api: Client, n
     config = found["objects"][-1]["inference"]["config"]
     assert found["accepted"] is None
     assert found["message"].startswith(
-        f"Workspace 'm' would be created, but not before ConfigMap '{config}' is created, and without it admission "
-        "says: Workspace 'm' was refused: "
+        f"Workspace 'm' would be created, but only after ConfigMap '{config}' is created; until then, admission "
+        "reports: Workspace 'm' was refused: "
     )
     assert await configs(api, namespace) == {}
 

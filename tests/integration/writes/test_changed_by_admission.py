@@ -89,7 +89,7 @@ async def test_mirrored_image_is_named_and_is_no_drift(suite: Suite, api: Client
     async with mutating(api, namespace, [MIRROR]):
         await created(api, namespace)
         shown = await until_created(api, namespace)
-        assert "admission of the cluster changed spec.template.spec.containers[" in message(
+        assert "the cluster's admission changed spec.template.spec.containers[" in message(
             shown, "ResourceCreated"
         )
 
@@ -111,7 +111,7 @@ async def test_mirrored_image_is_named_and_is_no_drift(suite: Suite, api: Client
         live = await api.get(DEPLOYMENTS, "m", namespace)
         assert live["spec"]["template"]["spec"]["containers"][0]["image"].startswith("mirror.internal/")
         shown = await until_created(api, namespace)
-        assert ".image of Deployment 'm', which is left as it is" in message(shown, "ResourceCreated")
+        assert ".image of Deployment 'm', and this is not reverted" in message(shown, "ResourceCreated")
     assert len(await notes(api, namespace, "DriftDetected")) == 1
     # One creates it, and one reverts the edit.
     assert len(log.writes("provider-direct", namespace, "deployments")) == 2
@@ -206,7 +206,7 @@ async def test_edit_that_admission_takes_back_is_not_ready(suite: Suite, api: Cl
         refused = await until_deployment(
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
         )
-        assert "takes the change back" in message(refused, "ResourceCreated")
+        assert "policy reverts it" in message(refused, "ResourceCreated")
         assert (phase(refused), refused["status"]["observedGeneration"]) == ("Running", 1)
         component = suite.components["dynamo"]
         component.stop()

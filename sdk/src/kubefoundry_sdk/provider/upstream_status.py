@@ -62,7 +62,7 @@ def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
 
 def _contradiction(first: UpstreamCondition, second: UpstreamCondition) -> UpstreamCondition:
     both = " and ".join(sorted((first.words(), second.words())))
-    return UpstreamCondition(first.type, "Unknown", "Contradiction", f"the status says both that {both}")
+    return UpstreamCondition(first.type, "Unknown", "Contradiction", f"the status reports both that {both}")
 
 
 def text(value: object) -> str:

@@ -144,7 +144,7 @@ class Verification:
         if earlier and same_object:
             finding = _Finding(claim, earlier.problem, earlier.note)
         else:
-            finding = _Finding(claim, f"its endpoint {at} has not been asked yet")
+            finding = _Finding(claim, f"its endpoint {at} has not been checked yet")
         self._findings[key] = finding
         finding.task = self._spawn(partial(self._verify, key, finding))
         return finding.problem
@@ -182,7 +182,7 @@ class Verification:
             if claim.answer:
                 return (
                     f"{refusal}, so no token can be requested: remove the key (engine.args api-key, or the proxy "
-                    f"that wants one), or verify without an answer ({names.VERIFY_ENDPOINT_ANNOTATION} or "
+                    f"that requires one), or verify without an answer ({names.VERIFY_ENDPOINT_ANNOTATION} or "
                     "--verify-endpoint: true)"
                 ), ""
             return None, f"{refusal}: a server answers, but it was not verified that it lists the model"

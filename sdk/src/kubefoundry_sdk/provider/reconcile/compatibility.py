@@ -72,7 +72,7 @@ def _unknown(provider: Provider, keys: Sequence[str]) -> str | None:
         return None
     valid_keys = overrides.known_keys(provider.overrides)
     knows = (
-        f"{provider.title} knows {', '.join(valid_keys)}"
+        f"{provider.title} supports {', '.join(valid_keys)}"
         if valid_keys
         else f"{provider.title} has no overrides"
     )

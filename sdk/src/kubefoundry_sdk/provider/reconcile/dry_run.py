@@ -111,7 +111,7 @@ async def trial(
         except Refused as refused:
             problem, lacking = str(refused), refused.lacking
             if obj is todo.main and (absent := _asked_for(missing, problem)) is not None:
-                untried = f"{named} {verb}, but not before {absent}, and without it admission says: {problem}"
+                untried = f"{named} {verb}, but only after {absent}; until then, admission reports: {problem}"
             break
         except NameTaken as taken:
             problem = f"{taken} exists and was not created for this ModelDeployment"

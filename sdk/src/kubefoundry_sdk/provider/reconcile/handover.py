@@ -74,7 +74,10 @@ def spoken_for(deployment: Object, manager: str) -> bool:
 
 def waiting(holding: list[str], left: float) -> Stop:
     """Return the condition during the wait. `left` is the rest of the time-out in seconds."""
-    message = f"Waiting for provider {', '.join(holding)} to remove what it created for this ModelDeployment"
+    message = (
+        f"Waiting for provider {', '.join(holding)} to remove the objects that it created for this "
+        "ModelDeployment"
+    )
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
 
 
@@ -82,5 +85,5 @@ def timed_out(holding: list[str], timeout: float) -> str:
     """Return the Event's note once the time-out has passed."""
     return (
         f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; continuing without it. "
-        "What it created may still run: delete it by hand"
+        "Its objects may still run: delete them yourself"
     )

@@ -89,12 +89,12 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
             raise
         name, namespace = upstream["metadata"]["name"], upstream["metadata"]["namespace"]
         words = (
-            f"{refused}. The change recreates the {kind.kind}, and it is tried beside the one that serves: the quota "
-            "needs room for one more"
+            f"{refused}. The change recreates the {kind.kind}, and the new one is first tried in a dry run beside "
+            "the old one: the quota needs room for one more"
         )
         if _fits_without(str(refused)):
             words += (
-                ". To do without, and without a model until the new one serves: "
+                ". To recreate it without more quota (no model serves until the new one is ready), run: "
                 f"kubectl -n {namespace} delete {kind.crd} {name}"
             )
         raise Refused(words, refused.retry) from refused

@@ -88,7 +88,7 @@ class Admission:
                 named.append(f"{first_of([*stored])} of {kind} '{name}'")
         if not named:
             return ""
-        return f"; admission of the cluster changed {' and '.join(named)}, which is left as it is"
+        return f"; the cluster's admission changed {' and '.join(named)}, and this is not reverted"
 
 
 def recorded(applied: Object) -> Object:

@@ -265,8 +265,8 @@ async def _store(
         body = server_side_apply.pinned(reclaim.with_earlier_record(obj, live), stored, exact=True)
         store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=origin))
         raise Refused(
-            f"{kind.kind} '{name}' was accepted, but stays as it was at {first_of(kept)}: an admission webhook or "
-            f"policy takes the change back; change the {origin.kind} or contact the owner of that policy"
+            f"{kind.kind} '{name}' was accepted, but the change of {first_of(kept)} was not stored: an admission "
+            f"webhook or policy reverts it; change the {origin.kind} or contact the owner of that policy"
         )
     return False
 

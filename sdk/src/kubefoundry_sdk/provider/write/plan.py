@@ -218,7 +218,7 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
 def _recreation(inputs: _Inputs, applied: _Applied, desired: Rendered, live: Object) -> str | None:
     """Return why the main object has to be deleted before the change, None if it can be changed in place."""
     if inputs.provider.must_recreate(live):
-        return f"{inputs.provider.title} has given up on the old object"
+        return f"{inputs.provider.title} ignores further changes of the old object"
     if applied.plain is None:
         return None
     earlier = (applied.base or inputs.rendered).helpers
