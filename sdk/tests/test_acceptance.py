@@ -112,7 +112,7 @@ def test_chosen_provider_is_heard_after_any_history(steps: list[Step]) -> None:
     state.apply(MANAGERS[1], compatible("fits"), created("waits", "WaitingForCleanup"))
 
     assert handover.accepted(state.object())
-    assert release.waits_for(state.object(), OLD) is None
+    assert release.obstacle(state.object(), OLD) is None
 
 
 @given(STEPS)
@@ -135,8 +135,8 @@ def test_own_words_never_release_under_forged_ownership(forged: list[str], reset
     state = OwnedConditions()
     state.apply(
         OLD,
-        compatible(f"{release.compatible_words(OURS)}. A note"),
-        created(release.created_words(OURS, "m")),
+        compatible(f"{release.compatible_message(OURS)}. A note"),
+        created(release.created_message(OURS, "m")),
     )
     if reset:
         state.reset()
@@ -145,7 +145,7 @@ def test_own_words_never_release_under_forged_ownership(forged: list[str], reset
     state.chosen = "new"
     live = state.object()
 
-    assert release.waits_for(live, OLD, repeats_us=release.repeats(live, OURS)) is not None
+    assert release.obstacle(live, OLD, has_our_messages=release.repeats_our_messages(live, OURS)) is not None
 
 
 @given(STEPS, st.sampled_from(PROVIDERS))

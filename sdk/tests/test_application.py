@@ -10,7 +10,7 @@ from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.reconcile import application
 from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.reported_generation import Look, judge, note_applied
+from kubefoundry_sdk.provider.reconcile.reported_generation import Snapshot, judge, note_applied
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from support.contexts import UNUSED, context
 from support.plans import deployment, planned, provider
@@ -46,4 +46,4 @@ async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:
     assert live is not None and live["metadata"]["resourceVersion"] == "8"
     note_applied(generations, report, live)
     slow = replace(provider(), settles=3.0)
-    assert judge(generations, Look(model, live, report, SERVES, slow, "example", 1.0)) is None
+    assert judge(generations, Snapshot(model, live, report, SERVES, slow, "example", 1.0)) is None

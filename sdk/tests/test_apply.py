@@ -51,12 +51,12 @@ def standing(**metadata: Any) -> Store:
     return store
 
 
-async def put_back(store: Store, admission: Admission | None = None) -> None:
+async def revert(store: Store, admission: Admission | None = None) -> None:
     """Applies to an API server that is not there, so that any request is Unreachable."""
     nowhere = Credentials("http://127.0.0.1:1", None, lambda: None)
     async with Client(nowhere, user_agent="test") as client:
         evidence = admission or Admission()
-        await apply.put_back(client, KIND, store, OURS, manager="test", admission=evidence)
+        await apply.revert(client, KIND, store, OURS, manager="test", admission=evidence)
 
 
 @settings(max_examples=20)
@@ -83,7 +83,7 @@ def test_a_refused_try_says_the_same_each_time(name: str) -> None:
 
 async def test_another_ones_object_that_came_meanwhile_is_not_written() -> None:
     with pytest.raises(NameTaken, match="Engine 'm'"):
-        await put_back(standing())
+        await revert(standing())
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_another_ones_object_that_came_meanwhile_is_not_written() -> None:
 )
 async def test_ours_is_written(store: Store) -> None:
     with pytest.raises(Unreachable):
-        await put_back(store)
+        await revert(store)
 
 
 CONFIG: dict[str, Any] = {**OURS, "apiVersion": "v1", "kind": "ConfigMap"}
@@ -131,7 +131,7 @@ async def stored(client: Client, dry_run: bool) -> None:
     if dry_run:
         await apply.try_apply(client, CONFIG_MAPS, CONFIG, manager="test", exists=False)
     else:
-        await apply.put_back(client, CONFIG_MAPS, Store(), CONFIG, manager="test", admission=Admission())
+        await apply.revert(client, CONFIG_MAPS, Store(), CONFIG, manager="test", admission=Admission())
 
 
 async def test_object_that_lost_its_marks_is_written_if_recognized() -> None:
@@ -141,8 +141,8 @@ async def test_object_that_lost_its_marks_is_written_if_recognized() -> None:
     admission.remember(("Engine", "m"), live)
 
     with pytest.raises(Unreachable):
-        await put_back(standing(), admission)
+        await revert(standing(), admission)
     live["metadata"]["uid"] = "another"
     admission.remember(("Engine", "m"), live)
     with pytest.raises(NameTaken):
-        await put_back(standing(), admission)
+        await revert(standing(), admission)

@@ -39,10 +39,10 @@ def test_an_error_that_may_pass_is_reported_when_it_comes_twice(error: Exception
     first, delay = note(failures, error, 0.0)
     assert first.stop is None
     assert delay < 1
-    assert failures.standing("a", "1", 0.1) is not None
+    assert failures.pending("a", "1", 0.1) is not None
     second, _ = note(failures, error, 1.0)
     assert second.stop == STOP
-    received, left = failures.standing("a", "1", 1.1) or (None, 0.0)
+    received, left = failures.pending("a", "1", 1.1) or (None, 0.0)
     assert received is not None and received.stop == STOP
     assert left > 0
 
@@ -87,7 +87,7 @@ def test_a_change_is_tried_at_once_and_begins_again() -> None:
     note(failures, PASSING, 0.0)
     note(failures, PASSING, 0.0)
 
-    assert failures.standing("b", "1", 0.0) is None
+    assert failures.pending("b", "1", 0.0) is None
     assert note(failures, PASSING, 0.0, mark="b")[0].stop is None
 
 
@@ -97,12 +97,12 @@ def test_conflict_is_retried_at_once_three_times() -> None:
     for version in ("1", "2", "3"):
         report, _ = note(failures, CONFLICT, 0.0, version=version)
         assert report.stop is None
-        assert failures.standing("a", version, 0.0) is not None
-        assert failures.standing("a", f"later than {version}", 0.0) is None
+        assert failures.pending("a", version, 0.0) is not None
+        assert failures.pending("a", f"later than {version}", 0.0) is None
     report, _ = note(failures, CONFLICT, 0.0, version="4")
 
     assert report.stop == STOP
-    assert failures.standing("a", "5", 0.0) is not None
+    assert failures.pending("a", "5", 0.0) is not None
 
 
 def test_repeated_foreign_conflict_is_reported() -> None:
@@ -110,7 +110,7 @@ def test_repeated_foreign_conflict_is_reported() -> None:
     note(failures, CONFLICT, 0.0)
 
     assert note(failures, CONFLICT, 1.0)[0].stop == STOP
-    assert failures.standing("a", "2", 1.0) is not None
+    assert failures.pending("a", "2", 1.0) is not None
 
 
 @pytest.mark.parametrize("error", [PASSING, ApiError(422, "Invalid", "no")])
@@ -118,7 +118,7 @@ def test_another_failure_waits_whatever_its_object_does(error: ApiError) -> None
     failures = Failures()
     note(failures, error, 0.0)
 
-    assert failures.standing("a", "2", 0.0) is not None
+    assert failures.pending("a", "2", 0.0) is not None
 
 
 def deployment(**metadata: Any) -> dict[str, Any]:

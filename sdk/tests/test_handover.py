@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.api.managed_fields import compact
-from kubefoundry_sdk.provider.reconcile.handover import others, timed_out
+from kubefoundry_sdk.provider.reconcile.handover import other_holders, timed_out
 from kubefoundry_sdk.runtime.wait import Wait
 
 TIMEOUT = 300.0
@@ -25,7 +25,7 @@ WHAT = ("u", "dynamo")
     ],
 )
 def test_whose_finalizers_hold_it(finalizers: list[str] | None, expected: list[str]) -> None:
-    assert others({"metadata": {"finalizers": finalizers}}, "kaito") == expected
+    assert other_holders({"metadata": {"finalizers": finalizers}}, "kaito") == expected
 
 
 FINALIZER = 'v:"kubefoundry.ai/dynamo-provider"'
@@ -65,8 +65,8 @@ def test_planted_finalizer_is_not_waited_for(
         "metadata": {**deployment["metadata"], "managedFields": compact(managed, frozenset())},
     }
 
-    assert others(deployment, "kaito") == expected
-    assert others(stored, "kaito") == expected
+    assert other_holders(deployment, "kaito") == expected
+    assert other_holders(stored, "kaito") == expected
 
 
 def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:

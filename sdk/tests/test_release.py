@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.reconcile.release import speaks, waits_for
+from kubefoundry_sdk.provider.reconcile.release import obstacle, should_report
 
 OLD = "old-provider"
 COMPATIBLE = ("ProviderCompatible", "True", "CompatibilityVerified", "fits", 2)
@@ -124,7 +124,7 @@ def deployment(
     ],
 )
 def test_what_keeps_a_provider_serving(live: dict[str, Any], why: str | None) -> None:
-    reason = waits_for(live, OLD)
+    reason = obstacle(live, OLD)
 
     assert reason == why or (reason is not None and why is not None and reason.startswith(why))
 
@@ -144,4 +144,4 @@ def test_serving_provider_reports(reporter: int | None, published: bool, expecte
         live["metadata"]["managedFields"][reporter]["fieldsV1"]["f:status"]["f:phase"] = {}
     live["status"]["provider"] |= {"resourceName": "m"} if published else {}
 
-    assert speaks(live, OLD) is expected
+    assert should_report(live, OLD) is expected

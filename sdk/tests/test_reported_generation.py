@@ -14,7 +14,7 @@ from kubefoundry_sdk.provider.reconcile.reported_generation import (
     NO_GENERATION,
     Generations,
     Holdback,
-    Look,
+    Snapshot,
     judge,
     note_applied,
     note_idle,
@@ -60,7 +60,7 @@ def judged(
     generations = Generations(served=served)
     if applied:
         note_applied(generations, report, thing)
-    return judge(generations, Look(live, thing, report, seen, PLAIN, MANAGER, 1.0))
+    return judge(generations, Snapshot(live, thing, report, seen, PLAIN, MANAGER, 1.0))
 
 
 HELD = [
@@ -91,7 +91,7 @@ def test_unreverted_change_keeps_the_newest_generation_back() -> None:
     generations = Generations(served=3)
     note_applied(generations, report, thing)
 
-    held = judge(generations, Look(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
+    held = judge(generations, Snapshot(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
 
     assert held == Holdback(3, why)
 
@@ -143,7 +143,7 @@ def test_status_settles_after_the_acknowledgement() -> None:
 
     lefts = []
     for now in (10.0, 12.0, 13.0):
-        held = judge(generations, Look(model(4, 3), thing, report, SERVES, slow, MANAGER, now))
+        held = judge(generations, Snapshot(model(4, 3), thing, report, SERVES, slow, MANAGER, now))
         lefts.append(held.left if held else None)
 
     assert lefts == [3.0, 1.0, None]
@@ -158,7 +158,7 @@ def test_bare_status_is_no_proof_when_the_crd_has_the_field(
 
     held = judge(
         generations,
-        Look(model(4, 3), thing, report, SERVES, PLAIN, MANAGER, 1.0, names_generation=names_generation),
+        Snapshot(model(4, 3), thing, report, SERVES, PLAIN, MANAGER, 1.0, names_generation=names_generation),
     )
 
     assert (held.generation if held else None) == expected
@@ -170,7 +170,7 @@ def test_first_generation_is_reported_at_once() -> None:
     note_applied(generations, report, thing)
 
     slow = replace(PLAIN, settles=3.0)
-    held = judge(generations, Look(model(1, 1, ready=False), thing, report, SERVES, slow, MANAGER, 1.0))
+    held = judge(generations, Snapshot(model(1, 1, ready=False), thing, report, SERVES, slow, MANAGER, 1.0))
 
     assert held is None
 
@@ -181,8 +181,8 @@ def test_what_someone_keeps_changing_is_not_the_newest_spec(status: int, expecte
     note_applied(generations, Report(4), thing)
     fought = Report(4, left_alone="spec.args of Engine 'm'")
 
-    held = judge(generations, Look(model(4, status), thing, fought, SERVES, PLAIN, MANAGER, 1.0))
-    later = judge(generations, Look(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0))
+    held = judge(generations, Snapshot(model(4, status), thing, fought, SERVES, PLAIN, MANAGER, 1.0))
+    later = judge(generations, Snapshot(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0))
 
     assert held == Holdback(
         expected, "someone keeps changing spec.args of Engine 'm', which is no longer reverted"
@@ -197,11 +197,11 @@ def test_program_of_others_is_not_the_newest_spec(reported: int, expected: int) 
     generations = Generations()
     note_applied(generations, report, thing)
 
-    held = judge(generations, Look(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
+    held = judge(generations, Snapshot(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
 
     assert held == Holdback(expected, "others added command to Engine 'm'")
     # Once it is gone, the same spec serves.
-    after = Look(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0)
+    after = Snapshot(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0)
     assert judge(generations, after) is None
 
 
@@ -288,7 +288,7 @@ class World:
             updating = self.serving != self.processed
             seen = replace(SERVES, updating=updating)
             names_generation = self.reports_generation
-            look = Look(live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock, names_generation)
+            look = Snapshot(live, self.upstream(), report, seen, PLAIN, MANAGER, self.clock, names_generation)
             held = judge(self.generations, look)
             reported = held.generation if held else self.generation
         is_ready = self.serving is not None

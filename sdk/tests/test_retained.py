@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.retained import unvalidated
+from kubefoundry_sdk.provider.reconcile.retained import report_unvalidated
 
 MANAGER = "example-provider"
 
@@ -40,7 +40,7 @@ def test_last_report_keeps_its_generation(status: str, observed: int | None) -> 
     }
     report = Report(16)
 
-    unvalidated(live, report, MANAGER)
+    report_unvalidated(live, report, MANAGER)
 
     written = [(item["type"], item["status"], item["observedGeneration"]) for item in report.conditions()]
     assert written == [("ProviderCompatible", status, 15)]

@@ -19,7 +19,7 @@ from kubefoundry_kuberay.provider import with_defaults as kuberay
 from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider
 from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Look, judge, note_applied
+from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Snapshot, judge, note_applied
 from kubefoundry_sdk.testing.generated import deployment
 from support.hostile_statuses import Statuses
 
@@ -96,7 +96,7 @@ def observed(provider: str, drawn: Drawn) -> tuple[Observation, bool]:
     generations, report = Generations(), Report(4)
     note_applied(generations, report, live)
     looks = (
-        Look(
+        Snapshot(
             thing, live, report, seen, PROVIDERS[provider], f"{provider}-provider", now, provider in NUMBERED
         )
         for now in (0.0, LONG)

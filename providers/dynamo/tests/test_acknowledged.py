@@ -11,7 +11,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.credentials import Credentials
 from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Look, judge, note_applied
+from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Snapshot, judge, note_applied
 from kubefoundry_sdk.provider.watch.upstream import Upstream
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
@@ -75,7 +75,9 @@ def names_newest(crd: UpstreamCRD, generation: int, status: dict[str, Any]) -> b
     generations, report = Generations(), Report(newest)
     note_applied(generations, report, live)
     looks = (
-        Look(model, live, report, seen, PROVIDER, MANAGER, now, names_generation=upstream.names_generation)
+        Snapshot(
+            model, live, report, seen, PROVIDER, MANAGER, now, names_generation=upstream.names_generation
+        )
         for now in (0.0, LATER)
     )
     return [judge(generations, look) for look in looks][-1] is None

@@ -19,11 +19,11 @@ FORBIDDEN: Final = 60.0
 """Seconds until a missing permission is checked again, with one request for all models of the process."""
 
 
-class AskedFor:
+class SecretLookup:
     """The uid and generation of the ModelDeployment whose Secret was looked up."""
 
     def __init__(self) -> None:
-        self.mark: tuple[str, int] | None = None
+        self.generation: tuple[str, int] | None = None
 
 
 class SecretCheck:
@@ -35,12 +35,12 @@ class SecretCheck:
         self._allowed = False
         self._forbidden_until = 0.0
 
-    async def check(self, deployment: Object, asked: AskedFor) -> None:
+    async def check(self, deployment: Object, last: SecretLookup) -> None:
         """Emit the Event if the Secret is missing. Do nothing if this cannot be determined. Never raise."""
         meta = deployment["metadata"]
         name = ((deployment.get("spec") or {}).get("secrets") or {}).get("huggingFaceToken")
-        mark = (meta["uid"], meta["generation"])
-        if not name or asked.mark == mark or not await self._may(name):
+        generation = (meta["uid"], meta["generation"])
+        if not name or last.generation == generation or not await self._is_permitted(name):
             return
         try:
             await self._client.get_metadata(SECRETS, name, meta["namespace"])
@@ -52,9 +52,9 @@ class SecretCheck:
             self._recorder.event(deployment, "Warning", "SecretNotFound", note)
         except Unreachable:
             return
-        asked.mark = mark
+        last.generation = generation
 
-    async def _may(self, name: str) -> bool:
+    async def _is_permitted(self, name: str) -> bool:
         now = asyncio.get_running_loop().time()
         if not self._allowed and now >= self._forbidden_until:
             try:

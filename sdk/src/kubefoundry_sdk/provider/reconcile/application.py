@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: Report) -> float | None:
     """Write the plan and report it. Return the seconds until the next attempt, or None. Raise as `apply.write`."""
     memory = context.memory(key_of(live))
-    report.created = release.created_words(context.provider, live["metadata"]["name"])
+    report.created = release.created_message(context.provider, live["metadata"]["name"])
     retry = None
     unseen = _unseen(context, todo, memory.admission)
     if todo.repairs:
-        retry = await drift_repair.put_back(context, kind, todo, live, report)
+        retry = await drift_repair.revert(context, kind, todo, live, report)
     else:
         if await apply.write(
             context.client,

@@ -40,7 +40,7 @@ async def write_status(turn: Turn) -> End | None:
         # This reconcile has no result, and we own no status: core's report stays.
         return None
     status = report.status(context.provider)
-    if report.observation is None and handover.spoken_for(turn.live, context.manager):
+    if report.observation is None and handover.is_reported_by_other(turn.live, context.manager):
         # The provider that serves reports on the model. Two providers would overwrite each other's fields.
         status = {"conditions": report.conditions()}
     before = LiveModelDeployment(turn.live).status

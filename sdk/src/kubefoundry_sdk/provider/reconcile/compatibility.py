@@ -33,13 +33,13 @@ class Compatibility:
 
 def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> Compatibility:
     """Check whether the provider can serve this deployment; the schema is None while no CRD is installed."""
-    given = (deployment.spec.provider.overrides if deployment.spec.provider else None) or {}
-    wrong = overrides.wrong_types(provider.overrides, given)
-    warning = _unknown(provider, overrides.unknown_keys(provider.overrides, given))
+    values = (deployment.spec.provider.overrides if deployment.spec.provider else None) or {}
+    type_problems = overrides.wrong_types(provider.overrides, values)
+    warning = _unknown(provider, overrides.unknown_keys(provider.overrides, values))
     problems = capability_problems(provider, deployment.spec)
-    if not problems and not wrong:
+    if not problems and not type_problems:
         problems = results.supports(provider, deployment, schema)
-    return Compatibility((*problems, *wrong), bool(wrong) and not problems, warning)
+    return Compatibility((*problems, *type_problems), bool(type_problems) and not problems, warning)
 
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
@@ -52,17 +52,17 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
 
 def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[str]:
     """Return the fields that the provider's capabilities exclude, a sentence each (contract §2)."""
-    can = provider.capabilities
+    capabilities = provider.capabilities
     problems = []
-    if spec.engine.type not in can.engines:
+    if spec.engine.type not in capabilities.engines:
         problems.append(f"{provider.title} does not support {spec.engine.type} engine")
-    if spec.serving.mode not in can.serving_modes:
+    if spec.serving.mode not in capabilities.serving_modes:
         problems.append(f"{provider.title} does not support {spec.serving.mode} mode")
     aggregated = spec.serving.mode == "aggregated"
-    if aggregated and spec.gpu_count == 0 and not can.cpu_support:
+    if aggregated and spec.gpu_count == 0 and not capabilities.cpu_support:
         problems.append(f"{provider.title} requires GPU (set resources.gpu.count > 0)")
     # In disaggregated mode the components always have GPUs (contract §2).
-    if (spec.gpu_count > 0 or not aggregated) and not can.gpu_support:
+    if (spec.gpu_count > 0 or not aggregated) and not capabilities.gpu_support:
         problems.append(f"{provider.title} does not support GPU (set resources.gpu.count to 0)")
     return problems
 
@@ -71,9 +71,9 @@ def _unknown(provider: Provider, keys: Sequence[str]) -> str | None:
     if not keys:
         return None
     valid_keys = overrides.known_keys(provider.overrides)
-    knows = (
+    hint = (
         f"{provider.title} supports {', '.join(valid_keys)}"
         if valid_keys
         else f"{provider.title} has no overrides"
     )
-    return f"Ignored unknown provider.overrides: {foreign_text.listed(keys)}; {knows}"
+    return f"Ignored unknown provider.overrides: {foreign_text.listed(keys)}; {hint}"

@@ -49,22 +49,24 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     unmarked.remember(context, live)
     objects = removal.state(context, live)
     memory = context.memory(key_of(live)).removal
-    tell = partial(_tell_terminating, context, live) if reports else None
+    report_message = partial(_report_terminating, context, live) if reports else None
     if remaining > 0 and (wait := memory.left(objects, context.clock())):
         return min(wait, remaining + 0.1)
     try:
         left = await _clean_up(context, live)
     except ApiError as error:
         if remaining > 0:
-            words = "The upstream objects could not be deleted"
-            return min(await removal.put_off(context, live, objects, words, error, tell), remaining + 0.1)
+            problem = "The upstream objects could not be deleted"
+            return min(
+                await removal.put_off(context, live, objects, problem, error, report_message), remaining + 0.1
+            )
         left = [str(error)]
     if left and remaining > 0:
         if reports:
-            held = finalizer.holding(context, live)
-            unsure = f". {context.upstream.unlisted}" if context.upstream.unlisted else ""
-            words = f"Waiting for {', '.join(left)} to be deleted{held}{unsure}"
-            await _tell_terminating(context, live, words)
+            finalizers = finalizer.holding(context, live)
+            unknown = f". {context.upstream.unlisted}" if context.upstream.unlisted else ""
+            problem = f"Waiting for {', '.join(left)} to be deleted{finalizers}{unknown}"
+            await _report_terminating(context, live, problem)
         return remaining + 0.1
     objects = removal.state(context, live, "finalizer")
     if wait := memory.left(objects, context.clock()):
@@ -76,16 +78,16 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     try:
         await _release(context, live, left)
     except ApiError as error:
-        words = f"The finalizer of provider {context.provider.name} could not be removed"
-        return await removal.put_off(context, live, objects, words, error, tell)
+        problem = f"The finalizer of provider {context.provider.name} could not be removed"
+        return await removal.put_off(context, live, objects, problem, error, report_message)
     return None
 
 
-async def held_by_others(context: Context, live: Object) -> None:
+async def report_other_finalizers(context: Context, live: Object) -> None:
     """Report the finalizers that still keep the ModelDeployment, once none of our objects exists (step 3)."""
     message = f"Waiting for finalizers: {', '.join(live['metadata'].get('finalizers') or ())}"
     try:
-        await _tell_terminating(context, live, message)
+        await _report_terminating(context, live, message)
     except ApiError as error:
         if not error.not_found:
             raise
@@ -138,7 +140,7 @@ async def _clean_up(context: Context, live: Object, manager: str | None = None) 
     )
 
 
-async def _tell_terminating(context: Context, live: Object, message: str) -> None:
+async def _report_terminating(context: Context, live: Object, message: str) -> None:
     generation = live["metadata"]["generation"]
     status = {
         "phase": "Terminating",
@@ -165,8 +167,8 @@ async def let_go(context: Context, live: Object) -> float | None:
     """
     key, meta = key_of(live), live["metadata"]
     upstream = context.upstream.objects.get(key) if context.upstream.kind else None
-    held = finalizer.has(live, context.provider.name)
-    serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager, held=held))
+    has_finalizer = finalizer.has(live, context.provider.name)
+    serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager, held=has_finalizer))
     if serves:
         # Without our finalizer, the store has too few fields of another provider's ModelDeployment (`trim`).
         again = await finalizer.restore(context, live)
@@ -176,8 +178,8 @@ async def let_go(context: Context, live: Object) -> float | None:
         if not finalizer.has(current, context.provider.name):
             current = await context.client.get(MODEL_DEPLOYMENTS, meta["name"], meta["namespace"])
         live = current
-        repeats_us = release.repeats(live, context.provider)
-        if why := release.waits_for(live, context.manager, repeats_us=repeats_us):
+        has_our_messages = release.repeats_our_messages(live, context.provider)
+        if why := release.obstacle(live, context.manager, has_our_messages=has_our_messages):
             return sooner(again, await _keep(context, live, why))
     elif not LiveModelDeployment(live).provider_name:
         return None
@@ -191,12 +193,12 @@ async def _leave(context: Context, live: Object, serves: bool) -> float | None:
     wait = context.memory(key).removal.left(objects, context.clock()) if key in context.memories else 0.0
     if wait:
         return wait
-    keep = partial(_keep, context, live, reason="Terminating", speaks=serves)
+    keep = partial(_keep, context, live, reason="Terminating", should_report=serves)
     try:
         left = await _clean_up(context, live, context.manager)
     except ApiError as error:
-        words = f"{context.provider.title} could not be removed for provider {successor}"
-        return await removal.put_off(context, live, objects, words, error, keep)
+        problem = f"{context.provider.title} could not be removed for provider {successor}"
+        return await removal.put_off(context, live, objects, problem, error, keep)
     if left:
         # Once our main object is gone, the chosen provider reports, even if helpers still exist.
         holding = finalizer.holding(context, live)
@@ -214,20 +216,24 @@ async def _leave(context: Context, live: Object, serves: bool) -> float | None:
 
 
 async def _keep(
-    context: Context, live: Object, why: str, reason: str = "", *, speaks: bool = True
+    context: Context, live: Object, why: str, reason: str = "", *, should_report: bool = True
 ) -> float | None:
     """Keep reporting on the object that serves.
 
-    If a provider is chosen, it writes its own conditions, so ours are released. `speaks` is False if only the chosen
-    provider reports.
+    If a provider is chosen, it writes its own conditions, so ours are released. `should_report` is False if only the
+    chosen provider reports.
     """
     report = Report(live["metadata"]["generation"])
     if LiveModelDeployment(live).provider_name:
         report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
     else:
-        retained.as_before(live, report, context.manager)
+        retained.repeat_report(live, report, context.manager)
     due = observe(context, live, report)
-    status = report.status(context.provider) if speaks and release.speaks(live, context.manager) else {}
+    status = (
+        report.status(context.provider)
+        if should_report and release.should_report(live, context.manager)
+        else {}
+    )
     writes = context.memory(key_of(live)).status_writes
     wait = writes.wait(asyncio.get_running_loop().time())
     if wait and pace.can_wait(LiveModelDeployment(live).status, status):

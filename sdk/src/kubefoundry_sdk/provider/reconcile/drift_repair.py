@@ -20,7 +20,7 @@ from kubefoundry_sdk.runtime.store import key_of
 Repairs = list[tuple[Object, tuple[str, ...]]]
 
 
-async def put_back(
+async def revert(
     context: Context, kind: Kind, todo: Plan, deployment: Object, report: Report
 ) -> float | None:
     """Apply the objects of the plan again, with an Event that names the fields and the manager that changed them.
@@ -32,30 +32,30 @@ async def put_back(
         Seconds until the next attempt after the limit is reached, else None.
     """
     memory = context.memory(key_of(deployment))
-    done = memory.repairs
+    history = memory.repairs
     now = asyncio.get_running_loop().time()
     changed = await _changed_by_others(context, kind, todo, deployment)
-    if changed and (wait := done.wait(now)):
+    if changed and (wait := history.wait(now)):
         report.left_alone = " and ".join(_fields(obj, paths) for obj, paths in changed)
-        report.created = _left_alone(report.left_alone)
+        report.created = _limit_message(report.left_alone)
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
     for obj, paths in changed:
-        main = obj is todo.main
-        addressed = kind if main else kind_of(obj)
-        store = context.upstream.objects if main else context.helpers.store(obj)
+        is_main = obj is todo.main
+        obj_kind = kind if is_main else kind_of(obj)
+        store = context.upstream.objects if is_main else context.helpers.store(obj)
         # Read the writer first, because the apply makes the fields ours.
-        writer = await apply.last_writer(context.client, addressed, obj, paths, manager=context.manager)
+        writer = await apply.last_writer(context.client, obj_kind, obj, paths, manager=context.manager)
         try:
-            await apply.put_back(
-                context.client, addressed, store, obj, manager=context.manager, admission=memory.admission
+            await apply.revert(
+                context.client, obj_kind, store, obj, manager=context.manager, admission=memory.admission
             )
         except Refused:
             # Count the attempt, because the API server may have stored a part. A conflict corrects nothing and does
             # not count.
-            done.note(now)
+            history.note(now)
             raise
-        done.note(now)
+        history.note(now)
         report_drift(context, deployment, obj, paths, writer)
     return None
 
@@ -68,8 +68,8 @@ def pending(context: Context, todo: Plan, admission: Admission) -> str:
     """
     fields = []
     for obj, paths in todo.repairs:
-        main = obj is todo.main
-        live = context.upstream.objects.get(key_of(obj)) if main else context.helpers.live(obj)
+        is_main = obj is todo.main
+        live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
         is_certain = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
         if is_certain:
             fields.append(_fields(obj, paths))
@@ -90,31 +90,31 @@ async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deploymen
     If this process has not applied the object itself, a dry run shows what the API server would store.
     """
     admission = context.memory(key_of(deployment)).admission
-    left: Repairs = []
+    remaining: Repairs = []
     for obj, paths in todo.repairs:
-        main = obj is todo.main
-        live = context.upstream.objects.get(key_of(obj)) if main else context.helpers.live(obj)
+        is_main = obj is todo.main
+        live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
         # An object in another version, or without a record, cannot be compared: repair all its paths.
-        if live is None or (main and todo.moved is not None) or manifest.applied(live) is None:
-            left.append((obj, paths))
+        if live is None or (is_main and todo.moved is not None) or manifest.applied(live) is None:
+            remaining.append((obj, paths))
             continue
         if not admission.knows(obj):
-            addressed = kind if main else kind_of(obj)
-            await apply.look(
-                context.client, addressed, obj, live, manager=context.manager, admission=admission
+            obj_kind = kind if is_main else kind_of(obj)
+            await apply.preview(
+                context.client, obj_kind, obj, live, manager=context.manager, admission=admission
             )
         applied = recorded(obj)
-        ignored = foreign_values.paths(context.provider) if main else ()
+        ignored = foreign_values.paths(context.provider) if is_main else ()
         differences = drift.values(applied, live, ignored)
         others = admission.changed_by_others(mark(obj), applied, differences)
         if lost_ownership.PATH in paths:
             others = (*others, lost_ownership.PATH)
         if others:
-            left.append((obj, others))
-    return left
+            remaining.append((obj, others))
+    return remaining
 
 
-def _left_alone(fields: str) -> str:
+def _limit_message(fields: str) -> str:
     minutes = f"{repairs.WINDOW / 60:.0f} minutes"
     return (
         f"Someone keeps changing {fields}: reverted {repairs.LIMIT} times in {minutes}, now left alone for "

@@ -38,7 +38,7 @@ SHORT: Final = 4096
 """Characters of the message that are kept when the objects are omitted."""
 
 
-def asked(deployment: Object) -> bool:
+def is_requested(deployment: Object) -> bool:
     """Check whether the user requests a dry run."""
     return (deployment["metadata"].get("annotations") or {}).get(names.DRY_RUN_ANNOTATION) == "true"
 
@@ -51,16 +51,16 @@ async def run(
     The text has `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them. `omitted`
     means that they are too large.
     """
-    answer = await trial(client, kind, todo, exists, helpers, manager=manager)
+    outcome = await trial(client, kind, todo, exists, helpers, manager=manager)
     result = {
-        "accepted": answer.accepted,
-        "message": answer.message,
+        "accepted": outcome.accepted,
+        "message": outcome.message,
         "objects": [manifest.content(obj) for obj in todo.objects],
     }
     stop = Stop(
         reasons.RESOURCE_CREATED,
         "DryRun",
-        f"Dry run: {answer.message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
+        f"Dry run: {outcome.message}; remove annotation {names.DRY_RUN_ANNOTATION} to apply",
         failed=False,
     )
     return stop, text_of(result)
@@ -101,17 +101,19 @@ async def trial(
     untried: str | None = None
     lacking = ""
     for obj in todo.objects:
-        addressed = kind if obj is todo.main else kind_of(obj)
-        present = exists if obj is todo.main else mark(obj) in helpers
+        obj_kind = kind if obj is todo.main else kind_of(obj)
+        is_present = exists if obj is todo.main else mark(obj) in helpers
         try:
             if obj is todo.main and todo.recreate:
                 await apply.try_new(client, kind, obj, manager=manager)
             else:
-                await apply.try_apply(client, addressed, obj, manager=manager, exists=present)
+                await apply.try_apply(client, obj_kind, obj, manager=manager, exists=is_present)
         except Refused as refused:
             problem, lacking = str(refused), refused.lacking
-            if obj is todo.main and (absent := _asked_for(missing, problem)) is not None:
-                untried = f"{named} {verb}, but only after {absent}; until then, admission reports: {problem}"
+            if obj is todo.main and (creation := _named_helper(missing, problem)) is not None:
+                untried = (
+                    f"{named} {verb}, but only after {creation}; until then, admission reports: {problem}"
+                )
             break
         except NameTaken as taken:
             problem = f"{taken} exists and was not created for this ModelDeployment"
@@ -130,13 +132,13 @@ def text_of(result: Object) -> str:
     return json.dumps(short, sort_keys=True)
 
 
-def _asked_for(missing: list[Object], words: str) -> str | None:
+def _named_helper(missing: list[Object], refusal: str) -> str | None:
     """Return the missing helpers that a refusal names, as text, or None if it names none.
 
     Search the text, because a webhook's refusal has no field for the object that the webhook looked for.
     """
     for obj in missing:
-        if obj["metadata"]["name"] in words:
+        if obj["metadata"]["name"] in refusal:
             return f"{obj['kind']} '{obj['metadata']['name']}' is created"
     return None
 
@@ -148,9 +150,9 @@ async def withdraw(context: Context, live: Object) -> float | None:
         Seconds until the next attempt, or None. An error does not end the reconcile, because the status has to be
         written in any case.
     """
-    held = finalizer.has(live, context.provider.name)
+    has_finalizer = finalizer.has(live, context.provider.name)
     try:
-        await finalizer.own(context, live, hold=held, dry_run_result=None)
+        await finalizer.own(context, live, hold=has_finalizer, dry_run_result=None)
     except Refused as refused:
         return refused.retry
     except ApiError as error:

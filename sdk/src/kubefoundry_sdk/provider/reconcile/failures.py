@@ -31,7 +31,7 @@ CONFLICTS: Final = 3
 class _Failed:
     mark: str
     version: str
-    quicker: bool
+    retries_on_change: bool
     count: int
     due: float
     report: Report | None
@@ -43,13 +43,18 @@ class Failures:
     def __init__(self) -> None:
         self._last: _Failed | None = None
 
-    def standing(self, mark: str, version: str, now: float) -> tuple[Report | None, float] | None:
+    def pending(self, mark: str, version: str, now: float) -> tuple[Report | None, float] | None:
         """Return the report of a failure and the seconds until its retry, or None to try now.
 
         `version` is the known state of the upstream object, empty if there is none.
         """
         last = self._last
-        if last is None or last.mark != mark or now >= last.due or (last.quicker and last.version != version):
+        if (
+            last is None
+            or last.mark != mark
+            or now >= last.due
+            or (last.retries_on_change and last.version != version)
+        ):
             return None
         return last.report, last.due - now
 
@@ -60,23 +65,25 @@ class Failures:
         last = self._last
         count = last.count + 1 if last is not None and last.mark == mark else 1
         # A 403 may pass, too: an API server that has just started has not loaded its roles yet.
-        passing = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
+        is_transient = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
         # A conflict although the object is unchanged has another cause: a ResourceQuota.
-        moved = last is None or last.mark != mark or last.version != version
-        quicker = isinstance(error, ApiError) and error.conflict and moved and count <= CONFLICTS
-        kept = None
-        if not passing or (count > 1 and not quicker):
+        is_new_state = last is None or last.mark != mark or last.version != version
+        retries_on_change = (
+            isinstance(error, ApiError) and error.conflict and is_new_state and count <= CONFLICTS
+        )
+        reported = None
+        if not is_transient or (count > 1 and not retries_on_change):
             report.stop = stop
-            kept = replace(report, notes=list(report.notes))
+            reported = replace(report, notes=list(report.notes))
         delay = backoff.delay(count, error)
         if isinstance(error, ApiError):
-            if not passing:
+            if not is_transient:
                 delay = backoff.OBJECT.last
             elif error.retry_after is not None:
                 # Wait at least as long as the back-off. A server that always asks for one second would otherwise get
                 # a request each second.
                 delay = max(delay, min(error.retry_after, backoff.OBJECT.last))
-        self._last = _Failed(mark, version, quicker, count, now + delay, kept)
+        self._last = _Failed(mark, version, retries_on_change, count, now + delay, reported)
         return delay
 
     def over(self) -> None:
@@ -105,7 +112,7 @@ class Removal:
         return delay
 
 
-def mark(deployment: Object, upstream: Object | None, digest: str | None, own: str) -> str:
+def mark(deployment: Object, upstream: Object | None, digest: str | None, own_finalizer: str) -> str:
     """Return a digest of the state. A change of it causes an immediate retry.
 
     The state is the user's spec, and the uid and deletion of the upstream object.
@@ -114,7 +121,7 @@ def mark(deployment: Object, upstream: Object | None, digest: str | None, own: s
         deployment: The ModelDeployment.
         upstream: The upstream object, if it exists.
         digest: Digest of the upstream CRD's schema.
-        own: Our finalizer, which the reconcile itself may have added.
+        own_finalizer: Our finalizer, which the reconcile itself may have added.
     """
     meta = deployment["metadata"]
     annotations = dict(meta.get("annotations") or {})
@@ -122,7 +129,7 @@ def mark(deployment: Object, upstream: Object | None, digest: str | None, own: s
     upstream_meta = (upstream or {}).get("metadata") or {}
     parts = [
         *(meta.get(name) for name in ("uid", "generation", "labels")),
-        [name for name in meta.get("finalizers") or () if name != own],
+        [name for name in meta.get("finalizers") or () if name != own_finalizer],
         annotations,
         digest,
         upstream_meta.get("uid"),
@@ -152,7 +159,7 @@ def stop(provider: Provider, error: Exception) -> Stop:
     return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
 
 
-def restored(report: Report, earlier: Report) -> None:
+def repeat(report: Report, earlier: Report) -> None:
     """Make the report repeat the earlier report of the failure."""
     for name in ("compatible", "created", "override_warning", "stop", "notes"):
         setattr(report, name, getattr(earlier, name))

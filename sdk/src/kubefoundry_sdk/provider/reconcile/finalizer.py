@@ -60,14 +60,14 @@ async def own(context: Context, deployment: Object, *, hold: bool, dry_run_resul
         metadata["annotations"] = {names.DRY_RUN_RESULT_ANNOTATION: dry_run_result}
     fields = managed_fields.owned(deployment, context.manager) or {}
     # Ignore `f:status`: an apply to the object cannot write or remove its status, so such an entry is forged.
-    if theirs := sorted(set(fields) - {"f:metadata", "f:status"}):
+    if foreign := sorted(set(fields) - {"f:metadata", "f:status"}):
         # Our apply does not contain those fields, so it would remove them.
         raise Refused(
             f"Field manager {context.manager} belongs to the provider, but somebody has applied "
-            f"{', '.join(name.removeprefix('f:') for name in theirs)} under it: apply under another name, and "
+            f"{', '.join(name.removeprefix('f:') for name in foreign)} under it: apply under another name, and "
             "remove its entry from metadata.managedFields"
         )
-    if _holds(deployment, provider, hold, dry_run_result):
+    if _is_applied(deployment, provider, hold, dry_run_result):
         return
     body: Object = {
         "apiVersion": names.API_VERSION,
@@ -77,7 +77,7 @@ async def own(context: Context, deployment: Object, *, hold: bool, dry_run_resul
     await _apply(context, deployment, body, f"{meta['uid']} {hold} {dry_run_result}")
 
 
-def _holds(deployment: Object, provider: str, hold: bool, dry_run_result: str | None) -> bool:
+def _is_applied(deployment: Object, provider: str, hold: bool, dry_run_result: str | None) -> bool:
     """Check whether the ModelDeployment has exactly the fields that `own` would apply."""
     annotations = deployment["metadata"].get("annotations") or {}
     return (
@@ -94,7 +94,7 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
     """
     memory = context.memory(key_of(deployment))
     refusal, now = memory.finalizer, asyncio.get_running_loop().time()
-    fields = _named(body)
+    fields = _describe(body)
     if standing := refusal.standing(digest, now):
         raise Refused(standing.text, standing.left, may_pass=standing.passing)
     if digest == memory.held and (wait := memory.restored.wait(now)):
@@ -115,10 +115,10 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
         raise refused from error
     context.deployments.put(stored)
     metadata = body["metadata"]
-    kept = set(metadata.get("finalizers", ())) <= set(stored["metadata"].get("finalizers") or ()) and (
+    is_stored = set(metadata.get("finalizers", ())) <= set(stored["metadata"].get("finalizers") or ()) and (
         metadata.get("annotations", {}).items() <= (stored["metadata"].get("annotations") or {}).items()
     )
-    if not kept:
+    if not is_stored:
         refused = Refused(
             f"{fields} was accepted but not stored: an admission webhook or policy removes it; "
             "exempt ModelDeployments from that"
@@ -131,7 +131,7 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
     refusal.over()
 
 
-def _named(body: Object) -> str:
+def _describe(body: Object) -> str:
     """Return the fields of the body, for the user."""
     metadata = body["metadata"]
     fields = [f"finalizer {name}" for name in metadata.get("finalizers", ())]
@@ -265,23 +265,23 @@ async def clean_up(
     if manager is None and ORPHAN in meta.get("finalizers", ()):
         return []
 
-    held = manager is not None and has(deployment, manager.removesuffix(names.provider_manager("")))
+    has_finalizer = manager is not None and has(deployment, manager.removesuffix(names.provider_manager("")))
 
-    def goes(obj: Object) -> bool:
+    def is_deletable(obj: Object) -> bool:
         if manager:
-            return manifest.made_by(obj, meta["uid"], manager, held=held)
+            return manifest.made_by(obj, meta["uid"], manager, held=has_finalizer)
         return manifest.owned_by(obj, meta["uid"])
 
     # Pass the check to the deletion, because someone may orphan the object before the request is sent.
-    ours = None if manager else goes
+    ours = None if manager else is_deletable
     left = []
     live = objects.get((meta["namespace"], meta["name"])) if kind else None
-    if kind and live and goes(live):
+    if kind and live and is_deletable(live):
         left.append(f"{kind.kind} {meta['namespace']}/{meta['name']}")
         if not live["metadata"].get("deletionTimestamp"):
             await apply.remove_main(client, kind, live, ours=ours)
     for obj in helpers.of(meta["namespace"], meta["uid"]):
-        if goes(obj) and not spared(obj):
+        if is_deletable(obj) and not spared(obj):
             left.append(f"{obj['kind']} {meta['namespace']}/{obj['metadata']['name']}")
             if not obj["metadata"].get("deletionTimestamp"):
                 await delete(client, kind_of(obj), obj, ours=ours)

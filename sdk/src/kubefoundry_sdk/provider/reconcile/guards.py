@@ -74,7 +74,7 @@ async def clean_up(turn: Turn) -> End | None:
         return End(await deletion.terminate(context, live, reports), reports=False)
     # A provider whose finalizer is still there reports itself. Two reports would overwrite each other.
     if turn.is_ours and not holders(live):
-        await deletion.held_by_others(context, live)
+        await deletion.report_other_finalizers(context, live)
     return End(reports=False)
 
 
@@ -101,7 +101,7 @@ async def stop_if_paused(turn: Turn) -> End | None:
     if not LiveModelDeployment(turn.live).is_paused:
         return None
     if turn.is_ours:
-        await pause.hold(turn.context, turn.live)
+        await pause.keep_status(turn.context, turn.live)
     return End(reports=False)
 
 
@@ -131,14 +131,14 @@ async def wait_for_retry(turn: Turn) -> End | None:
         memory.generations.acknowledgement.is_processed(
             upstream, context.manager, names_generation=names_generation
         )
-    failed = memory.failures.standing(turn.mark, turn.version, turn.now)
+    failed = memory.failures.pending(turn.mark, turn.version, turn.now)
     if failed is None:
         return None
     earlier, left = failed
     # Repeat the failure, because otherwise the next event would remove it from the status, and each write of the
     # status is such an event.
     if earlier is not None:
-        failures.restored(turn.report, earlier)
+        failures.repeat(turn.report, earlier)
     else:
-        retained.as_before(turn.live, turn.report, context.manager)
+        retained.repeat_report(turn.live, turn.report, context.manager)
     return End(left)

@@ -16,7 +16,7 @@ from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.store import key_of
 
 
-def others(deployment: Object, provider: str) -> list[str]:
+def other_holders(deployment: Object, provider: str) -> list[str]:
     """Return the other providers whose finalizers still hold the ModelDeployment."""
     return [name for name in handover.holders(deployment) if name != provider]
 
@@ -42,27 +42,27 @@ async def wait(
         NameTaken: An object of another owner has the name. Other errors are those of `apply.write`.
     """
     memory = context.memory(key_of(live))
-    holding = others(live, context.provider.name)
-    if not holding:
+    holders = other_holders(live, context.provider.name)
+    if not holders:
         memory.cleanup.over()
-        memory.tried = None
+        memory.accepted_digest = None
         return None
-    if upstream is None and memory.tried != digest:
+    if upstream is None and memory.accepted_digest != digest:
         await apply.check_name(context.client, kind, todo.main)
         await apply.try_replacement(
             context.client, kind, context.helpers, todo, manager=context.manager, admission=memory.admission
         )
-        memory.tried = digest
+        memory.accepted_digest = digest
     now = context.clock()
     timeout = context.finalizer_timeout
-    left = memory.cleanup.left([live["metadata"]["uid"], *holding], timeout, now)
+    left = memory.cleanup.left([live["metadata"]["uid"], *holders], timeout, now)
     if left > 0:
-        return waiting(holding, left)
-    context.recorder.event(live, "Warning", "FinalizerTimeout", timed_out(holding, timeout))
+        return waiting(holders, left)
+    context.recorder.event(live, "Warning", "FinalizerTimeout", timed_out(holders, timeout))
     return None
 
 
-def spoken_for(deployment: Object, manager: str) -> bool:
+def is_reported_by_other(deployment: Object, manager: str) -> bool:
     """Check whether another provider still reports on the model.
 
     That provider then owns phase, message, `Ready`, counts and endpoint.
@@ -72,18 +72,18 @@ def spoken_for(deployment: Object, manager: str) -> bool:
     return bool(provider.get("resourceName")) and "f:resourceName" not in ours.get("f:provider", {})
 
 
-def waiting(holding: list[str], left: float) -> Stop:
+def waiting(holders: list[str], left: float) -> Stop:
     """Return the condition during the wait. `left` is the rest of the time-out in seconds."""
     message = (
-        f"Waiting for provider {', '.join(holding)} to remove the objects that it created for this "
+        f"Waiting for provider {', '.join(holders)} to remove the objects that it created for this "
         "ModelDeployment"
     )
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
 
 
-def timed_out(holding: list[str], timeout: float) -> str:
+def timed_out(holders: list[str], timeout: float) -> str:
     """Return the Event's note once the time-out has passed."""
     return (
-        f"Provider {', '.join(holding)} has not cleaned up in {timeout:.0f} s; continuing without it. "
+        f"Provider {', '.join(holders)} has not cleaned up in {timeout:.0f} s; continuing without it. "
         "Its objects may still run: delete them yourself"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kubefoundry_sdk.cluster.rate import Bucket
 from kubefoundry_sdk.provider.health.pod_causes import Creations
-from kubefoundry_sdk.provider.health.secret import AskedFor
+from kubefoundry_sdk.provider.health.secret import SecretLookup
 from kubefoundry_sdk.provider.health.steadiness import Steadiness
 from kubefoundry_sdk.provider.reconcile import pace
 from kubefoundry_sdk.provider.reconcile.failures import Failures, Removal
@@ -49,10 +49,10 @@ class Memory:
     """Whether the deletion leaves the objects on purpose."""
     conflict: bool = False
     """Whether a deletion began while an object of the main object's name was not known to be ours."""
-    tried: str | None = None
+    accepted_digest: str | None = None
     """Digest of the plan that a dry run accepted while another provider serves."""
-    secret: AskedFor = field(default_factory=AskedFor)
-    leaving: tuple[str, Record] | None = None
+    secret: SecretLookup = field(default_factory=SecretLookup)
+    deleted_record: tuple[str, Record] | None = None
     """The record of an upstream object that is being deleted, and the uid of the ModelDeployment. The next object
     starts from it, so that recreating alone does not change a default image."""
     steadiness: Steadiness = field(default_factory=Steadiness)

@@ -45,21 +45,21 @@ def observe(context: Context, live: Object, report: Report) -> float | None:
         return AGAIN
 
 
-def _not_read(context: Context, live: Object, report: Report, fault: str) -> None:
+def _not_read(context: Context, live: Object, report: Report, error_text: str) -> None:
     """Report the last status that was read, because a read error does not mean that the model stopped serving."""
     before = LiveModelDeployment(live).status
     counts, endpoint = before.get("replicas") or {}, before.get("endpoint") or {}
-    named = f"{context.provider.upstream.kind} '{live['metadata']['name']}'"
-    message = f"Provider {context.provider.name} cannot read the status of {named}: {fault}"
+    description = f"{context.provider.upstream.kind} '{live['metadata']['name']}'"
+    message = f"Provider {context.provider.name} cannot read the status of {description}: {error_text}"
     phase: Any = before.get("phase")
     ready = conditions.find(before.get("conditions"), reasons.READY) or {}
-    stands = phase in ("Pending", "Failed") or (
+    is_kept = phase in ("Pending", "Failed") or (
         phase == "Running" and ("service" in endpoint or "url" in endpoint)
     )
     report.observation = Observation(
-        phase=phase if stands else "Deploying",
-        reason=ready.get("reason", "Unknown") if stands else "Unknown",
-        message=f"{message}; showing the last status that was read" if stands else message,
+        phase=phase if is_kept else "Deploying",
+        reason=ready.get("reason", "Unknown") if is_kept else "Unknown",
+        message=f"{message}; showing the last status that was read" if is_kept else message,
         replicas=Replicas(*(counts.get(name, 0) for name in ("desired", "ready", "available"))),
         endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0), endpoint.get("url", "")),
     )
@@ -97,7 +97,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     else:
         due = _explain(context, key, upstream, report)
         _name_additions(context, live, upstream, report)
-    due = _soonest(due, _hold(context, live, upstream, report))
+    due = _soonest(due, _hold_back(context, live, upstream, report))
     _verify(context, live, deployment, report)
     serves = seen.phase == "Running" and report.seen_generation is None
     verdict = staleness.judge(
@@ -125,12 +125,12 @@ def _name_additions(context: Context, live: Object, upstream: Object, report: Re
     foreign_fields = additions.added(
         record.manifest, upstream, context.manager, foreign_values.paths(context.provider)
     )
-    named = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
+    description = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
     helpers = list(_helper_additions(context, live))
-    texts = [additions.text(named, foreign_fields), *(text for text, _ in helpers)]
+    texts = [additions.text(description, foreign_fields), *(text for text, _ in helpers)]
     report.additions = additions.together(texts)
     redirected = next((why for _, why in helpers if why), "")
-    report.replaced = additions.replacing(named, foreign_fields) or redirected
+    report.replaced = additions.replacing(description, foreign_fields) or redirected
     memory = context.memory(key_of(live))
     before = str(LiveModelDeployment(live).status.get("message"))
     if report.additions != memory.additions and not before.endswith(report.additions):
@@ -147,17 +147,17 @@ def _helper_additions(context: Context, live: Object) -> Iterator[tuple[str, str
             continue
         allocated = server_values.ALLOCATED.get(helper["kind"], ())
         foreign_fields = additions.added(record.manifest, helper, context.manager, allocated)
-        named = f"{helper['kind']} '{helper['metadata']['name']}'"
+        description = f"{helper['kind']} '{helper['metadata']['name']}'"
         yield (
-            additions.text(named, foreign_fields),
-            additions.redirecting(named, record.manifest, helper),
+            additions.text(description, foreign_fields),
+            additions.redirecting(description, record.manifest, helper),
         )
 
 
 def reported_stale(live: Object, manager: str) -> bool:
     """Check whether that manager has reported `StaleStatus`. A report of another manager is no evidence."""
     reported = LiveModelDeployment(live).is_true(reasons.STALE_STATUS)
-    return reported and release.says(live, manager, reasons.STALE_STATUS)
+    return reported and release.owns_condition(live, manager, reasons.STALE_STATUS)
 
 
 def as_applied(live: Object, upstream: Object) -> Deployment | None:
@@ -178,7 +178,7 @@ def _soonest(*waits: float | None) -> float | None:
     return min((wait for wait in waits if wait is not None), default=None)
 
 
-def _hold(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
+def _hold_back(context: Context, live: Object, upstream: Object, report: Report) -> float | None:
     """Report an earlier generation while its pods serve. Return the seconds until that may change."""
     seen = report.observation
     generations = context.memory(key_of(live)).generations
@@ -190,7 +190,7 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
     if report.applied:
         reported_generation.note_applied(generations, report, upstream)
     now = asyncio.get_running_loop().time()
-    look = reported_generation.Look(
+    snapshot = reported_generation.Snapshot(
         live,
         upstream,
         report,
@@ -200,11 +200,11 @@ def _hold(context: Context, live: Object, upstream: Object, report: Report) -> f
         now,
         context.upstream.names_generation,
     )
-    held = reported_generation.judge(generations, look)
-    if held is None:
+    holdback = reported_generation.judge(generations, snapshot)
+    if holdback is None:
         return None
-    report.seen_generation, report.held_back = held.generation, held.why
-    return held.left
+    report.seen_generation, report.held_back = holdback.generation, holdback.why
+    return holdback.left
 
 
 def _explain(context: Context, key: Key, upstream: Object, report: Report) -> float | None:

@@ -43,25 +43,25 @@ _LENGTHS: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def wrong_types(form: type[BaseModel], given: Mapping[str, Any]) -> list[str]:
+def wrong_types(form: type[BaseModel], values: Mapping[str, Any]) -> list[str]:
     """Return the problems that make `ProviderCompatible` False.
 
     For example `overrides.frontend.replicas: must be a whole number, …`.
     """
     try:
-        form.model_validate(given)
+        form.model_validate(values)
     except ValidationError as error:
         problems: dict[str, list[ErrorDetails]] = {}
         for problem in error.errors(include_url=False):
             if problem["type"] != "extra_forbidden":
-                problems.setdefault(_path(problem["loc"], given), []).append(problem)
+                problems.setdefault(_path(problem["loc"], values), []).append(problem)
         return [f"{path}: {_words(details)}" for path, details in problems.items()]
     return []
 
 
-def _path(location: Sequence[int | str], given: Any) -> str:
+def _path(location: Sequence[int | str], values: Any) -> str:
     """Return the path without the names of a union's types, which pydantic adds."""
-    path, value = "overrides", given
+    path, value = "overrides", values
     for index, part in enumerate(location):
         if isinstance(value, Mapping):
             # The last part may be missing.
@@ -107,11 +107,11 @@ def _is(value: Any) -> str:
     return next((f"is {words}" for kind, words in kinds if isinstance(value, kind)), "has no value")
 
 
-def unknown_keys(form: type[BaseModel], given: Mapping[str, Any], prefix: str = "") -> list[str]:
+def unknown_keys(form: type[BaseModel], values: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Return the dotted paths, at any depth, that the form does not know: most likely typos."""
     fields = {name: field for key, field in form.model_fields.items() for name in (field.alias or key,)}
     unknown = []
-    for key, value in given.items():
+    for key, value in values.items():
         if key not in fields:
             unknown.append(f"{prefix}{key}")
             continue

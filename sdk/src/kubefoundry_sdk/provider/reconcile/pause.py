@@ -9,7 +9,7 @@ from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.runtime import status
 
 
-async def hold(context: Context, live: Object) -> None:
+async def keep_status(context: Context, live: Object) -> None:
     """Keep every status field that the provider owns, and report that nothing is reconciled."""
     fields = managed_fields.owned(live, context.manager, "status")
     if fields is None:

@@ -19,7 +19,7 @@ from kubefoundry_sdk.provider.write.helpers import mark
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 
 
-def standing_there(context: Context, deployment: Deployment, manifests: list[Object]) -> Stop | None:
+def find_conflict(context: Context, deployment: Deployment, manifests: list[Object]) -> Stop | None:
     """Return the condition for a live object of a manifest's name that we may not write, or None."""
     for obj in manifests:
         key = (deployment.namespace, obj["metadata"]["name"])
@@ -40,10 +40,10 @@ def standing_there(context: Context, deployment: Deployment, manifests: list[Obj
                 if obj is manifests[0] and not is_adoptable(context, deployment, live):
                     return other_spec(named)
             case "leaving":
-                again = manifest.made_for(live, deployment.uid)
-                held = finalizer.held_by([live])
-                message = f"{named} is being deleted; it will be recreated once it is gone{held}"
-                reason = "Recreating" if again else "WaitingForCleanup"
+                is_own = manifest.made_for(live, deployment.uid)
+                finalizers = finalizer.held_by([live])
+                message = f"{named} is being deleted; it will be recreated once it is gone{finalizers}"
+                reason = "Recreating" if is_own else "WaitingForCleanup"
                 return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
             case "ours":
                 pass
@@ -93,7 +93,7 @@ def other_spec(named: str) -> Stop:
     return Stop(reasons.RESOURCE_CREATED, "NameConflict", message, failed=True)
 
 
-TAKEN: Final = 30.0
+RETRY_NAME: Final = 30.0
 """Seconds after which to try again to create an object whose name is taken."""
 
 

@@ -32,12 +32,12 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
         if latest is not None:
             latest = record_trust.of_what_runs(latest, upstream)
         if not upstream["metadata"].get("deletionTimestamp"):
-            memory.leaving = None
+            memory.deleted_record = None
             return latest
-        if latest is not None and memory.leaving is None:
+        if latest is not None and memory.deleted_record is None:
             # Once the object is gone, only this memory shows which manifest ran.
-            memory.leaving = (deployment.uid, record_trust.trusted(latest, upstream, upstream))
-    uid, record = memory.leaving or ("", None)
+            memory.deleted_record = (deployment.uid, record_trust.trusted(latest, upstream, upstream))
+    uid, record = memory.deleted_record or ("", None)
     return record if uid == deployment.uid else None
 
 
@@ -100,7 +100,7 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
         raise Refused(words, refused.retry) from refused
     if (record := manifest.applied(todo.main)) is not None:
         owner = todo.main["metadata"]["ownerReferences"][0]["uid"]
-        context.memory(key_of(upstream)).leaving = (owner, record)
+        context.memory(key_of(upstream)).deleted_record = (owner, record)
     await apply.remove_main(context.client, kind, upstream)
     named = f"{kind.kind} '{upstream['metadata']['name']}'"
     log.info(

@@ -11,56 +11,56 @@ from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.reconcile import dry_run
 
 
-def waits_for(deployment: Object, manager: str, *, repeats_us: bool = False) -> str | None:
+def obstacle(deployment: Object, manager: str, *, has_our_messages: bool = False) -> str | None:
     """Return the reason why we may not release the ModelDeployment yet, for the user; None if we may.
 
     Args:
         deployment: The ModelDeployment.
         manager: Our field manager. A condition that we still own was not written by the chosen provider.
-        repeats_us: Whether both conditions have the messages that we write. Tenants can write managedFields, so these
-            conditions count as ours, even if another manager seems to own them.
+        has_our_messages: Whether both conditions have the messages that we write. Tenants can write managedFields, so
+            these conditions count as ours, even if another manager seems to own them.
     """
     live = LiveModelDeployment(deployment)
     chosen = live.provider_name
     if not chosen:
         return "Waiting for a provider to be selected"
-    if dry_run.asked(deployment):
+    if dry_run.is_requested(deployment):
         return f"Waiting to hand over to provider {chosen}: annotation {names.DRY_RUN_ANNOTATION} is set"
     ours = conditions_of(deployment, manager)
-    if not ours & managed_fields.HAND_OVER and not repeats_us and handover.accepted(deployment):
+    if not ours & managed_fields.HAND_OVER and not has_our_messages and handover.accepted(deployment):
         return None
     for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED):
         condition = live.condition(type_) or {}
-        no = condition.get("status") == "False" and condition.get("reason") != "WaitingForCleanup"
-        current = condition.get("observedGeneration") == live.generation
-        if no and current and type_ not in ours and handover.states(deployment, chosen, type_):
+        is_refused = condition.get("status") == "False" and condition.get("reason") != "WaitingForCleanup"
+        is_current = condition.get("observedGeneration") == live.generation
+        if is_refused and is_current and type_ not in ours and handover.states(deployment, chosen, type_):
             return f"Provider {chosen} cannot take over: {condition.get('message')}"
     health = live.condition(reasons.PROVIDER_HEALTHY) or {}
-    silent = f": {health.get('message')}" if health.get("status") == "False" else ""
-    return f"Waiting for provider {chosen} to confirm that it can take over{silent}"
+    unhealthy = f": {health.get('message')}" if health.get("status") == "False" else ""
+    return f"Waiting for provider {chosen} to confirm that it can take over{unhealthy}"
 
 
-def compatible_words(provider: Provider) -> str:
+def compatible_message(provider: Provider) -> str:
     """Return the beginning of our message in a True `ProviderCompatible`."""
     return f"Configuration compatible with {provider.title}"
 
 
-def created_words(provider: Provider, name: str) -> str:
+def created_message(provider: Provider, name: str) -> str:
     """Return our message in a True `ResourceCreated`."""
     return f"Created {provider.upstream.kind} '{name}'"
 
 
-def repeats(deployment: Object, provider: Provider) -> bool:
+def repeats_our_messages(deployment: Object, provider: Provider) -> bool:
     """Check whether both conditions of a hand-over have our messages, even if another manager owns them."""
     live = LiveModelDeployment(deployment)
     compatible = live.condition(reasons.PROVIDER_COMPATIBLE) or {}
     created = live.condition(reasons.RESOURCE_CREATED) or {}
-    return str(compatible.get("message")).startswith(compatible_words(provider)) and str(
+    return str(compatible.get("message")).startswith(compatible_message(provider)) and str(
         created.get("message")
-    ).startswith(created_words(provider, deployment["metadata"]["name"]))
+    ).startswith(created_message(provider, deployment["metadata"]["name"]))
 
 
-def speaks(deployment: Object, manager: str) -> bool:
+def should_report(deployment: Object, manager: str) -> bool:
     """Check whether we report on the model: we did so until now, or no provider does.
 
     After a reset of managedFields no provider owns its published fields, and the model still has to be observed.
@@ -96,7 +96,7 @@ def has_reported(deployment: Object, manager: str) -> bool:
     return "f:phase" in _ours(deployment, manager)
 
 
-def says(deployment: Object, manager: str, type_: str) -> bool:
+def owns_condition(deployment: Object, manager: str, type_: str) -> bool:
     """Check whether we own the condition of that type, alone or with others."""
     return type_ in conditions_of(deployment, manager)
 

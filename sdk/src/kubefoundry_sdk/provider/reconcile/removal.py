@@ -30,9 +30,9 @@ async def put_off(
     context: Context,
     live: Object,
     objects: Sequence[str],
-    words: str,
+    problem: str,
     error: ApiError,
-    tell: Callable[[str], Awaitable[object]] | None,
+    report_message: Callable[[str], Awaitable[object]] | None,
 ) -> float:
     """Report a failed request. Return the seconds until the next one.
 
@@ -42,9 +42,9 @@ async def put_off(
         context: The provider's context.
         live: The ModelDeployment.
         objects: The result of `state`.
-        words: The sentence that names the failed request, for the user.
+        problem: The sentence that names the failed request, for the user.
         error: The failure.
-        tell: Writes a message to the status; None if another component does.
+        report_message: Writes a message to the status; None if another component does.
 
     Raises:
         ApiError: The object has changed meanwhile, so its event will follow; or the status could not be written.
@@ -54,9 +54,11 @@ async def put_off(
     removal = context.memory(key_of(live)).removal
     delay = removal.failed(objects, error, context.clock())
     metrics.ERRORS.labels(context.provider.name, "api").inc()
-    log.warning("%s/%s: %s, retrying in %.1f s: %s", *key_of(live), words, delay, error)
+    log.warning("%s/%s: %s, retrying in %.1f s: %s", *key_of(live), problem, delay, error)
     if error.rejected or removal.failures > 1:
-        context.recorder.event(live, "Warning", "WriteRejected", f"{words}: {error}; retrying with back-off")
-        if tell is not None:
-            await tell(f"{words}: {error.message}")
+        context.recorder.event(
+            live, "Warning", "WriteRejected", f"{problem}: {error}; retrying with back-off"
+        )
+        if report_message is not None:
+            await report_message(f"{problem}: {error.message}")
     return delay

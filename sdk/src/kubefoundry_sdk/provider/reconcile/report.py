@@ -31,7 +31,7 @@ class Stop:
     retry: float | None = None
 
 
-_GOING: Final = frozenset({"Recreating", "Terminating"})
+_DELETING: Final = frozenset({"Recreating", "Terminating"})
 """Reasons of a stop that means that the serving object is about to be deleted."""
 
 
@@ -39,7 +39,7 @@ UNREAD: Final = "ProviderError"
 """Reason of `StaleStatus` if the provider cannot read the upstream's status."""
 
 
-_BESIDE: Final = frozenset({"ApplyFailed", "ProviderError"})
+_UNRELATED: Final = frozenset({"ApplyFailed", "ProviderError"})
 """Reasons of a stop that is not about the spec."""
 
 
@@ -129,11 +129,11 @@ class Report:
                 return "Running", "DeploymentReady", message
             if stop is None:
                 return "Running", "DeploymentReady", seen.message
-            return "Running", "DeploymentReady", f"{stop.message}{self._kept(stop, seen)}"
+            return "Running", "DeploymentReady", f"{stop.message}{self._serving_clause(stop, seen)}"
         if (
             stop is not None
             and seen is not None
-            and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _BESIDE)
+            and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _UNRELATED)
         ):
             # The obstacle is another provider's object, or the write itself; it does not affect this object.
             return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
@@ -155,11 +155,11 @@ class Report:
             )
         return "Pending", "Progressing", "Waiting for the upstream object"
 
-    def _kept(self, stop: Stop, seen: Observation) -> str:
+    def _serving_clause(self, stop: Stop, seen: Observation) -> str:
         """Return the clause after a stop's message that names the version that serves, if it is known."""
         if self.unreverted:
             return f"; {self.unreverted}"
-        if stop.reason in _GOING:
+        if stop.reason in _DELETING:
             return ""
         if self.stale is not None and self.stale_reason == UNREAD:
             # The status could not be read, so it is not known whether the model serves now.
@@ -210,7 +210,7 @@ class Report:
 Transition = tuple[Literal["Normal", "Warning"], str, str]
 
 
-_PASSING: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Terminating"})
+_REQUESTED: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Terminating"})
 """Reasons of a False condition that follows from a request of the user and is no problem."""
 
 
@@ -219,15 +219,15 @@ def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Tra
     events: list[Transition] = []
     old = {item["type"]: item for item in before.get("conditions") or ()}
     for item in after.get("conditions") or ():
-        was = old.get(item["type"], {})
-        if (was.get("status"), was.get("reason")) == (item["status"], item["reason"]):
+        previous = old.get(item["type"], {})
+        if (previous.get("status"), previous.get("reason")) == (item["status"], item["reason"]):
             continue
         if item["type"] == reasons.RESOURCE_CREATED and item["status"] == "True":
             events.append(("Normal", item["reason"], item["message"]))
         elif item["type"] in (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID):
             if item["status"] == "False":
-                passing = item["reason"] in _PASSING
-                events.append(("Normal" if passing else "Warning", item["reason"], item["message"]))
+                is_requested = item["reason"] in _REQUESTED
+                events.append(("Normal" if is_requested else "Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.STALE_STATUS:
             events.append(("Warning", item["reason"], item["message"]))
         elif item["type"] == reasons.READY and item["status"] == "True":

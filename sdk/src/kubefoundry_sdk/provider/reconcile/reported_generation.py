@@ -64,7 +64,7 @@ def note_idle(generations: Generations, upstream: Object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Snapshot:
     """One look at a model that serves.
 
     Attributes:
@@ -88,31 +88,31 @@ class Look:
     names_generation: bool = False
 
 
-def judge(generations: Generations, look: Look) -> Holdback | None:
+def judge(generations: Generations, snapshot: Snapshot) -> Holdback | None:
     """Return the holdback of a model that serves, or None if the newest generation serves.
 
     Args:
         generations: The memory of this ModelDeployment. Updated.
-        look: The current state of the model.
+        snapshot: The current state of the model.
     """
-    model = LiveModelDeployment(look.live)
-    oldest, newest = reported(model.status), look.report.generation
-    if look.report.left_alone:
+    model = LiveModelDeployment(snapshot.live)
+    oldest, newest = reported(model.status), snapshot.report.generation
+    if snapshot.report.left_alone:
         generations.applied = None
-        why = f"someone keeps changing {look.report.left_alone}, which is no longer reverted"
+        why = f"someone keeps changing {snapshot.report.left_alone}, which is no longer reverted"
         return Holdback(_earlier(generations, oldest, newest), why)
-    if look.report.unreverted:
+    if snapshot.report.unreverted:
         generations.applied = None
-        return Holdback(_earlier(generations, oldest, newest), look.report.unreverted)
-    if look.report.replaced:
-        return Holdback(_earlier(generations, oldest, newest), look.report.replaced)
+        return Holdback(_earlier(generations, oldest, newest), snapshot.report.unreverted)
+    if snapshot.report.replaced:
+        return Holdback(_earlier(generations, oldest, newest), snapshot.report.replaced)
     if model.is_true(reasons.READY) and oldest >= newest:
         # The newest generation has been Ready, so any later change of the pods concerns its own pods.
         if newest == model.generation:
-            generations.acknowledgement.confirm(look.upstream)
+            generations.acknowledgement.confirm(snapshot.upstream)
         generations.served = newest
         return None
-    obstacle = _obstacle(generations, look)
+    obstacle = _obstacle(generations, snapshot)
     if obstacle is None:
         generations.served = newest
         return None
@@ -120,16 +120,16 @@ def judge(generations: Generations, look: Look) -> Holdback | None:
     return Holdback(_earlier(generations, oldest, newest), why, left)
 
 
-def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] | None:
+def _obstacle(generations: Generations, snapshot: Snapshot) -> tuple[str, float | None] | None:
     """Return why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
-    upstream, provider, seen = look.upstream, look.provider, look.seen
+    upstream, provider, seen = snapshot.upstream, snapshot.provider, snapshot.seen
     # Call this each time, because it also remembers the status before the next edit.
     processed = generations.acknowledgement.is_processed(
-        upstream, look.manager, names_generation=look.names_generation
+        upstream, snapshot.manager, names_generation=snapshot.names_generation
     )
     if seen.acknowledged is not None:
         processed = seen.acknowledged
-    model = LiveModelDeployment(look.live)
+    model = LiveModelDeployment(snapshot.live)
     requested = model.requested_provider
     version = _version(upstream)
     if requested and requested != provider.name:
@@ -137,8 +137,8 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
         if selected and selected["reason"] == "ProviderNotRegistered":
             return selected["message"], None
         return f"it names provider {requested}, which has not taken over", None
-    if generations.applied != (version[0], look.report.generation):
-        return ("" if look.report.stop else "it is not applied yet"), None
+    if generations.applied != (version[0], snapshot.report.generation):
+        return ("" if snapshot.report.stop else "it is not applied yet"), None
     if upstream["metadata"].get("deletionTimestamp"):
         return "the object that serves is being deleted", None
     if seen.updating or seen.update_failed:
@@ -148,7 +148,7 @@ def _obstacle(generations: Generations, look: Look) -> tuple[str, float | None] 
     if generations.idle == version:
         # Nothing served at this version, so the status cannot still show the pods of an earlier one.
         return None
-    left = generations.settling.left([str(part) for part in version], provider.settles, look.now)
+    left = generations.settling.left([str(part) for part in version], provider.settles, snapshot.now)
     return (f"waiting for the status of {provider.title} to settle", left) if left > 0 else None
 
 

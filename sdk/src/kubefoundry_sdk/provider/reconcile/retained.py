@@ -13,11 +13,11 @@ from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.runtime.refusals import Standing
 from kubefoundry_sdk.runtime.store import key_of
 
-_FOUND_OUT: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOURCE_CREATED, "created"))
+_REPORTED: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOURCE_CREATED, "created"))
 """Condition types, each with the report's field for the message of a True condition."""
 
 
-def unvalidated(live: Object, report: Report, manager: str) -> None:
+def report_unvalidated(live: Object, report: Report, manager: str) -> None:
     """Repeat the report of an earlier generation while its object exists, because this generation is not validated.
 
     Until core has a verdict on this generation, an earlier obstacle is repeated, too, and nothing is reported about
@@ -25,9 +25,9 @@ def unvalidated(live: Object, report: Report, manager: str) -> None:
     """
     verdict = LiveModelDeployment(live).condition(reasons.VALIDATED) or {}
     if verdict.get("observedGeneration") != report.generation:
-        as_before(live, report, manager)
+        repeat_report(live, report, manager)
         return
-    for type_, attribute in _FOUND_OUT:
+    for type_, attribute in _REPORTED:
         before = _own_condition(live, manager, type_)
         if before.get("status") == "True":
             setattr(report, attribute, before["message"])
@@ -35,12 +35,12 @@ def unvalidated(live: Object, report: Report, manager: str) -> None:
         report.stop = Stop(reasons.VALIDATED, verdict["reason"], verdict["message"], failed=False)
 
 
-def as_before(live: Object, report: Report, manager: str) -> None:
+def repeat_report(live: Object, report: Report, manager: str) -> None:
     """Repeat the last report, for the generation that it was about, because there is nothing new to report."""
     before = LiveModelDeployment(live).status
     report.compatible = report.created = None
     report.notes = []
-    for type_, attribute in _FOUND_OUT:
+    for type_, attribute in _REPORTED:
         condition = _own_condition(live, manager, type_)
         if condition.get("status") == "True":
             setattr(report, attribute, condition["message"])
@@ -49,10 +49,10 @@ def as_before(live: Object, report: Report, manager: str) -> None:
             report.stop = Stop(type_, condition["reason"], condition["message"], failed=failed)
     report.override_warning = _own_condition(live, manager, reasons.OVERRIDES_VALID).get("message")
     report.generation = before.get("observedGeneration", report.generation)
-    if handover.spoken_for(live, manager):
+    if handover.is_reported_by_other(live, manager):
         # `status.observedGeneration` is the other provider's, which may be ahead of us. Our acceptance must keep the
         # generation that we checked.
-        stated = [_own_condition(live, manager, type_).get("observedGeneration") for type_, _ in _FOUND_OUT]
+        stated = [_own_condition(live, manager, type_).get("observedGeneration") for type_, _ in _REPORTED]
         generations = [number for number in stated if isinstance(number, int)]
         report.generation = min(generations, default=report.generation)
 
@@ -62,7 +62,7 @@ def _own_condition(live: Object, manager: str, type_: str) -> conditions.Conditi
 
     Never repeat the condition of a previous provider: it would accept a deployment that we have not checked.
     """
-    if not release.says(live, manager, type_):
+    if not release.owns_condition(live, manager, type_):
         return {}
     return LiveModelDeployment(live).condition(type_) or {}
 
@@ -78,5 +78,5 @@ def refused(context: Context, live: Object, report: Report, standing: Standing) 
     elif context.memory(key_of(live)).refusal.repeated:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", standing.text, failed=False)
     else:
-        as_before(live, report, context.manager)
+        repeat_report(live, report, context.manager)
     return standing.left

@@ -30,7 +30,7 @@ async def report(context: Context, live: Object) -> None:
         waiting = Report(generation=live["metadata"]["generation"])
         waiting.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
         desired = waiting.status(context.provider)
-        if handover.spoken_for(live, context.manager):
+        if handover.is_reported_by_other(live, context.manager):
             desired = {"conditions": waiting.conditions()}
     await status.write(
         context.client, context.deployments, MODEL_DEPLOYMENTS, live, desired, manager=context.manager

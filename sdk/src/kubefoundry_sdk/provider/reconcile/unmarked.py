@@ -59,12 +59,12 @@ def _reason(context: Context, live: Object, obj: Object, own_mark: Mark) -> str:
     if obj["metadata"].get("deletionTimestamp") or manifest.owned_by(obj, uid):
         return ""
     if manifest.owner_uid(obj) is None:
-        ours = context.manager in managed_fields.managers(obj)
-        return "nothing on it shows that it was created for this ModelDeployment" if ours else ""
+        is_ours = context.manager in managed_fields.managers(obj)
+        return "nothing on it shows that it was created for this ModelDeployment" if is_ours else ""
     if memory.is_orphaning:
         return ""
-    ours = manifest.made_for(obj, uid) or memory.admission.recognizes(own_mark, obj)
-    return "it has no owner reference to this ModelDeployment" if ours else ""
+    is_ours = manifest.made_for(obj, uid) or memory.admission.recognizes(own_mark, obj)
+    return "it has no owner reference to this ModelDeployment" if is_ours else ""
 
 
 def _marks(context: Context, live: Object) -> set[Mark]:

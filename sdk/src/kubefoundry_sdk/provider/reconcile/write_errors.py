@@ -22,7 +22,7 @@ def end_of(turn: Turn, error: Exception) -> End:
         turn.memory.failures.over()
         turn.report.stop = preconditions.name_conflict(error, turn.live["metadata"]["uid"])
         # No event reports the deletion of an object that is not ours.
-        return End(preconditions.TAKEN)
+        return End(preconditions.RETRY_NAME)
     if isinstance(error, Refused):
         return _refused(turn, error)
     return _failed(turn, error)
@@ -37,8 +37,8 @@ def _refused(turn: Turn, refused: Refused) -> End:
     turn.memory.failures.over()
     refused.retry = turn.context.upstream.worth_another_try(refused.retry)
     # Remember the refusal, so that the next event does not send the same objects again.
-    standing = turn.memory.refusal.remember(turn.digest, turn.now, refused)
-    return End(retained.refused(turn.context, turn.live, turn.report, standing))
+    pending = turn.memory.refusal.remember(turn.digest, turn.now, refused)
+    return End(retained.refused(turn.context, turn.live, turn.report, pending))
 
 
 def _failed(turn: Turn, error: Exception) -> End:
@@ -48,10 +48,10 @@ def _failed(turn: Turn, error: Exception) -> End:
     retry = turn.memory.failures.note(turn.mark, turn.version, error, report, stop, now)
     api = isinstance(error, ApiError)
     # A conflict that is not reported: somebody else has written the object meanwhile.
-    quicker = isinstance(error, ApiError) and error.conflict and report.stop is None
+    is_unreported_conflict = isinstance(error, ApiError) and error.conflict and report.stop is None
     if report.stop is None:
-        retained.as_before(turn.live, report, context.manager)
+        retained.repeat_report(turn.live, report, context.manager)
     metrics.ERRORS.labels(context.provider.name, "api" if api else "internal").inc()
-    level = logging.DEBUG if quicker or isinstance(error, Repeated) else logging.WARNING
+    level = logging.DEBUG if is_unreported_conflict or isinstance(error, Repeated) else logging.WARNING
     log.log(level, "writing %s/%s failed, retrying in %.1f s: %s", *turn.key, retry, error, exc_info=not api)
     return End(retry)

@@ -37,7 +37,7 @@ from kubefoundry_sdk.provider.write.plan import plan
 async def require_validation(turn: Turn) -> End | None:
     """8. Stop if `Validated` is not True for this generation."""
     if not LiveModelDeployment(turn.live).is_true(reasons.VALIDATED, generation=turn.report.generation):
-        retained.unvalidated(turn.live, turn.report, turn.context.manager)
+        retained.report_unvalidated(turn.live, turn.report, turn.context.manager)
         return End()
     try:
         turn.deployment = read(turn.live)
@@ -60,7 +60,7 @@ async def check_compatibility(turn: Turn) -> End | None:
         reason = "InvalidOverrides" if result.invalid_overrides else "Unsupported"
         message = "; ".join(result.problems)
         return turn.stop(Stop(reasons.PROVIDER_COMPATIBLE, reason, message, failed=True))
-    report.compatible = release.compatible_words(context.provider)
+    report.compatible = release.compatible_message(context.provider)
     return None
 
 
@@ -98,7 +98,7 @@ async def check_ownership(turn: Turn) -> End | None:
     restored object is adopted instead (see [below](#7-annotations-labels-finalizers)).
     """
     # Check before the plan, which would treat another owner's object as an earlier state of ours.
-    stop = preconditions.standing_there(turn.context, turn.deployment, [turn.rendered.main])
+    stop = preconditions.find_conflict(turn.context, turn.deployment, [turn.rendered.main])
     return turn.stop(stop) if stop else None
 
 
@@ -121,7 +121,7 @@ async def plan_changes(turn: Turn) -> End | None:
         admission=turn.memory.admission,
     )
     # Only the plan has the names of the helpers that are named after their content.
-    stop = preconditions.standing_there(context, deployment, [turn.plan.main, *turn.plan.helpers])
+    stop = preconditions.find_conflict(context, deployment, [turn.plan.main, *turn.plan.helpers])
     if stop:
         return turn.stop(stop)
     if turn.plan.moved is not None and upstream is not None:
@@ -138,7 +138,7 @@ async def plan_changes(turn: Turn) -> End | None:
 async def try_dry_run(turn: Turn) -> End | None:
     """14. Send a dry run and stop, if the user requests one."""
     context, live = turn.context, turn.live
-    if not dry_run.asked(live):
+    if not dry_run.is_requested(live):
         return None
     finalizer.check(context, live)
     stop, result = await dry_run.run(
@@ -149,8 +149,8 @@ async def try_dry_run(turn: Turn) -> End | None:
         set(marked(turn.helpers)),
         manager=context.manager,
     )
-    held = finalizer.has(live, context.provider.name)
-    await finalizer.own(context, live, hold=held, dry_run_result=result)
+    has_finalizer = finalizer.has(live, context.provider.name)
+    await finalizer.own(context, live, hold=has_finalizer, dry_run_result=result)
     return turn.stop(stop)
 
 

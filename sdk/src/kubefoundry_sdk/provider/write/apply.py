@@ -144,14 +144,14 @@ async def discard(client: Client, stores: Helpers, todo: Plan) -> None:
             await delete(client, kind_of(obj), live)
 
 
-async def put_back(
+async def revert(
     client: Client, kind: Kind, store: Store, obj: Object, *, manager: str, admission: Admission
 ) -> None:
     """Apply an object again, over the changes that someone has made to it."""
     await _store(client, kind, store, obj, manager=manager, admission=admission, origin=changed(obj))
 
 
-async def look(
+async def preview(
     client: Client, kind: Kind, obj: Object, live: Object, *, manager: str, admission: Admission
 ) -> None:
     """Find out by a dry run what the API server would store for an object that exists. Raises as `write`."""
