@@ -67,7 +67,7 @@ async def serving(engine: Engine) -> AsyncIterator[Engine]:
 )
 async def test_a_model_is_asked_what_it_can_answer(statuses: dict[str, int], asked: list[str]) -> None:
     async with serving(Engine(statuses)) as engine:
-        await completion.at(engine.root, "org/m")
+        await completion.request_token(engine.root, "org/m")
 
     assert [path for path, _ in engine.asked] == [READY_PATH, *asked]
     assert {body["model"] for _, body in engine.asked if body} == {"org/m"}
@@ -89,7 +89,7 @@ async def test_a_model_is_asked_what_it_can_answer(statuses: dict[str, int], ask
 async def test_what_is_no_answer(statuses: dict[str, int], body: str, words: str, asked: int) -> None:
     async with serving(Engine(statuses, body)) as engine:
         with pytest.raises(NoModels, match=r".*") as reported:
-            await completion.at(engine.root, "org/m")
+            await completion.request_token(engine.root, "org/m")
 
     assert words in str(reported.value)
     assert len(engine.asked) == asked
@@ -100,7 +100,7 @@ async def test_what_is_no_answer(statuses: dict[str, int], body: str, words: str
 async def test_missing_key_is_distinguished(path: str, status: int) -> None:
     async with serving(Engine({path: status})) as engine:
         with pytest.raises(KeyRequired, match=rf"(answers|answered by) {status}$"):
-            await completion.at(engine.root, "org/m")
+            await completion.request_token(engine.root, "org/m")
 
     assert engine.asked[-1][0] == path
 
@@ -108,14 +108,14 @@ async def test_missing_key_is_distinguished(path: str, status: int) -> None:
 async def test_an_answer_is_not_read_on_and_on() -> None:
     async with serving(Engine({COMPLETION: 200}, json.dumps("x" * LIMIT))) as engine:
         with pytest.raises(NoModels, match=f"answers more than {LIMIT} bytes"):
-            await completion.at(engine.root, "org/m")
+            await completion.request_token(engine.root, "org/m")
 
 
 async def test_nobody_there() -> None:
     async with serving(Engine({})) as engine:
         root = engine.root
     with pytest.raises(NoModels, match="does not answer"):
-        await completion.at(root, "org/m")
+        await completion.request_token(root, "org/m")
 
 
 async def test_listed_model_is_not_asked_again_once_it_answers(
@@ -140,7 +140,7 @@ async def test_listed_model_is_not_asked_again_once_it_answers(
             lambda work: asyncio.ensure_future(work()),
             reported.put_nowait,
             always=False,
-            attempt=lambda namespace, where, model: completion.at(engine.root, model),
+            attempt=lambda namespace, where, model: completion.request_token(engine.root, model),
         )
         verified.verdict(asked, live, endpoint)
         async with asyncio.timeout(SECONDS):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write.lost_ownership import PATH, repaired
+from kubefoundry_sdk.provider.write.lost_ownership import PATH, with_repairs
 from kubefoundry_sdk.provider.write.plan import Plan
 from support.plans import deployment, planned
 
@@ -24,7 +24,7 @@ def unchanged() -> Plan:
 def test_main_object_is_applied_again() -> None:
     todo = unchanged()
 
-    repair = repaired(todo, with_manager(todo.main, "before-first-apply"), todo.helpers, MANAGER)
+    repair = with_repairs(todo, with_manager(todo.main, "before-first-apply"), todo.helpers, MANAGER)
 
     assert repair.repairs == [(todo.main, (PATH,))]
 
@@ -33,7 +33,7 @@ def test_helper_is_applied_again() -> None:
     todo = unchanged()
     [helper] = todo.helpers
 
-    repair = repaired(todo, with_manager(todo.main), [with_manager(helper, "somebody")], MANAGER)
+    repair = with_repairs(todo, with_manager(todo.main), [with_manager(helper, "somebody")], MANAGER)
 
     assert repair.repairs == [(helper, (PATH,))]
 
@@ -42,7 +42,7 @@ def test_emptied_entry_is_applied_again() -> None:
     todo = unchanged()
     emptied = with_manager(todo.main, fields={"f:metadata": {"f:labels": {}}})
 
-    repair = repaired(todo, emptied, [with_manager(obj) for obj in todo.helpers], MANAGER)
+    repair = with_repairs(todo, emptied, [with_manager(obj) for obj in todo.helpers], MANAGER)
 
     assert repair.repairs == [(todo.main, (PATH,))]
 
@@ -51,10 +51,10 @@ def test_nothing_is_written_while_ownership_is_there() -> None:
     todo = unchanged()
     helpers = [with_manager(obj) for obj in todo.helpers]
 
-    assert repaired(todo, with_manager(todo.main), helpers, MANAGER) == todo
+    assert with_repairs(todo, with_manager(todo.main), helpers, MANAGER) == todo
 
 
 def test_change_takes_precedence_over_lost_ownership() -> None:
     todo = planned(deployment({"scaling": {"replicas": 2}}), planned(deployment()))
 
-    assert repaired(todo, todo.main, todo.helpers, MANAGER) is todo
+    assert with_repairs(todo, todo.main, todo.helpers, MANAGER) is todo

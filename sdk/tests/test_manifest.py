@@ -243,4 +243,4 @@ def test_who_made_it(owner: str | None, marked: str | None, manager: str, expect
         }
     }
 
-    assert manifest.made_by(live, "u", "acme-provider") is expected
+    assert manifest.is_created_by(live, "u", "acme-provider") is expected

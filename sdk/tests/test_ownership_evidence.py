@@ -86,15 +86,15 @@ def test_deletion_needs_the_uid_and_a_second_trace() -> None:
         second = MANAGER in managed or (whose == "ours" and labels == "ours")
         obj = live(*case)
 
-        assert manifest.made_by(obj, OURS, MANAGER) is (uid and second), case
-        assert manifest.made_by(obj, OURS, MANAGER, held=True) is uid, case
+        assert manifest.is_created_by(obj, OURS, MANAGER) is (uid and second), case
+        assert manifest.is_created_by(obj, OURS, MANAGER, has_finalizer=True) is uid, case
 
 
 def test_lost_managed_fields_change_no_deletion() -> None:
     """As the provider leaves it, whatever is lost of one trace."""
     for owners, managed, labels in itertools.product(("ours", "ours behind another"), MANAGED, LABELS):
         if MANAGER in managed or labels == "ours":
-            assert manifest.made_by(live(owners, OURS, managed, "ours", labels), OURS, MANAGER)
+            assert manifest.is_created_by(live(owners, OURS, managed, "ours", labels), OURS, MANAGER)
 
 
 def test_restored_object_has_labels_and_an_earlier_uid() -> None:
@@ -114,7 +114,7 @@ def test_restored_object_is_left_alone_before_adoption() -> None:
 
     assert manifest.is_restored(obj, name="m", provider="example")
     assert not manifest.made_for(obj, OURS)
-    assert not manifest.made_by(obj, OURS, MANAGER, held=True)
+    assert not manifest.is_created_by(obj, OURS, MANAGER, has_finalizer=True)
 
 
 def test_object_of_another_is_never_written() -> None:

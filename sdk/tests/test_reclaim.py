@@ -12,7 +12,12 @@ import pytest
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.reclaim import disowning, may_leave_fields, reclaimed, with_earlier_record
+from kubefoundry_sdk.provider.write.reclaim import (
+    may_leave_fields,
+    reclaimed,
+    release_operations,
+    with_earlier_record,
+)
 
 MANAGER = "direct-provider"
 CONTAINER = {
@@ -265,7 +270,7 @@ def test_owner_after_a_reset_keeps_only_fields_of_others() -> None:
     stored = shared_after_a_reset(POD, both)
     own = stored["metadata"]["managedFields"][0]
 
-    entries = disowning(stored, MANAGER)[-1]["value"]
+    entries = release_operations(stored, MANAGER)[-1]["value"]
 
     assert [entry["fieldsV1"] for entry in entries] == [own["fieldsV1"], theirs]
 
@@ -273,11 +278,11 @@ def test_owner_after_a_reset_keeps_only_fields_of_others() -> None:
 def test_owner_after_a_reset_goes_if_all_is_ours() -> None:
     stored = shared_after_a_reset(POD, owned(dressed(POD)))
 
-    assert disowning(stored, MANAGER)[-1]["value"] == stored["metadata"]["managedFields"][:1]
+    assert release_operations(stored, MANAGER)[-1]["value"] == stored["metadata"]["managedFields"][:1]
 
 
 def test_object_without_a_reset_keeps_its_owners() -> None:
-    assert disowning(live(POD, owned(dressed(POD))), MANAGER) == []
+    assert release_operations(live(POD, owned(dressed(POD))), MANAGER) == []
 
 
 def united(one: Any, other: Any) -> Any:

@@ -84,7 +84,7 @@ def test_a_true_record_stays_as_it_is(spec: Any, more: Any, render: Any) -> None
 def test_an_image_that_does_not_run_is_not_kept(runs: str, expected: str | None) -> None:
     live = {"metadata": {"annotations": {"x": "i:1"}}, "spec": {"containers": [{"image": runs}]}}
 
-    assert record_trust.of_what_runs(record({}, "i:1"), live).image == expected
+    assert record_trust.without_unused_image(record({}, "i:1"), live).image == expected
 
 
 @pytest.mark.parametrize(

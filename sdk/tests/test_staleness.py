@@ -36,7 +36,7 @@ class Watched:
     def __init__(self, threshold: float = THRESHOLD) -> None:
         self.silence, self.threshold = Wait(), threshold
         self.now = 1000.0
-        self.stood = False
+        self.was_stale = False
 
     def after(
         self, seconds: float, live: dict[str, Any], phase: str = "Deploying", down: str | None = None
@@ -46,12 +46,12 @@ class Watched:
             self.silence,
             live,
             phase=phase,
-            stood=self.stood,
+            was_stale=self.was_stale,
             down=down,
             threshold=self.threshold,
             now=self.now,
         )
-        self.stood = verdict.message is not None
+        self.was_stale = verdict.message is not None
         return verdict
 
 
@@ -118,19 +118,19 @@ def test_status_has_to_name_a_generation_when_the_crd_can(serving: bool) -> None
 def test_five_minutes_without_an_answer_are_stale_until_it_comes(live: dict[str, Any]) -> None:
     watched = Watched()
 
-    assert watched.after(0, live) == Verdict(again=300)
-    assert watched.after(299, live) == Verdict(again=1)
+    assert watched.after(0, live) == Verdict(retry=300)
+    assert watched.after(299, live) == Verdict(retry=1)
     assert watched.after(1, live).message == message(live, THRESHOLD)
     assert watched.after(3600, live).message == message(live, THRESHOLD)
     assert watched.after(1, CURRENT) == Verdict()
-    assert watched.after(3600, live) == Verdict(again=300)
+    assert watched.after(3600, live) == Verdict(retry=300)
 
 
 def test_a_newer_generation_gets_its_own_five_minutes() -> None:
     watched = Watched()
     watched.after(0, BEHIND)
 
-    assert watched.after(299, upstream({"observedGeneration": 2}, generation=4)) == Verdict(again=300)
+    assert watched.after(299, upstream({"observedGeneration": 2}, generation=4)) == Verdict(retry=300)
 
 
 def test_a_model_that_loads_for_twenty_minutes_is_not_stale() -> None:
@@ -159,7 +159,7 @@ def test_status_of_a_dead_operator_is_stale_in_five_minutes(phase: str) -> None:
     watched = Watched()
     assert watched.after(3600, CURRENT, phase) == Verdict()
 
-    assert watched.after(1, CURRENT, phase, DOWN) == Verdict(again=300)
+    assert watched.after(1, CURRENT, phase, DOWN) == Verdict(retry=300)
     assert watched.after(300, CURRENT, phase, DOWN).message == (
         f"Widget 'm' has a status that nobody has kept up to date for more than 5 minutes: {DOWN}"
     )
@@ -168,7 +168,7 @@ def test_status_of_a_dead_operator_is_stale_in_five_minutes(phase: str) -> None:
 
 def test_started_provider_reports_nothing_stale_at_first() -> None:
     watched = Watched()
-    watched.stood = True
+    watched.was_stale = True
 
     assert watched.after(0, BEHIND).message == message(BEHIND, THRESHOLD)
     assert watched.after(1, CURRENT) == Verdict()

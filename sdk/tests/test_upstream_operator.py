@@ -173,7 +173,7 @@ async def test_settings_wait_for_a_denied_permission_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An API server that has just started denies everything; the Deployment that it shows next tells the settings."""
-    monkeypatch.setattr(upstream_operator, "ASKING", (0.0,))
+    monkeypatch.setattr(upstream_operator, "PERMISSION_CHECKS", (0.0,))
     operator = Operator("operator", ("here",), lambda obj: obj["status"])
     statuses: list[object] = []
     for denials in (1, 2):

@@ -25,7 +25,7 @@ from kubefoundry_sdk.provider.health.models_endpoint import (
     models,
     through_server,
 )
-from kubefoundry_sdk.provider.health.verification import LISTED, LONGEST, Verification, shown
+from kubefoundry_sdk.provider.health.verification import LISTED, LONGEST, Verification, listed_names
 from kubefoundry_sdk.runtime.backoff import Backoff
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.supervision import Work
@@ -124,7 +124,7 @@ async def test_an_endpoint_is_asked_at_the_address_of_its_service(engine: Engine
 
 @given(st.sets(st.text(max_size=1000), max_size=20))
 def test_what_an_endpoint_lists_is_reported_in_few_words(listed: set[str]) -> None:
-    reported = shown(listed)
+    reported = listed_names(listed)
 
     assert len(reported) <= (LISTED + 1) * (LONGEST + 2)
     reported.encode()

@@ -124,7 +124,7 @@ def test_an_event_that_is_gone_is_forgotten() -> None:
 
     assert seen.cause(live, []) is None
     assert len(changed) == 4
-    assert (seen.events(), seen._informed, seen._told) == ([], {}, {})
+    assert (seen.events(), seen._events_of_name, seen._names_of_event) == ([], {}, {})
 
 
 def test_events_of_an_earlier_object_of_that_name_do_not_count() -> None:
@@ -154,7 +154,7 @@ def test_what_no_controller_writes_is_not_kept(foreign: dict[str, Any]) -> None:
 
     seen.put({**foreign, "metadata": {**foreign["metadata"], "resourceVersion": "6"}})
 
-    assert (seen.events(), seen._informed) == ([], {})
+    assert (seen.events(), seen._events_of_name) == ([], {})
     assert len(changed) == 2
 
 

@@ -105,7 +105,7 @@ async def test_pods_are_not_read_without_permission(watch: PodWatch, reported: l
     # The same pod, unchanged: it has been there all the time.
     watch.replace([pod("a", "c1", BAD)], "9")
     assert names(watch, engine("c1")) == ["a"]
-    await watch.first_look()
+    await watch.wait_until_listed()
 
 
 def test_with_an_owner_check_a_strangers_pod_does_not_count(reported: list[Key]) -> None:

@@ -84,7 +84,7 @@ def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
 
 def as_new(provider: Provider, upstream_objects: Rendered) -> Rendered:
     """Return the rendered objects with the names that the controller gives them for a new model."""
-    return helper_names.settled(provider.named_by_content, upstream_objects, {}, {}, ())
+    return helper_names.with_cluster_names(provider.named_by_content, upstream_objects, {}, {}, ())
 
 
 def planned(

@@ -32,9 +32,11 @@ def from_flags(
         common = vars(flag_parser.parse_args([])).keys()
         if add_arguments:
             add_arguments(flag_parser)
-    own = {flag_of(dest) for dest in (vars(flag_parser.parse_args([])).keys() - common) | {DEFAULT_IMAGES}}
-    if strange := sorted(flags.keys() - own):
-        raise ValueError(f"{name} has no flag {', '.join(strange)} in this version")
+    provider_flags = {
+        flag_of(dest) for dest in (vars(flag_parser.parse_args([])).keys() - common) | {DEFAULT_IMAGES}
+    }
+    if unknown := sorted(flags.keys() - provider_flags):
+        raise ValueError(f"{name} has no flag {', '.join(unknown)} in this version")
     try:
         with redirect_stderr(io.StringIO()):
             parsed = flag_parser.parse_args([f"{flag}={text}" for flag, text in flags.items()])

@@ -47,10 +47,15 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
         args: `spec.engine.args`; for an engine without `--no-` flags, as `engine_args.for_command_line` returns them.
     """
     derived = list(derived)
-    taken = {option.flag for option in derived}
+    derived_flags = {option.flag for option in derived}
     entries = [
-        *(entry for option in derived for entry in _derived(option)),
-        *(entry for flag in sorted(args) if dashed(flag) not in taken for entry in _stated(flag, args[flag])),
+        *(entry for option in derived for entry in _option_entries(option)),
+        *(
+            entry
+            for flag in sorted(args)
+            if dashed(flag) not in derived_flags
+            for entry in _argument_entries(flag, args[flag])
+        ),
     ]
     return [literal(entry) for entry in entries]
 
@@ -70,7 +75,7 @@ def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[
     return [
         f'engine.args "{flag}" is "{value}", but {option.source} makes it "{option.value}": remove it'
         for flag, value in sorted(args.items())
-        if (option := options.get(dashed(flag))) and _meaning(value) != _meaning(option.value)
+        if (option := options.get(dashed(flag))) and _normalized(value) != _normalized(option.value)
     ]
 
 
@@ -79,17 +84,17 @@ def is_switch(flag: str, value: str) -> bool:
     return value in ("", "true", "false") and not is_dotted(flag)
 
 
-def _derived(option: Derived) -> list[str]:
+def _option_entries(option: Derived) -> list[str]:
     if option.switch:
         return [f"--{option.flag}"] if option.value == "true" else []
     return [f"--{option.flag}", option.value]
 
 
-def _stated(flag: str, value: str) -> list[str]:
+def _argument_entries(flag: str, value: str) -> list[str]:
     if not is_switch(flag, value):
         return [f"--{flag}", value]
     return [f"--no-{flag}" if value == "false" else f"--{flag}"]
 
 
-def _meaning(value: str) -> str:
+def _normalized(value: str) -> str:
     return value or "true"

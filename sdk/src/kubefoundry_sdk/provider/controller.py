@@ -42,7 +42,7 @@ class Controller:
         )
         self._helpers = _watched_helpers(process, provider)
         self._upstream = Upstream(process, provider, manager, self._upstream_changed)
-        self._news = PacedQueue(self._enqueue)
+        self._delayed = PacedQueue(self._enqueue)
         self._operator = self._operator_watch()
         self._registration = Registration(
             process.client,
@@ -65,7 +65,7 @@ class Controller:
     async def _reconcile(self, key: Key) -> float | None:
         if self._pods is not None:
             # Wait for the list of pods, because without it a model seems to have no pods.
-            await self._pods.first_look()
+            await self._pods.wait_until_listed()
         return await reconcile(self._context, key)
 
     def _upstream_changed(self) -> None:
@@ -75,14 +75,14 @@ class Controller:
 
     def _operator_changed(self) -> None:
         self._registration.poke()
-        self._news.add(self._upstream.objects.keys())
+        self._delayed.add(self._upstream.objects.keys())
 
     def _helper_changed(self, kind: Kind, key: Key, obj: Object | None) -> None:
         # An object that was deleted, or lost its owner or the labels we watch, concerns its previous owner.
-        owner, before = manifest.owner_name(obj) if obj else None, self._owners.pop((kind, key), None)
+        owner, former_owner = manifest.owner_name(obj) if obj else None, self._owners.pop((kind, key), None)
         if owner:
             self._owners[kind, key] = owner
-        for name in filter(None, {owner, before}):
+        for name in filter(None, {owner, former_owner}):
             self._enqueue((key[0], name))
 
     def _operator_watch(self) -> OperatorWatch | None:
@@ -120,7 +120,7 @@ class Controller:
         inside = credentials.inside(options.kubeconfig)
         return Verification(
             directly(client) if inside else through_server(client),
-            lambda ask: self._process.background("endpoint verification", ask),
+            lambda work: self._process.background("endpoint verification", work),
             self._enqueue,
             always=options.verify_endpoint != "false",
             attempt=completion.directly(client) if inside else completion.through_server(client),
@@ -144,7 +144,7 @@ class Controller:
         process, pods, creations = self._process, self._pods, self._creations
         if self._operator is not None:
             process.background("watch of the upstream operator", self._operator.run)
-            process.while_leading("news", self._news.run)
+            process.while_leading("news", self._delayed.run)
         if pods is not None:
             process.background("watch of pods", lambda: pods.run(process))
         if creations is not None:
@@ -173,20 +173,20 @@ def _watched_helpers(process: Process, provider: Provider) -> Helpers:
     )
 
 
-_KEPT: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
+_KEPT_METADATA: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")
 """Metadata that a provider needs of another provider's ModelDeployment."""
 
 
 def trim(obj: Object, provider: str) -> Object:
     """Reduce another provider's ModelDeployment to the fields that show its provider, to save memory."""
-    named = LiveModelDeployment(obj).provider_name
+    provider_name = LiveModelDeployment(obj).provider_name
     meta = obj["metadata"]
-    ours = any(
+    is_manager = any(
         entry.get("manager") == names.provider_manager(provider) for entry in meta.get("managedFields", ())
     )
-    if named == provider or ours or finalizer.has(obj, provider):
+    if provider_name == provider or is_manager or finalizer.has(obj, provider):
         return obj
     return {
-        "metadata": {key: meta[key] for key in _KEPT if key in meta},
-        "status": {"provider": {"name": named}} if named else {},
+        "metadata": {key: meta[key] for key in _KEPT_METADATA if key in meta},
+        "status": {"provider": {"name": provider_name}} if provider_name else {},
     }

@@ -51,9 +51,9 @@ class Settings:
         They are the same as in a provider process. If a value is invalid, exit with a one-line message, as for an
         invalid flag.
         """
-        stated = parser("provider").parse_args([])
-        stated.namespace = own_namespace(stated)
-        return cls(**{field.name: getattr(stated, field.name) for field in fields(cls)})
+        parsed = parser("provider").parse_args([])
+        parsed.namespace = own_namespace(parsed)
+        return cls(**{field.name: getattr(parsed, field.name) for field in fields(cls)})
 
 
 def connect(provider: Provider, settings: Settings | None = None) -> Client:
@@ -64,8 +64,8 @@ def connect(provider: Provider, settings: Settings | None = None) -> Client:
     Raises:
         NoCredentials: Neither exists; its text is one line that says what to do.
     """
-    who = credentials.load((settings or Settings()).kubeconfig)
-    return Client(who, user_agent=f"kubefoundry-provider-{provider.name}")
+    loaded = credentials.load((settings or Settings()).kubeconfig)
+    return Client(loaded, user_agent=f"kubefoundry-provider-{provider.name}")
 
 
 async def serve(

@@ -13,14 +13,14 @@ DEFAULT_IMAGES: Final = "default_images"
 """The only common flag that shapes objects. All other such flags are the provider's own."""
 
 
-def started_with(parsed: argparse.Namespace, of_every_provider: argparse.Namespace) -> dict[str, str]:
+def started_with(parsed: argparse.Namespace, common_flags: argparse.Namespace) -> dict[str, str]:
     """Return the values that the provider was started with, by flag, without empty ones.
 
     Args:
         parsed: The parsed flags.
-        of_every_provider: The parsed common flags, which decide how a process runs and not which objects it writes.
+        common_flags: The parsed common flags, which decide how a process runs and not which objects it writes.
     """
-    own = sorted(vars(parsed).keys() - vars(of_every_provider).keys())
+    own = sorted(vars(parsed).keys() - vars(common_flags).keys())
     values = {name: _text(getattr(parsed, name)) for name in (DEFAULT_IMAGES, *own)}
     return {flag_of(name): text for name, text in values.items() if text}
 

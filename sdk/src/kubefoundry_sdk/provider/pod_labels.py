@@ -38,7 +38,7 @@ def problems(labels: Mapping[str, str], title: str, own: Iterable[str] = ()) -> 
         title: The name of the upstream in messages.
         own: Keys, or prefixes as in `OF_WORKLOADS`, that the upstream sets itself.
     """
-    written = (*own, *OF_WORKLOADS)
+    reserved = (*own, *OF_WORKLOADS)
     return [
         f"KubeFoundry sets pod label {key} itself: remove it from podTemplate.metadata.labels"
         for key in sorted(labels)
@@ -46,5 +46,5 @@ def problems(labels: Mapping[str, str], title: str, own: Iterable[str] = ()) -> 
     ] + [
         f"{title} and Kubernetes set pod label {key} themselves: remove it from podTemplate.metadata.labels"
         for key in sorted(labels)
-        if any(key.startswith(mark) if mark[-1] in "/-" else key == mark for mark in written)
+        if any(key.startswith(prefix) if prefix[-1] in "/-" else key == prefix for prefix in reserved)
     ]

@@ -21,11 +21,11 @@ def flags(argv: Sequence[Any]) -> dict[str, str]:
     options: dict[str, str] = {}
     # as the kubelet expands them (`command_line.literal`)
     words = [str(word).replace("$$", "$") for word in argv]
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if not word.startswith("--"):
             continue
         name, equals, value = word[2:].partition("=")
-        following = words[place + 1] if place + 1 < len(words) else "--"
+        following = words[index + 1] if index + 1 < len(words) else "--"
         options[name] = value if equals else ("" if following.startswith("--") else following)
     return options
 
@@ -68,9 +68,9 @@ def text(value: Any) -> str:
 
 def amounts(resources: Any) -> Object:
     """Return `resources` of a spec from a container's: memory, cpu, and its only extended resource as GPUs."""
-    asked = dict(part(resources, "requests"))
+    requested = dict(part(resources, "requests"))
     limits = dict(part(resources, "limits"))
-    stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **asked}
+    stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **requested}
     # keep a number: as text, the next apply would change the live object
     requests: Object = {
         name: stated[name] if type(stated[name]) is int else str(stated[name])

@@ -25,23 +25,23 @@ def refused_fields(spec: ModelDeploymentSpec, table: Mapping[str, str]) -> list[
     Raises:
         LookupError: A ModelDeployment has no such path.
     """
-    return [words.replace("{field}", field) for field, words in table.items() if _stated(spec, field)]
+    return [words.replace("{field}", field) for field, words in table.items() if _is_set(spec, field)]
 
 
-def _stated(spec: BaseModel, path: str) -> bool:
-    at: Any = spec
+def _is_set(spec: BaseModel, path: str) -> bool:
+    value: Any = spec
     for step in path.split("."):
-        if at is None:
+        if value is None:
             return False
         names = (
-            {item.alias or name: name for name, item in type(at).model_fields.items()}
-            if _is_model(at)
+            {item.alias or name: name for name, item in type(value).model_fields.items()}
+            if _is_model(value)
             else {}
         )
         if step not in names:
             raise LookupError(f"a ModelDeployment has no field {path}")
-        field, at = type(at).model_fields[names[step]], getattr(at, names[step])
-    return bool(at != field.get_default(call_default_factory=True, validated_data={}))
+        field, value = type(value).model_fields[names[step]], getattr(value, names[step])
+    return bool(value != field.get_default(call_default_factory=True, validated_data={}))
 
 
 def _is_model(value: object) -> bool:

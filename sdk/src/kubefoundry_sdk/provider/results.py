@@ -45,20 +45,21 @@ class Fault(Exception):
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
     """Return the provider's problems with a deployment. Raise Fault, and any exception of the function."""
-    result: Any = _asked("supports", lambda: provider.supports(deployment, schema))
+    result: Any = _call("supports", lambda: provider.supports(deployment, schema))
     if isinstance(result, str | bytes | Mapping) or not hasattr(result, "__iter__"):
-        raise Fault(f"supports returned {_shown(result)}, not a list of sentences")
+        raise Fault(f"supports returned {_quoted(result)}, not a list of sentences")
     problems = list(result)
-    if wrong := [item for item in problems if not (isinstance(item, str) and item.strip())]:
-        raise Fault(f"supports returned {_shown(wrong[0])} as a problem, which is not a sentence")
+    if invalid := [item for item in problems if not (isinstance(item, str) and item.strip())]:
+        raise Fault(f"supports returned {_quoted(invalid[0])} as a problem, which is not a sentence")
     return problems
 
 
 def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
     """Return the upstream objects of a deployment. Raise Fault, and any exception of the function."""
-    rendered: Any = _asked("render", lambda: provider.render(deployment, schema))
+    rendered: Any = _call("render", lambda: provider.render(deployment, schema))
     for problem in chain(
-        wrong_types_of_render(rendered, deployment), _of_render(provider, deployment, schema, rendered)
+        wrong_types_render_problems(rendered, deployment),
+        _render_problems(provider, deployment, schema, rendered),
     ):
         raise Fault(f"render returned {problem}")
     return rendered
@@ -66,50 +67,50 @@ def render(provider: Provider, deployment: Deployment, schema: Schema) -> Render
 
 def observe(provider: Provider, deployment: Deployment, upstream: Object) -> Observation:
     """Return the state of the upstream object. Raise Fault, and any exception of the function."""
-    seen: Any = _asked("observe", lambda: provider.observe(deployment, upstream))
-    for problem in chain(wrong_types_of_observation(seen), _of_observation(seen)):
+    observation: Any = _call("observe", lambda: provider.observe(deployment, upstream))
+    for problem in chain(wrong_types_of_observation(observation), _observation_problems(observation)):
         raise Fault(f"observe returned {problem}")
-    return seen
+    return observation
 
 
-def _asked(function: str, call: Callable[[], Answer]) -> Answer:
+def _call(function: str, call: Callable[[], Answer]) -> Answer:
     try:
         return call()
     except SystemExit as error:
         raise Fault(f"{function} tried to exit the process") from error
 
 
-def wrong_types_of_render(rendered: Any, deployment: Deployment) -> Iterator[str]:
+def wrong_types_render_problems(rendered: Any, deployment: Deployment) -> Iterator[str]:
     """Yield values that `Rendered` does not allow, for any kind. Each check relies on those before it."""
     if not isinstance(rendered, Rendered):
-        yield f"{_shown(rendered)}, not a Rendered"
-    yield from _of_object(rendered.main, "the upstream object", deployment)
+        yield f"{_quoted(rendered)}, not a Rendered"
+    yield from _object_problems(rendered.main, "the upstream object", deployment)
     for field in ("helpers", "notes"):
         if not isinstance(values := getattr(rendered, field), tuple | list):
-            yield f"{_shown(values)} as {field}, not a tuple"
+            yield f"{_quoted(values)} as {field}, not a tuple"
     for helper in rendered.helpers:
-        yield from _of_object(helper, "a helper", deployment)
+        yield from _object_problems(helper, "a helper", deployment)
     if wrong := [note for note in rendered.notes if not isinstance(note, str)]:
-        yield f"{_shown(wrong[0])} as a note, which is not a sentence"
+        yield f"{_quoted(wrong[0])} as a note, which is not a sentence"
     if not isinstance(rendered.image, str | None):
-        yield f"{_shown(rendered.image)} as the image"
+        yield f"{_quoted(rendered.image)} as the image"
 
 
-def _of_render(
+def _render_problems(
     provider: Provider, deployment: Deployment, schema: Schema, rendered: Rendered
 ) -> Iterator[str]:
     main, kind = rendered.main, provider.upstream.kind
     if (main["apiVersion"], main["kind"]) != (schema.api_version, kind):
-        shown = f"{_shown(main['apiVersion'])} {_shown(main['kind'])}"
+        shown = f"{_quoted(main['apiVersion'])} {_quoted(main['kind'])}"
         yield f"the upstream object as {shown}, not {schema.api_version} {kind}"
     if main["metadata"]["name"] != deployment.name:
-        yield f"an upstream object of the name {_shown(main['metadata']['name'])}, not {deployment.name}"
+        yield f"an upstream object of the name {_quoted(main['metadata']['name'])}, not {deployment.name}"
     names = set()
     for helper in rendered.helpers:
         helper_kind = HELPER_KINDS.get(helper["kind"]) if helper["kind"] in provider.helper_kinds else None
-        named = f"{_shown(helper['kind'])} {_shown(helper['metadata']['name'])}"
+        named = f"{_quoted(helper['kind'])} {_quoted(helper['metadata']['name'])}"
         if helper_kind is None or helper["apiVersion"] != helper_kind.api_version:
-            yield f"helper {named} of {_shown(helper['apiVersion'])}, which is not among its helper_kinds"
+            yield f"helper {named} of {_quoted(helper['apiVersion'])}, which is not among its helper_kinds"
         if not str(helper["metadata"]["name"]).startswith(deployment.name[:OWN]):
             yield f"helper {named}, whose name does not begin with {deployment.name[:OWN]}"
         if named in names:
@@ -117,82 +118,82 @@ def _of_render(
         names.add(named)
 
 
-def _of_object(obj: Any, what: str, deployment: Deployment) -> Iterator[str]:
+def _object_problems(obj: Any, subject: str, deployment: Deployment) -> Iterator[str]:
     """Yield problems of an object, one at a time: each check relies on those before it."""
     try:
         json.dumps(obj, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        yield f"{what} that is not JSON: {error}"
+        yield f"{subject} that is not JSON: {error}"
     if not isinstance(obj, dict) or not all(isinstance(obj.get(key), str) for key in ("apiVersion", "kind")):
-        yield f"{what} without apiVersion or kind"
+        yield f"{subject} without apiVersion or kind"
     meta = obj.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str) or not meta["name"]:
-        yield f"{what} without metadata.name"
+        yield f"{subject} without metadata.name"
     if meta.get("namespace", deployment.namespace) != deployment.namespace:
-        yield f"{what} in namespace {_shown(meta['namespace'])}, not {deployment.namespace}"
+        yield f"{subject} in namespace {_quoted(meta['namespace'])}, not {deployment.namespace}"
     for field in ("labels", "annotations"):
         stated = meta.get(field, {})
         if not isinstance(stated, dict) or not all(isinstance(text, str) for text in stated.values()):
-            yield f"{what} whose {field} are not all strings"
+            yield f"{subject} whose {field} are not all strings"
     if extra := sorted(set(meta) - {"name", "namespace", "labels", "annotations"}):
-        yield f"{what} with metadata.{extra[0]}, which only the runtime sets"
+        yield f"{subject} with metadata.{extra[0]}, which only the runtime sets"
 
 
-def wrong_types_of_observation(seen: Any) -> Iterator[str]:
+def wrong_types_of_observation(observation: Any) -> Iterator[str]:
     """Yield values that `Observation` does not allow. Each check relies on those before it."""
-    if not isinstance(seen, Observation):
-        yield f"{_shown(seen)}, not an Observation"
-    if not isinstance(seen.phase, str) or seen.phase not in get_args(ObservedPhase):
-        yield f"phase {_shown(seen.phase)}, which is not one of {', '.join(get_args(ObservedPhase))}"
-    if not isinstance(seen.reason, str) or seen.reason not in _REASONS:
-        yield f"reason {_shown(seen.reason)}, which is not one of {', '.join(sorted(_REASONS))}"
-    if not isinstance(seen.message, str):
-        yield f"{_shown(seen.message)} as the message, which is not a string"
-    counts: Any = seen.replicas
+    if not isinstance(observation, Observation):
+        yield f"{_quoted(observation)}, not an Observation"
+    if not isinstance(observation.phase, str) or observation.phase not in get_args(ObservedPhase):
+        yield f"phase {_quoted(observation.phase)}, which is not one of {', '.join(get_args(ObservedPhase))}"
+    if not isinstance(observation.reason, str) or observation.reason not in _REASONS:
+        yield f"reason {_quoted(observation.reason)}, which is not one of {', '.join(sorted(_REASONS))}"
+    if not isinstance(observation.message, str):
+        yield f"{_quoted(observation.message)} as the message, which is not a string"
+    counts: Any = observation.replicas
     if not isinstance(counts, Replicas):
-        yield f"{_shown(counts)}, not Replicas"
+        yield f"{_quoted(counts)}, not Replicas"
     for name in ("desired", "ready", "available"):
         value = getattr(counts, name)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INT32:
-            yield f"{_shown(value)} {name} replicas"
-    if not isinstance(seen.selector, str) or len(seen.selector) > LONGEST_SELECTOR:
-        yield f"{_shown(seen.selector)} as the selector, not a string of at most {LONGEST_SELECTOR} characters"
-    if seen.phase == "Running":
-        yield from _wrong_types_of_endpoint(seen.endpoint)
+            yield f"{_quoted(value)} {name} replicas"
+    if not isinstance(observation.selector, str) or len(observation.selector) > LONGEST_SELECTOR:
+        yield f"{_quoted(observation.selector)} as the selector, not a string of at most {LONGEST_SELECTOR} characters"
+    if observation.phase == "Running":
+        yield from _wrong_types_of_endpoint(observation.endpoint)
 
 
 def _wrong_types_of_endpoint(endpoint: Any) -> Iterator[str]:
     if not isinstance(endpoint, Endpoint):
-        yield f"{_shown(endpoint)}, not an Endpoint"
+        yield f"{_quoted(endpoint)}, not an Endpoint"
     if not isinstance(endpoint.url, str):
-        yield f"URL {_shown(endpoint.url)}, which is not a string"
+        yield f"URL {_quoted(endpoint.url)}, which is not a string"
     if not isinstance(endpoint.service, str):
-        yield f"service {_shown(endpoint.service)}, which is not a string"
+        yield f"service {_quoted(endpoint.service)}, which is not a string"
     if not isinstance(endpoint.port, int) or isinstance(endpoint.port, bool):
-        yield f"port {_shown(endpoint.port)}, which is not a number"
+        yield f"port {_quoted(endpoint.port)}, which is not a number"
 
 
-def _of_observation(seen: Observation) -> Iterator[str]:
-    if (seen.phase == "Running") != (seen.reason == "DeploymentReady"):
-        yield f"phase {seen.phase} with reason {seen.reason}"
-    if seen.phase == "Running":
-        if seen.replicas.ready == 0:
+def _observation_problems(observation: Observation) -> Iterator[str]:
+    if (observation.phase == "Running") != (observation.reason == "DeploymentReady"):
+        yield f"phase {observation.phase} with reason {observation.reason}"
+    if observation.phase == "Running":
+        if observation.replicas.ready == 0:
             yield "phase Running with 0 ready replicas"
-        yield from _of_endpoint(seen.endpoint)
+        yield from _endpoint_problems(observation.endpoint)
 
 
-def _of_endpoint(endpoint: Endpoint) -> Iterator[str]:
+def _endpoint_problems(endpoint: Endpoint) -> Iterator[str]:
     if endpoint.url and not _URL.fullmatch(endpoint.url):
-        yield f"URL {_shown(endpoint.url)}, which is not http(s)://HOST[:PORT][/PATH]"
+        yield f"URL {_quoted(endpoint.url)}, which is not http(s)://HOST[:PORT][/PATH]"
     if endpoint.url and (endpoint.service, endpoint.port) == ("", 0):
         return
     if len(endpoint.service) > 63 or not _LABEL.fullmatch(endpoint.service):
-        yield f"service {_shown(endpoint.service)}, which is not a valid Service name"
+        yield f"service {_quoted(endpoint.service)}, which is not a valid Service name"
     if not 1 <= endpoint.port <= 65535:
-        yield f"port {_shown(endpoint.port)}, which is not 1 to 65535"
+        yield f"port {_quoted(endpoint.port)}, which is not 1 to 65535"
 
 
-def _shown(value: object) -> str:
+def _quoted(value: object) -> str:
     """Return a value, shortened for a message."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"

@@ -81,12 +81,12 @@ def directly(client: Client) -> Try:
     """
 
     async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
-        await at(await root(client, namespace, endpoint), model)
+        await request_token(await root(client, namespace, endpoint), model)
 
     return attempt
 
 
-async def at(url: str, model: str) -> None:
+async def request_token(url: str, model: str) -> None:
     """Request a token from the server at `url`. Raise NoModels."""
 
     async def send(path: str, body: Mapping[str, Any] | None) -> int:
@@ -112,14 +112,14 @@ async def one_token(send: Send, model: str) -> None:
         raise KeyRequired(f"GET {ready} answers {status}")
     if status not in (200, *OTHER_KIND):
         raise NoModels(f"GET {ready} answers {status}")
-    refused = []
+    refusals = []
     for path, body in REQUESTS:
         status = await send(path, {"model": model, **body})
         if status == 200:
             return
         if status in KEY_REQUIRED:
             raise KeyRequired(f"a request for one token to {path} is answered by {status}")
-        refused.append(f"{path} {status}")
+        refusals.append(f"{path} {status}")
         if status not in OTHER_KIND:
             break
-    raise NoModels(f"a request for one token to {model} is answered by {', '.join(refused)}")
+    raise NoModels(f"a request for one token to {model} is answered by {', '.join(refusals)}")

@@ -49,7 +49,7 @@ def through_server(client: Client) -> Ask:
         except ApiError as error:
             # A refusal by the API server itself has a reason (Forbidden). An answer of the endpoint has none.
             if error.code in KEY_REQUIRED and error.reason == NO_REASON:
-                raise KeyRequired(f"GET {path} answers {_named(error.code)}") from error
+                raise KeyRequired(f"GET {path} answers {_status_text(error.code)}") from error
             raise NoModels(f"{error}"[:300]) from error
 
     return ask
@@ -98,11 +98,13 @@ async def models(root: str) -> frozenset[str]:
     status, body = await exchange("GET", url)
     if status != 200:
         # The message does not quote the response, because a tenant controls its text.
-        raise (KeyRequired if status in KEY_REQUIRED else NoModels)(f"GET {url} answers {_named(status)}")
+        raise (KeyRequired if status in KEY_REQUIRED else NoModels)(
+            f"GET {url} answers {_status_text(status)}"
+        )
     return listed(parsed(body, f"GET {url}"), url)
 
 
-def _named(status: int) -> str:
+def _status_text(status: int) -> str:
     """Return a status with its name: `401 Unauthorized`."""
     return f"{status} {responses.get(status, '')}".rstrip()
 
@@ -118,19 +120,19 @@ async def exchange(
     return reply.status, reply.body
 
 
-def parsed(body: bytearray, asked: str) -> Any:
+def parsed(body: bytearray, request: str) -> Any:
     """Return the response as JSON. Raise NoModels."""
     try:
         return decode(body)
     except Unreadable as error:
-        raise NoModels(f"{asked} does not answer with JSON") from error
+        raise NoModels(f"{request} does not answer with JSON") from error
 
 
-def listed(answer: Any, asked: str) -> frozenset[str]:
+def listed(answer: Any, request: str) -> frozenset[str]:
     """Return the ids in the response. Raise NoModels if it is not a list of models."""
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list):
-        raise NoModels(f"GET {asked} does not answer with a list of models")
+        raise NoModels(f"GET {request} does not answer with a list of models")
     return frozenset(
         item["id"][:NAME] for item in data if isinstance(item, dict) and isinstance(item.get("id"), str)
     )

@@ -93,24 +93,24 @@ def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) 
     return min(causes, key=lambda entry: entry[:3])[3] if causes else _finished(present)
 
 
-def explain(seen: Observation, why: Cause, title: str) -> Observation:
+def explain(observation: Observation, why: Cause, title: str) -> Observation:
     """Return the observation with the cause in its message.
 
     The cause is in front of the upstream's message if the model does not serve, and behind it otherwise.
 
     Args:
-        seen: The observation.
+        observation: The observation.
         why: The cause.
         title: The name of the upstream in messages.
     """
-    if seen.reason == "ScaledToZero" or (why.past and seen.phase == "Running"):
-        return seen
-    if seen.phase == "Running" or (seen.phase == "Failed" and not why.failed):
-        return replace(seen, message=f"{seen.message}; {why.message}")
-    message = f"{why.message} ({title}: {seen.message})"
+    if observation.reason == "ScaledToZero" or (why.past and observation.phase == "Running"):
+        return observation
+    if observation.phase == "Running" or (observation.phase == "Failed" and not why.failed):
+        return replace(observation, message=f"{observation.message}; {why.message}")
+    message = f"{why.message} ({title}: {observation.message})"
     if why.failed:
-        return replace(seen, phase="Failed", reason="Failed", message=message)
-    return replace(seen, phase="Deploying", message=message)
+        return replace(observation, phase="Failed", reason="Failed", message=message)
+    return replace(observation, phase="Deploying", message=message)
 
 
 def _causes(pod: Object, now: datetime, overdue: bool) -> Iterator[Cause]:
@@ -164,21 +164,22 @@ def _finished(pods: Iterable[Object]) -> Cause | None:
     failed.sort(key=lambda pod: (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"]))
     if not failed:
         return None
-    newest = _end(failed[-1]["status"])
-    alike = [pod for pod in failed if _end(pod["status"]) == newest]
-    first = alike[0]
-    others = f", and so have {_rounded(len(alike) - 1)}" if len(alike) > 1 else ""
-    if len(failed) > len(alike):
-        others += f"; {_rounded(len(failed) - len(alike))} failed for other reasons"
+    newest = _failure_key(failed[-1]["status"])
+    same_reason = [pod for pod in failed if _failure_key(pod["status"]) == newest]
+    first = same_reason[0]
+    others = f", and so have {_rounded(len(same_reason) - 1)}" if len(same_reason) > 1 else ""
+    if len(failed) > len(same_reason):
+        others += f"; {_rounded(len(failed) - len(same_reason))} failed for other reasons"
     return Cause(
-        f"pod {first['metadata']['name']} has failed: {_last_words(first['status'])}{others}; see {_describe(first)}",
+        f"pod {first['metadata']['name']} has failed: {_failure_text(first['status'])}{others}; "
+        f"see {_describe(first)}",
         failed=False,
         rank=7,
         past=True,
     )
 
 
-def _end(status: Mapping[str, Any]) -> tuple[str, str, str]:
+def _failure_key(status: Mapping[str, Any]) -> tuple[str, str, str]:
     """Return the key by which failed pods are grouped: the pod's reason, or else container and exit code."""
     if status.get("reason"):
         return str(status["reason"]), "", ""
@@ -188,15 +189,15 @@ def _end(status: Mapping[str, Any]) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def _last_words(status: Mapping[str, Any]) -> str:
+def _failure_text(status: Mapping[str, Any]) -> str:
     """Return the pod's reason and message, or else the message and exit code of its container."""
     if status.get("reason"):
         return ": ".join(str(part) for part in (status["reason"], status.get("message")) if part)
     for container in pod_status.containers(status):
         if (end := pod_status.ended(container)).get("exitCode"):
             message = root_cause(str(end.get("message") or ""))
-            exit_ = f"exit code {end['exitCode']}"
-            return f"container {container.get('name')} ended: {f'{message} ({exit_})' if message else exit_}"
+            exit_code = f"exit code {end['exitCode']}"
+            return f"container {container.get('name')} ended: {f'{message} ({exit_code})' if message else exit_code}"
     return "no reason given"
 
 
@@ -256,10 +257,10 @@ def _crash(
             until=until,
         )
     message = root_cause(str(end.get("message") or ""))
-    exit_ = f"exit code {end['exitCode']}"
+    exit_code = f"exit code {end['exitCode']}"
     return Cause(
         f"{where} {'keeps crashing' if loop else 'crashed'}, {_times(restarts)}: "
-        f"{f'{message} ({exit_})' if message else exit_}; see kubectl logs -n {pod['metadata']['namespace']} "
+        f"{f'{message} ({exit_code})' if message else exit_code}; see kubectl logs -n {pod['metadata']['namespace']} "
         f"{pod['metadata']['name']} -c {container.get('name')} --previous",
         failed=loop,
         rank=4,
@@ -269,12 +270,12 @@ def _crash(
 
 def _recovered(running: Mapping[str, Any], end: Mapping[str, Any]) -> datetime | None:
     """Return the time at which a running container counts as recovered from its last crash (`PATIENCE`)."""
-    started, born, died = (
+    started, last_start, last_end = (
         _time(value) for value in (running.get("startedAt"), end.get("startedAt"), end.get("finishedAt"))
     )
-    if started is None or born is None or died is None:
+    if started is None or last_start is None or last_end is None:
         return None
-    return started + 2 * max(died - born, timedelta()) + PATIENCE
+    return started + 2 * max(last_end - last_start, timedelta()) + PATIENCE
 
 
 def _pull_error(message: str) -> str:

@@ -74,19 +74,19 @@ class Verdict:
 
     Attributes:
         message: The message of a True `StaleStatus`; None if the status is not stale.
-        again: Seconds until it may become stale, else None.
+        retry: Seconds until it may become stale, else None.
     """
 
     message: str | None = None
-    again: float | None = None
+    retry: float | None = None
 
 
 def judge(
-    silence: Wait,
+    wait: Wait,
     live: Object,
     *,
     phase: str,
-    stood: bool,
+    was_stale: bool,
     down: str | None,
     threshold: float,
     now: float,
@@ -95,25 +95,25 @@ def judge(
     """Judge whether the status of an upstream object is stale.
 
     Args:
-        silence: The wait of this object.
+        wait: The wait of this object.
         live: The upstream object.
         phase: The observed phase. An upstream that reports an error is not silent, even if the error is about another
             generation.
-        stood: Whether `StaleStatus` is already True. It then stays True until the operator responds, also after a
+        was_stale: Whether `StaleStatus` is already True. It then stays True until the operator responds, also after a
             restart of the provider.
         down: The evidence that the operator is down, or None.
         threshold: Seconds of silence after which the status is stale.
         now: Monotonic seconds.
         names_generation: As in `acknowledged`.
     """
-    answered = phase == "Failed" or acknowledged(
+    is_responding = phase == "Failed" or acknowledged(
         live, serving=phase == "Running", names_generation=names_generation
     )
-    if answered and not down:
-        silence.over()
+    if is_responding and not down:
+        wait.over()
         return Verdict()
     meta = live["metadata"]
-    left = silence.left([meta["uid"], str(meta["generation"])], threshold, now)
-    if left > 0 and not stood:
-        return Verdict(again=left)
+    left = wait.left([meta["uid"], str(meta["generation"])], threshold, now)
+    if left > 0 and not was_stale:
+        return Verdict(retry=left)
     return Verdict(message(live, threshold, down))

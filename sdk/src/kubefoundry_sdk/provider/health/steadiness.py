@@ -22,23 +22,25 @@ class Steadiness:
         self._serving: tuple[str, Observation] | None = None
         self._since: float | None = None
 
-    def keep(self, uid: str, seen: Observation, now: float) -> tuple[Observation, float | None]:
+    def keep(self, uid: str, observation: Observation, now: float) -> tuple[Observation, float | None]:
         """Return the observation to report, and the seconds until an unclear observation is reported as it is.
 
         Args:
             uid: The uid of the upstream object.
-            seen: The current observation of the provider.
+            observation: The current observation of the provider.
             now: Monotonic seconds.
         """
-        if seen.phase == "Running" or not seen.unclear:
-            self._serving = (uid, seen) if seen.phase == "Running" else None
+        if observation.phase == "Running" or not observation.unclear:
+            self._serving = (uid, observation) if observation.phase == "Running" else None
             self._since = None
-            return seen, None
+            return observation, None
         if self._serving is None or self._serving[0] != uid:
-            return seen, None
+            return observation, None
         if self._since is None:
             self._since = now
         left = PATIENCE - (now - self._since)
         if left <= 0:
-            return seen, None
-        return replace(self._serving[1], message=seen.message, updating=True, update_failed=False), left
+            return observation, None
+        return replace(
+            self._serving[1], message=observation.message, updating=True, update_failed=False
+        ), left

@@ -112,8 +112,8 @@ class Verification:
 
     def is_requested(self, deployment: Object) -> bool:
         """Check whether to verify the ModelDeployment's endpoint."""
-        asked = (deployment["metadata"].get("annotations") or {}).get(names.VERIFY_ENDPOINT_ANNOTATION)
-        return self._always or asked in ("true", ANSWER)
+        requested = (deployment["metadata"].get("annotations") or {}).get(names.VERIFY_ENDPOINT_ANNOTATION)
+        return self._always or requested in ("true", ANSWER)
 
     def verdict(self, deployment: Deployment, upstream: Object, endpoint: Endpoint) -> str | None:
         """Return why the endpoint that the upstream reports as ready is not verified, or None if it is verified."""
@@ -126,25 +126,25 @@ class Verification:
                 f"remove the annotation {names.VERIFY_ENDPOINT_ANNOTATION}, or the flag --verify-endpoint"
             )
         meta = upstream["metadata"]
-        asked = deployment.annotations.get(names.VERIFY_ENDPOINT_ANNOTATION)
+        requested = deployment.annotations.get(names.VERIFY_ENDPOINT_ANNOTATION)
         claim = Claim(
             meta["uid"],
             meta["generation"],
             deployment.namespace,
             endpoint,
             deployment.spec.served_name,
-            self._answers or asked == ANSWER,
+            self._answers or requested == ANSWER,
         )
         earlier = self._findings.get(key)
         if earlier is not None and earlier.claim == claim:
             return earlier.problem
         same_object = earlier is not None and earlier.claim.uid == claim.uid
         self.forget(key)
-        at = f"{endpoint.service}:{endpoint.port}"
+        address = f"{endpoint.service}:{endpoint.port}"
         if earlier and same_object:
             finding = _Finding(claim, earlier.problem, earlier.note)
         else:
-            finding = _Finding(claim, f"its endpoint {at} has not been checked yet")
+            finding = _Finding(claim, f"its endpoint {address} has not been checked yet")
         self._findings[key] = finding
         finding.task = self._spawn(partial(self._verify, key, finding))
         return finding.problem
@@ -202,10 +202,10 @@ class Verification:
                 await self._attempt(claim.namespace, claim.endpoint, model)
         if models and claim.model in (None, *models):
             return None
-        listed = shown(models)
-        at = f"{claim.endpoint.service}:{claim.endpoint.port}"
+        names_text = listed_names(models)
+        address = f"{claim.endpoint.service}:{claim.endpoint.port}"
         return (
-            f"its endpoint {at} lists {listed}, not {claim.model}; "
+            f"its endpoint {address} lists {names_text}, not {claim.model}; "
             "correct model.servedName or wait for the rollout"
         )
 
@@ -215,7 +215,7 @@ class Verification:
             self._changed(key)
 
 
-def shown(listed: Collection[str]) -> str:
+def listed_names(listed: Collection[str]) -> str:
     """Return the names for a message, bounded: an endpoint may list a megabyte of them."""
     first = [shortened(name) for name in sorted(listed)[:LISTED]]
     more = [f"{len(listed) - LISTED} more"] if len(listed) > LISTED else []

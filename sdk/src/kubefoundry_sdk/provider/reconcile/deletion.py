@@ -168,7 +168,10 @@ async def let_go(context: Context, live: Object) -> float | None:
     key, meta = key_of(live), live["metadata"]
     upstream = context.upstream.objects.get(key) if context.upstream.kind else None
     has_finalizer = finalizer.has(live, context.provider.name)
-    serves = bool(upstream and manifest.made_by(upstream, meta["uid"], context.manager, held=has_finalizer))
+    serves = bool(
+        upstream
+        and manifest.is_created_by(upstream, meta["uid"], context.manager, has_finalizer=has_finalizer)
+    )
     if serves:
         # Without our finalizer, the store has too few fields of another provider's ModelDeployment (`trim`).
         again = await finalizer.restore(context, live)

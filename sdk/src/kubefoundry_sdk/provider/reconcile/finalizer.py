@@ -269,7 +269,7 @@ async def clean_up(
 
     def is_deletable(obj: Object) -> bool:
         if manager:
-            return manifest.made_by(obj, meta["uid"], manager, held=has_finalizer)
+            return manifest.is_created_by(obj, meta["uid"], manager, has_finalizer=has_finalizer)
         return manifest.owned_by(obj, meta["uid"])
 
     # Pass the check to the deletion, because someone may orphan the object before the request is sent.

@@ -40,7 +40,7 @@ async def wait_until_listed(turn: Turn) -> End | None:
     reported before, otherwise `StaleStatus`. The time-out of a deletion continues to run.
     """
     context = turn.context
-    if context.upstream.settled:
+    if context.upstream.is_synced:
         return None
     if memory := context.memories.get(turn.key):
         # The CRD may have changed afterwards, so the refused objects are tried again.
@@ -87,7 +87,9 @@ async def keep_finalizer(turn: Turn) -> End | None:
     if not turn.is_ours or finalizer.has(turn.live, context.provider.name):
         return None
     upstream = context.upstream.objects.get(turn.key)
-    if upstream is None or not manifest.made_by(upstream, turn.live["metadata"]["uid"], context.manager):
+    if upstream is None or not manifest.is_created_by(
+        upstream, turn.live["metadata"]["uid"], context.manager
+    ):
         return None
     # A refusal does not end the reconcile: a paused model stays paused, and for other models `add_finalizer` reports
     # the refusal.

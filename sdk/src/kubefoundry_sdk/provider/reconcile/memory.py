@@ -14,7 +14,7 @@ from kubefoundry_sdk.provider.reconcile.reported_generation import Generations
 from kubefoundry_sdk.provider.write.admission import Admission
 from kubefoundry_sdk.provider.write.helpers import Mark
 from kubefoundry_sdk.provider.write.manifest import Record
-from kubefoundry_sdk.provider.write.version_drift import LastLook
+from kubefoundry_sdk.provider.write.version_drift import LastComparison
 from kubefoundry_sdk.runtime.refusals import Refusal
 from kubefoundry_sdk.runtime.repairs import Repairs
 from kubefoundry_sdk.runtime.wait import Wait
@@ -37,7 +37,7 @@ class Memory:
     """Digest of those fields as they were stored last."""
     restored: Repairs = field(default_factory=Repairs)
     """The times at which those fields were stored again because somebody had removed them."""
-    last_look: LastLook = field(default_factory=LastLook)
+    last_comparison: LastComparison = field(default_factory=LastComparison)
     cleanup: Wait = field(default_factory=Wait)
     """The wait for other providers to clean up."""
     deletion: Wait = field(default_factory=Wait)

@@ -104,14 +104,14 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         context.memory(key).silence,
         upstream,
         phase=seen.phase,
-        stood=reported_stale(live, context.manager),
+        was_stale=reported_stale(live, context.manager),
         down=context.operator.down if context.operator else None,
         threshold=context.stale_after,
         now=context.clock(),
         names_generation=context.upstream.names_generation and not serves,
     )
     report.stale = verdict.message
-    return _soonest(due, verdict.again, unclear)
+    return _soonest(due, verdict.retry, unclear)
 
 
 def _name_additions(context: Context, live: Object, upstream: Object, report: Report) -> None:

@@ -30,7 +30,7 @@ def applied(context: Context, deployment: Deployment, upstream: Object | None) -
     ):
         latest = manifest.applied(upstream)
         if latest is not None:
-            latest = record_trust.of_what_runs(latest, upstream)
+            latest = record_trust.without_unused_image(latest, upstream)
         if not upstream["metadata"].get("deletionTimestamp"):
             memory.deleted_record = None
             return latest

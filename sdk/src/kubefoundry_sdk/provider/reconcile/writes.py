@@ -127,10 +127,10 @@ async def plan_changes(turn: Turn) -> End | None:
     if turn.plan.moved is not None and upstream is not None:
         ignored = foreign_values.paths(context.provider)
         paths = await version_drift.drifted(
-            context.client, turn.kind, turn.plan.moved, upstream, turn.memory.last_look, ignored
+            context.client, turn.kind, turn.plan.moved, upstream, turn.memory.last_comparison, ignored
         )
         turn.plan = replace(turn.plan, drifted=paths)
-    turn.plan = lost_ownership.repaired(turn.plan, upstream, turn.helpers, context.manager)
+    turn.plan = lost_ownership.with_repairs(turn.plan, upstream, turn.helpers, context.manager)
     turn.memory.drift = drift_repair.pending(context, turn.plan, turn.memory.admission)
     return None
 

@@ -33,18 +33,18 @@ class OperatorSettings:
         self.values: Mapping[str, str] = {}
         """The settings, without those that an administrator sets by flags."""
         self.source: str | None = None
-        self._where = ""
+        self._searched = ""
 
-    def see(self, deployments: Iterable[Object], where: str) -> None:
+    def see(self, deployments: Iterable[Object], searched: str) -> None:
         """Read the settings from the operator's Deployments.
 
         Args:
             deployments: The Deployments that count; none if they may not be read.
-            where: The searched namespaces, as text that follows "in".
+            searched: The searched namespaces, as text that follows "in".
         """
         settings_by_source = {_named(obj): self._read(obj) for obj in deployments}
         first, before = not self.is_known, self.values
-        self._where = where
+        self._searched = searched
         self.is_known = True
         if settings_by_source:
             self.source = ", ".join(sorted(settings_by_source))
@@ -63,19 +63,19 @@ class OperatorSettings:
             parts.append(f"{_shown(self.values)}: read from {self.source}")
         if parts:
             return _condition("True", "Known", "; ".join(parts))
-        seen = (
+        cause = (
             f"{self.source} does not show the settings"
             if self.source
-            else f"no Deployment {self._operator.deployment} found in {self._where}"
+            else f"no Deployment {self._operator.deployment} found in {self._searched}"
         )
-        message = f"{seen}; using the provider's defaults: if they are wrong, set the flags"
+        message = f"{cause}; using the provider's defaults: if they are wrong, set the flags"
         return _condition("False", "NotDiscovered", message)
 
 
 def agreed(settings: Collection[Mapping[str, str]]) -> dict[str, str]:
     """Return the settings on which all agree. There is at least one mapping."""
     first, *others = settings
-    return {name: value for name, value in first.items() if all(it.get(name) == value for it in others)}
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
 def _named(obj: Object) -> str:

@@ -42,9 +42,9 @@ class CreationWatch:
         self._changed = changed
         self._events = Store(trim=trim, room=MemoryQuota(TOTAL))
         self._events.subscribe(self._event_changed)
-        self._told: dict[Key, list[str]] = {}
+        self._names_of_event: dict[Key, list[str]] = {}
         """For each Event, the names by which an upstream object may know the Event's controller (`_names`)."""
-        self._informed: dict[str, set[Key]] = {}
+        self._events_of_name: dict[str, set[Key]] = {}
         """The keys of the Events by those names."""
         self._upstream: dict[str, Key] = {}
         self._makers: dict[Key, list[str]] = {}
@@ -66,12 +66,12 @@ class CreationWatch:
         names = [pod["metadata"]["name"] for pod in pods]
         created = upstream["metadata"]["creationTimestamp"]
         for name in self._makers.get(key_of(upstream), ()):
-            for key in sorted(self._informed.get(name, ())):
+            for key in sorted(self._events_of_name.get(name, ())):
                 event = self._events.get(key)
                 if (
                     event
                     and event["metadata"]["creationTimestamp"] >= created
-                    and not _answered(event, names)
+                    and not _is_resolved(event, names)
                 ):
                     maker = f"{event['involvedObject']['kind']} {event['involvedObject']['name']}"
                     return Cause(
@@ -107,19 +107,19 @@ class CreationWatch:
         return list(self._events.objects())
 
     def _event_changed(self, key: Key, event: Object | None) -> None:
-        before = self._told.pop(key, [])
+        before = self._names_of_event.pop(key, [])
         for name in before:
-            keys = self._informed[name]
+            keys = self._events_of_name[name]
             keys.discard(key)
             if not keys:
-                del self._informed[name]
-        now = self._told[key] = _names(event) if event else []
+                del self._events_of_name[name]
+        now = self._names_of_event[key] = _names(event) if event else []
         if not now:
-            del self._told[key]
+            del self._names_of_event[key]
         for name in now:
-            self._informed.setdefault(name, set()).add(key)
-        for concerned in {self._upstream[name] for name in (*before, *now) if name in self._upstream}:
-            self._changed(concerned)
+            self._events_of_name.setdefault(name, set()).add(key)
+        for upstream_key in {self._upstream[name] for name in (*before, *now) if name in self._upstream}:
+            self._changed(upstream_key)
 
 
 def trim(event: Object) -> Object | None:
@@ -155,7 +155,7 @@ def _names(event: Object) -> list[str]:
     return [f"{event['metadata']['namespace']}/{maker}" for maker in maker_names(kind, name)]
 
 
-def _answered(event: Object, pods: list[str]) -> bool:
+def _is_resolved(event: Object, pods: list[str]) -> bool:
     """Check whether the controller has a pod of the kind (worker, head) that it could not create."""
     maker, reason = event["involvedObject"]["name"], event["reason"]
     part = next((part for part in ("Worker", "Head") if part in reason), "")

@@ -21,7 +21,7 @@ from kubefoundry_sdk.provider.upstream_pods import Pods, belongs, selector
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store
 
-FIRST_LOOK: Final = 10.0
+FIRST_LIST: Final = 10.0
 """Seconds that reconciling waits for the first list of pods. Without it, a restarted provider would report Deploying
 for a model that fails because of a pod."""
 
@@ -42,10 +42,10 @@ class PodWatch:
         self._store.subscribe(self._pod_changed)
         self._upstream: dict[Owner, Key] = {}
         self._owners: dict[Key, list[Owner]] = {}
-        self._informed: dict[Key, Owner] = {}
+        self._troubled: dict[Key, Owner] = {}
         """Pods in trouble, with the owner of each."""
-        self._looked = asyncio.Event()
-        self._blind = True
+        self._answered = asyncio.Event()
+        self._is_unlisted = True
 
     async def run(self, process: Process) -> None:
         """Watch the pods until cancelled. Wait for the permission if it is missing."""
@@ -57,19 +57,19 @@ class PodWatch:
             refused=self._refused,
         )
 
-    async def first_look(self) -> None:
+    async def wait_until_listed(self) -> None:
         """Return once the pods are listed, cannot be listed, or the list takes too long."""
-        if self._looked.is_set():
+        if self._answered.is_set():
             return
         try:
-            async with asyncio.timeout(FIRST_LOOK):
-                await self._looked.wait()
+            async with asyncio.timeout(FIRST_LIST):
+                await self._answered.wait()
         except TimeoutError:
-            self._looked.set()
+            self._answered.set()
 
     def of(self, upstream: Object) -> list[Object]:
         """Return the pods of the upstream object, without the pods of an earlier object of that name."""
-        if self._blind:
+        if self._is_unlisted:
             return []
         meta = upstream["metadata"]
         return [
@@ -90,9 +90,9 @@ class PodWatch:
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         """Take a complete list of pods."""
-        self._blind = False
+        self._is_unlisted = False
         self._store.replace(objects, resource_version, rewound=rewound)
-        self._looked.set()
+        self._answered.set()
 
     def put(self, obj: Object) -> None:
         """Take an added or changed pod."""
@@ -103,15 +103,15 @@ class PodWatch:
         self._store.remove(obj)
 
     def _refused(self) -> None:
-        self._blind = True
-        self._looked.set()
-        for owner in self._informed.values():
+        self._is_unlisted = True
+        self._answered.set()
+        for owner in self._troubled.values():
             self._notify(owner)
 
     def _pod_changed(self, key: Key, pod: Object | None) -> None:
-        before = self._informed.pop(key, None)
+        before = self._troubled.pop(key, None)
         if pod is not None and pod["status"]:
-            before = self._informed[key] = (key[0], pod["metadata"]["labels"][self._source.label])
+            before = self._troubled[key] = (key[0], pod["metadata"]["labels"][self._source.label])
         if before is not None:
             self._notify(before)
 

@@ -59,7 +59,7 @@ class TrustedNamespaces:
         self._take(frozenset())
 
     def _take(self, labelled: frozenset[str]) -> None:
-        news = not self.is_known or labelled != self._labelled
+        is_changed = not self.is_known or labelled != self._labelled
         self.is_known, self._labelled = True, labelled
-        if news:
+        if is_changed:
             self._changed()

@@ -53,7 +53,7 @@ class Upstream(CrdWatch):
         self._provider = provider
         self._probed: Schema | UnsupportedSchema | None = None
         self._clock = clock
-        self._taken = clock()
+        self._changed_at = clock()
         readable = provider.operator if provider.operator and provider.operator.read else None
         self.settings = OperatorSettings(readable, self._settings_changed) if readable else None
         self.version: str | None = None
@@ -87,7 +87,7 @@ class Upstream(CrdWatch):
         return None if self.version is None else self._provider.upstream.served(self.version)
 
     @property
-    def settled(self) -> bool:
+    def is_synced(self) -> bool:
         """Whether all objects of the kind are listed, or it is certain that there are none."""
         discovered = self.settings is None or self.settings.is_known
         return discovered and self.listed and (self.kind is None or self.objects.synced.is_set())
@@ -118,7 +118,7 @@ class Upstream(CrdWatch):
 
     def worth_another_try(self, otherwise: float) -> float:
         """Return the seconds until a refused write is tried again; `otherwise` if the CRD has not changed."""
-        return min(otherwise, AGAIN) if self._clock() - self._taken < TAKEN_UP else otherwise
+        return min(otherwise, AGAIN) if self._clock() - self._changed_at < TAKEN_UP else otherwise
 
     async def run(self) -> None:
         """Watch the CRD until cancelled. A kind that is part of Kubernetes has no CRD and always exists."""
@@ -162,10 +162,10 @@ class Upstream(CrdWatch):
     def _take(
         self, probed: Schema | UnsupportedSchema | None, version: str | None, digest: str | None
     ) -> None:
-        moved = version != self.version
+        is_moved = version != self.version
         self._probed, self.version, self.digest = probed, version, digest
-        self._taken = self._clock()
-        if moved:
+        self._changed_at = self._clock()
+        if is_moved:
             self._follow()
         self._changed()
 

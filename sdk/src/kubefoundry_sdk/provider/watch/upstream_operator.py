@@ -27,10 +27,10 @@ from kubefoundry_sdk.runtime.store import Key, key_of
 
 log = logging.getLogger(__name__)
 
-ASKING: Final = (1.0, 5.0, 15.0, 60.0, 300.0)
+PERMISSION_CHECKS: Final = (1.0, 5.0, 15.0, 60.0, 300.0)
 """Seconds between checks for the permission, which an administrator may grant at any time."""
 
-BELIEVED: Final = 2
+DENIALS: Final = 2
 """Denials until the permission counts as missing: an API server that has just started has not loaded its roles
 yet."""
 
@@ -136,7 +136,7 @@ class OperatorWatch:
         self._client = client
         self._settings = settings
         self._changed = changed
-        self._trusted = TrustedNamespaces(operator.namespaces, self._look)
+        self._trusted = TrustedNamespaces(operator.namespaces, self._evaluate)
         self._deployments = Evidence(unavailable, clock, self._trusted.trusts)
         self._evidence = {(DEPLOYMENTS, operator.deployment): self._deployments}
         if operator.lease:
@@ -159,17 +159,17 @@ class OperatorWatch:
         await self._follow(NAMESPACES, "", self._trusted, selector, lambda: None, self._trusted.refused)
 
     async def _follow_evidence(self, kind: Kind, name: str, evidence: Evidence) -> None:
-        def look() -> None:
+        def evaluate() -> None:
             self._listed = self._listed or kind == DEPLOYMENTS
-            self._look()
+            self._evaluate()
 
         def alive() -> None:
             evidence.alive()
-            look()
+            evaluate()
 
         def refused() -> None:
             evidence.clear()
-            look()
+            evaluate()
 
         await self._follow(kind, name, evidence, {"fieldSelector": f"metadata.name={name}"}, alive, refused)
 
@@ -184,13 +184,13 @@ class OperatorWatch:
     ) -> None:
         """Follow the objects once that is permitted. `name` is their name; empty for any."""
         denied = 0
-        for delay in chain(ASKING, repeat(ASKING[-1])):
+        for delay in chain(PERMISSION_CHECKS, repeat(PERMISSION_CHECKS[-1])):
             permitted = await self._permitted(kind, name)
             if permitted:
                 break
             if permitted is not None:
                 denied += 1
-            if denied == BELIEVED:
+            if denied == DENIALS:
                 refused()
             await asyncio.sleep(delay)
         await reflect(self._client, kind, sink, selector=selector, alive=alive, refused=refused)
@@ -203,7 +203,7 @@ class OperatorWatch:
             log.info("cannot check whether %s %s may be watched: %s", kind.kind, name, error)
             return None
 
-    def _look(self) -> None:
+    def _evaluate(self) -> None:
         if not self._trusted.is_known:
             return
         if self._settings and self._listed:

@@ -106,10 +106,10 @@ def added(
     ignored = {pattern(path) for path in ignored_differences}
     additions: dict[str, Addition] = {}
     for entry in entries:
-        mine = _is_own(entry, manager)
+        is_own = _is_own(entry, manager)
         fields = entry.get("fieldsV1") or {}
         place = _Place(manifest, live, "")
-        for path in _walk(fields, {} if mine else own, place, root, lists=not mine):
+        for path in _walk(fields, {} if is_own else own, place, root, lists=not is_own):
             if pattern(path) in ignored:
                 continue
             reset = entry.get("manager") == BEFORE_FIRST_APPLY
@@ -258,9 +258,9 @@ def _further_items(applied: list[Any], live: list[Any], path: str, depth: int) -
     named = drift.distinct_by(applied, "name")
     applied_items = {item["name"]: item for item in applied} if named else dict(enumerate(applied))
     seen: set[Any] = set()
-    for at, value in enumerate(live):
-        name = value.get("name") if named and isinstance(value, dict) else at
-        mark = name if isinstance(name, str | int) else at
+    for index, value in enumerate(live):
+        name = value.get("name") if named and isinstance(value, dict) else index
+        mark = name if isinstance(name, str | int) else index
         if mark in seen:
             yield f"{path}[{mark}]"
         elif mark in applied_items:

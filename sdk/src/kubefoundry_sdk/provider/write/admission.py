@@ -29,22 +29,22 @@ class Admission:
         self._stored: dict[Mark, tuple[str, dict[str, Any]]] = {}
         self._uids: dict[Mark, str] = {}
 
-    def remember(self, of: Mark, live: Object) -> None:
+    def remember(self, obj_mark: Mark, live: Object) -> None:
         """Remember an object that was just applied, or found as it was applied."""
-        self._uids[of] = str(live["metadata"]["uid"])
+        self._uids[obj_mark] = str(live["metadata"]["uid"])
 
     @property
     def marks(self) -> Collection[Mark]:
         """The objects that were ours."""
         return self._uids.keys()
 
-    def remembers(self, of: Mark) -> bool:
+    def remembers(self, obj_mark: Mark) -> bool:
         """Check whether an object of that kind and name was ours."""
-        return of in self._uids
+        return obj_mark in self._uids
 
-    def recognizes(self, of: Mark, live: Object) -> bool:
+    def recognizes(self, obj_mark: Mark, live: Object) -> bool:
         """Check whether the live object of that kind and name is the very object that was ours."""
-        return self._uids.get(of) == str(live["metadata"]["uid"])
+        return self._uids.get(obj_mark) == str(live["metadata"]["uid"])
 
     def note(self, applied: Object, stored: Object) -> None:
         """Remember the API server's response to an apply of a dressed manifest, or to a dry run of the apply.
@@ -63,17 +63,19 @@ class Admission:
         digest, _ = self._stored.get(mark(applied), ("", {}))
         return digest == _digest(recorded(applied))
 
-    def changed_by_others(self, of: Mark, applied: Object, differences: Mapping[str, Any]) -> tuple[str, ...]:
+    def changed_by_others(
+        self, obj_mark: Mark, applied: Object, differences: Mapping[str, Any]
+    ) -> tuple[str, ...]:
         """Return the paths at which the live object differs from the one that the API server stored for the manifest.
 
         Args:
-            of: Kind and name of the object.
+            obj_mark: Kind and name of the object.
             applied: The manifest as recorded.
             differences: The live values that differ from the manifest, by path (`drift.values`).
         """
         if not differences:
             return ()
-        digest, stored = self._stored.get(of, ("", {}))
+        digest, stored = self._stored.get(obj_mark, ("", {}))
         if digest != _digest(applied):
             return tuple(differences)
         return tuple(

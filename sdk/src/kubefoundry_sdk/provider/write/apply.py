@@ -71,20 +71,20 @@ async def write(
         ApiError: A transient error.
     """
     exists = store.get(key_of(todo.main)) is not None
-    main_too = todo.main in todo.changed
+    writes_main = todo.main in todo.changed
     created = False
     helpers = [obj for obj in todo.changed if obj is not todo.main]
     fresh = [obj for obj in helpers if obj in todo.fresh]
     try:
         for obj in fresh:
             await _store(client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission)
-        if main_too and helpers and exists:
+        if writes_main and helpers and exists:
             await try_apply(client, kind, todo.main, manager=manager, exists=True)
         for obj in helpers:
             if obj not in fresh:
                 target, origin = (client, kind_of(obj), stores.store(obj), obj), _origin(todo, obj)
                 await _store(*target, manager=manager, admission=admission, origin=origin)
-        if main_too:
+        if writes_main:
             target, origin = (client, kind, store, todo.main), _origin(todo, todo.main)
             created = await _store(*target, manager=manager, admission=admission, origin=origin)
     except Refused as refused:
@@ -175,8 +175,8 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
 
 async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:
     """Send an apply that stores nothing. Raise Refused, NameTaken, or ApiError for transient errors."""
-    write_it = server_side_apply.update if exists else server_side_apply.create
-    await write_it(client, kind, obj, manager=manager, origin=ORIGIN, dry_run=True)
+    send = server_side_apply.update if exists else server_side_apply.create
+    await send(client, kind, obj, manager=manager, origin=ORIGIN, dry_run=True)
 
 
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:
@@ -251,7 +251,7 @@ async def _store(
     if live is None:
         try:
             stored = await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN)
-            await _take(client, kind, store, obj, stored, admission, new=True)
+            await _store_response(client, kind, store, obj, stored, admission, new=True)
             return True
         except NameTaken:
             # It may be ours, and have lost the labels that we watch.
@@ -259,8 +259,8 @@ async def _store(
     if not (manifest.may_be_written(live, obj) or admission.recognizes(mark(obj), live)):
         raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
     stored = await _update(client, kind, obj, live, manager=manager, origin=origin)
-    await _take(client, kind, store, obj, stored, admission, new=False)
-    if kept := _kept(obj, live, stored):
+    await _store_response(client, kind, store, obj, stored, admission, new=False)
+    if kept := _reverted_paths(obj, live, stored):
         # Restore the earlier record. With the new one, another process would conclude that the edit serves.
         body = server_side_apply.pinned(reclaim.with_earlier_record(obj, live), stored, exact=True)
         store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=origin))
@@ -271,7 +271,7 @@ async def _store(
     return False
 
 
-def _kept(obj: Object, live: Object, stored: Object) -> list[str]:
+def _reverted_paths(obj: Object, live: Object, stored: Object) -> list[str]:
     """Return the paths at which admission reverted an edit, or none if a part of the edit took effect.
 
     A new generation of the object shows that a part took effect. An object without a generation is a helper, and is
@@ -303,13 +303,13 @@ async def _update(
         live = await apply(reclaim.with_earlier_record(obj, live))
         if (earlier := reclaim.reclaimed(obj, live)) is not None:
             live = await apply(earlier)
-            if operations := reclaim.disowning(live, manager):
+            if operations := reclaim.release_operations(live, manager):
                 namespace, name = key_of(live)
                 live = await client.json_patch(kind, name, namespace, operations, manager=manager)
     return await apply(obj)
 
 
-async def _take(
+async def _store_response(
     client: Client, kind: Kind, store: Store, obj: Object, stored: Object, admission: Admission, *, new: bool
 ) -> None:
     """Store the response to an apply. Raise Refused if it lacks a mark of ours.
@@ -318,8 +318,8 @@ async def _take(
     """
     admission.note(obj, stored)
     missing = manifest.lost(obj, stored, watched_by_labels=kind.built_in)
-    unseen = any(mark.startswith("label ") for mark in missing)
-    if not unseen:
+    is_unseen = any(mark.startswith("label ") for mark in missing)
+    if not is_unseen:
         store.put(stored)
     elif new:
         await delete(client, kind, stored)

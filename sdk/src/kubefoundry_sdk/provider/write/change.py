@@ -67,17 +67,19 @@ def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> lis
 
     Items that both renders have and the applied manifest lacks come from a newer provider, and are left out.
     """
-    have = {item["name"]: item for item in applied}
-    was = {item["name"]: item for item in old}
+    applied_by_name = {item["name"]: item for item in applied}
+    old_by_name = {item["name"]: item for item in old}
     result = []
     for item in new:
         name = item["name"]
-        if not same(was.get(name), item):
-            result.append(rebase(have.get(name, _MISSING), was.get(name, _MISSING), item))
-        elif name in have:
-            result.append(have[name])
+        if not same(old_by_name.get(name), item):
+            result.append(rebase(applied_by_name.get(name, _MISSING), old_by_name.get(name, _MISSING), item))
+        elif name in applied_by_name:
+            result.append(applied_by_name[name])
     names = {item["name"] for item in new}
-    return result + [item for item in applied if item["name"] not in names and item["name"] not in was]
+    return result + [
+        item for item in applied if item["name"] not in names and item["name"] not in old_by_name
+    ]
 
 
 def _named(value: Any) -> bool:

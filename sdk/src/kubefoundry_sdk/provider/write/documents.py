@@ -27,11 +27,11 @@ def rebase(documents: Sequence[Document], applied: Object, old: Object, new: Obj
         if not all(isinstance(text, str) for text in texts) or same(texts[1], texts[2]):
             continue
         try:
-            before, was, desired = (foreign_yaml.decode(text) for text in texts)
+            applied_content, old_content, desired = (foreign_yaml.decode(text) for text in texts)
         except foreign_yaml.Unreadable:
             continue
-        content = change.rebase(before, was, desired)
-        text = texts[0] if same(content, before) else document.write(content)
+        content = change.rebase(applied_content, old_content, desired)
+        text = texts[0] if same(content, applied_content) else document.write(content)
         merged = replaced(merged, document.path, text)
     return merged
 

@@ -52,8 +52,8 @@ def values(manifest: Object, live: Object, ignored_differences: Sequence[str] = 
         stated = _selector(manifest)
         if stated and _selector(live).keys() - stated.keys():
             differing[_SELECTOR] = _selector(live)
-    left = {pattern(path) for path in ignored_differences}
-    return {path: value for path, value in differing.items() if pattern(path) not in left}
+    ignored = {pattern(path) for path in ignored_differences}
+    return {path: value for path, value in differing.items() if pattern(path) not in ignored}
 
 
 def _selector(service: Object) -> Object:
@@ -93,8 +93,8 @@ def _compare_list(applied: list[Any], live: Any, path: str, differing: dict[str,
         if applied or live is not None:
             differing[path] = live
         return
-    mark = next((name for name in ("uid", "name") if distinct_by(applied, name)), None)
-    if mark is None:
+    key = next((name for name in ("uid", "name") if distinct_by(applied, name)), None)
+    if key is None:
         if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
             differing[path] = live
             return
@@ -102,10 +102,10 @@ def _compare_list(applied: list[Any], live: Any, path: str, differing: dict[str,
             _compare(value, live[index], f"{path}[{index}]", differing)
         return
     live_items = {
-        item[mark]: item for item in live if isinstance(item, dict) and isinstance(item.get(mark), str)
+        item[key]: item for item in live if isinstance(item, dict) and isinstance(item.get(key), str)
     }
     for item in applied:
-        _compare(item, live_items.get(item[mark]), f"{path}[{item[mark]}]", differing)
+        _compare(item, live_items.get(item[key]), f"{path}[{item[key]}]", differing)
 
 
 def holds(applied: Any, live: Any) -> bool:

@@ -26,11 +26,11 @@ DIGITS: Final = 10
 """Hexadecimal digits of the digest in a name: one deployment never has enough versions for two to collide."""
 
 
-def in_use(paths: Sequence[str], rendered: Object, standing: Object | None) -> dict[str, str]:
+def names_in_use(paths: Sequence[str], rendered: Object, live: Object | None) -> dict[str, str]:
     """Return the name in the live main object for each plain name in a rendered one."""
     live_names = {}
     for path in paths:
-        plain, name = documents.at(rendered, path.split(".")), documents.at(standing, path.split("."))
+        plain, name = documents.at(rendered, path.split(".")), documents.at(live, path.split("."))
         if isinstance(plain, str) and isinstance(name, str):
             live_names[plain] = name
     return live_names
@@ -41,11 +41,11 @@ def plain(paths: Sequence[str], main: Object, used: Mapping[str, str]) -> Object
     return _renamed(paths, main, {name: plain for plain, name in used.items()})
 
 
-def settled(
+def with_cluster_names(
     paths: Sequence[str],
     desired: Rendered,
     used: Mapping[str, str],
-    standing: Mapping[Mark, Object],
+    live_helpers: Mapping[Mark, Object],
     untouched: Collection[Mark],
 ) -> Rendered:
     """Return the render with the real names in place of the plain ones.
@@ -53,8 +53,8 @@ def settled(
     Args:
         paths: The paths of names in the main object.
         desired: The render, which has plain names.
-        used: The names in use, as `in_use` returns them.
-        standing: Live helpers by kind and plain name.
+        used: The names in use, as `names_in_use` returns them.
+        live_helpers: Live helpers by kind and plain name.
         untouched: Kind and plain name of the helpers whose content the user has not changed. They keep their names,
             even if others changed them.
     """
@@ -66,7 +66,7 @@ def settled(
         meta = helper["metadata"]
         if meta["name"] in named:
             name = used.get(meta["name"])
-            live = standing.get(mark(helper))
+            live = live_helpers.get(mark(helper))
             if name is None or not (mark(helper) in untouched or (live and _has_content_of(live, helper))):
                 name = f"{meta['name']}-{_digest(helper)}"
             real[meta["name"]] = name

@@ -35,22 +35,22 @@ class Items:
 
     def get(self, keys: Keys, otherwise: Any = None) -> Any:
         """Return the first item with these keys, `otherwise` if there is none."""
-        found = [
-            at
-            for present, places in self._of(frozenset(keys)).items()
-            if (at := places.get(_values(keys, present))) is not None
+        indexes = [
+            index
+            for present, places in self._index(frozenset(keys)).items()
+            if (index := places.get(_values(keys, present))) is not None
         ]
-        return self._items[min(found)] if found else otherwise
+        return self._items[min(indexes)] if indexes else otherwise
 
-    def _of(self, names: frozenset[str]) -> dict[tuple[str, ...], dict[Any, int]]:
+    def _index(self, names: frozenset[str]) -> dict[tuple[str, ...], dict[Any, int]]:
         """Return the index of the first item for each combination of values, by the keys that the item has."""
         if names not in self._places:
             if len(self._places) == MOST:
                 return {}
             places: dict[tuple[str, ...], dict[Any, int]] = {}
-            for at, item in enumerate(self._items):
+            for index, item in enumerate(self._items):
                 if present := tuple(sorted(names & item.keys())):
-                    places.setdefault(present, {}).setdefault(_values(item, present), at)
+                    places.setdefault(present, {}).setdefault(_values(item, present), index)
             self._places[names] = places
         return self._places[names]
 

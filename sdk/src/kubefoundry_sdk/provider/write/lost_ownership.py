@@ -20,7 +20,7 @@ PATH: Final = "metadata.managedFields"
 _HEAD: Final = ("apiVersion", "kind")
 
 
-def repaired(todo: Plan, live: Object | None, live_helpers: Iterable[Object], manager: str) -> Plan:
+def with_repairs(todo: Plan, live: Object | None, live_helpers: Iterable[Object], manager: str) -> Plan:
     """Return the plan with the objects to apply again because the manager no longer owns any of their content.
 
     A plan that already writes something is returned unchanged. The next reconcile checks again.

@@ -215,7 +215,7 @@ def owned_by(live: Object, uid: str) -> bool:
     return any(owner.get("uid") == uid for owner in _owners(live))
 
 
-def made_by(live: Object, uid: str, manager: str, *, held: bool = False) -> bool:
+def is_created_by(live: Object, uid: str, manager: str, *, has_finalizer: bool = False) -> bool:
     """Check whether the provider with that field manager created the object for that ModelDeployment.
 
     This is enough to delete the object, although the ModelDeployment stays. Somebody else may have written the uid,
@@ -226,13 +226,13 @@ def made_by(live: Object, uid: str, manager: str, *, held: bool = False) -> bool
         live: The object.
         uid: The ModelDeployment's uid.
         manager: The provider's field manager.
-        held: Whether the ModelDeployment has our finalizer, which is there before the object.
+        has_finalizer: Whether the ModelDeployment has our finalizer, which is there before the object.
     """
     if not made_for(live, uid):
         return False
     provider = manager.removesuffix(names.provider_manager(""))
     recorded = _labelled(live, provider) and recorded_owner(live).get("uid") == uid
-    return held or recorded or manager in managed_fields.managers(live)
+    return has_finalizer or recorded or manager in managed_fields.managers(live)
 
 
 def is_restored(live: Object, *, name: str, provider: str) -> bool:

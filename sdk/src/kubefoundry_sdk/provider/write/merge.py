@@ -57,10 +57,12 @@ def _metadata(applied: Object, old: Object, new: Object) -> dict[str, Any]:
     """
     meta = {key: value for key, value in new["metadata"].items() if key not in _METADATA}
     for key in _METADATA:
-        had, was, now = (obj["metadata"].get(key) or {} for obj in (applied, old, new))
-        theirs = {name: value for name, value in had.items() if not _is_dressed(name)}
-        ours = {name: value for name, value in now.items() if _is_dressed(name)}
-        if values := {**change.rebase(theirs, was, now), **ours}:
+        applied_values, old_values, new_values = (
+            obj["metadata"].get(key) or {} for obj in (applied, old, new)
+        )
+        theirs = {name: value for name, value in applied_values.items() if not _is_dressed(name)}
+        ours = {name: value for name, value in new_values.items() if _is_dressed(name)}
+        if values := {**change.rebase(theirs, old_values, new_values), **ours}:
             meta[key] = values
     return meta
 

@@ -170,7 +170,7 @@ def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Rec
     if record and live and base and record.manifest.get("apiVersion") == version:
         record = record_trust.trusted(record, live, base.main, inputs.ignored)
     paths = inputs.provider.named_by_content
-    used = helper_names.in_use(paths, rendered.main, record.manifest if record else live)
+    used = helper_names.names_in_use(paths, rendered.main, record.manifest if record else live)
     # The manifest of a main object that is gone can be used again only if the helpers that it names still exist.
     if record and not live and not retained_helpers.complete(paths, record.manifest, used, inputs.helpers):
         base = None
@@ -181,11 +181,13 @@ def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Rec
 def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
     """Merge the user's change into the applied objects, and give the helpers their names in the cluster."""
     provider, deployment, rendered = inputs.provider, inputs.deployment, inputs.rendered
-    paths, base, standing = provider.named_by_content, applied.base, applied.helpers
-    before = _helpers_before(provider, deployment, inputs.schema, rendered, base, applied.plain, standing)
+    paths, base, live_helpers = provider.named_by_content, applied.base, applied.helpers
+    before = _helpers_before(provider, deployment, inputs.schema, rendered, base, applied.plain, live_helpers)
     desired = merge.merged(provider, rendered, base, applied.plain, before)
-    retained = retained_helpers.of(paths, desired, base, applied.plain, standing)
-    named = helper_names.settled(paths, desired, applied.names, standing, _untouched(base, rendered))
+    retained = retained_helpers.find(paths, desired, base, applied.plain, live_helpers)
+    named = helper_names.with_cluster_names(
+        paths, desired, applied.names, live_helpers, _untouched(base, rendered)
+    )
     main = manifest.dress(named.main, deployment, provider.name, rendered.image)
     helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
     return _Merged(desired, main, helpers, retained)
@@ -202,17 +204,17 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
             return Plan(main, merged.helpers, [], retained=merged.retained, moved=record.manifest)
     elif not same(manifest.content(main), record.manifest):
         changed.append(main)
-    why = _recreation(inputs, applied, merged.rendered, live) if changed else None
+    recreation = _recreation(inputs, applied, merged.rendered, live) if changed else None
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
         differences = drift.values(record.manifest, live, inputs.ignored)
         drifted = inputs.admission.changed_by_others(mark(main), record.manifest, differences)
-    if why is None:
+    if recreation is None:
         # A new object begins with the rendered counts.
         foreign_values.keep(provider, main, live, base, inputs.rendered)
     edited = _edits(inputs, changed, main, live)
     fresh = _fresh(inputs, applied, merged.helpers)
-    return Plan(main, merged.helpers, changed, why, drifted, edited, fresh, merged.retained)
+    return Plan(main, merged.helpers, changed, recreation, drifted, edited, fresh, merged.retained)
 
 
 def _recreation(inputs: _Inputs, applied: _Applied, desired: Rendered, live: Object) -> str | None:
@@ -232,8 +234,8 @@ def _edits(
     """Return the objects that are written only because somebody has changed them, with the changed paths."""
     edited = []
     for obj in changed:
-        standing = live if obj is main else inputs.helpers.get(mark(obj))
-        if paths := _edited(obj, standing, inputs.ignored, inputs.admission):
+        live_obj = live if obj is main else inputs.helpers.get(mark(obj))
+        if paths := _edited(obj, live_obj, inputs.ignored, inputs.admission):
             edited.append((obj, paths))
     return tuple(edited)
 
@@ -277,19 +279,23 @@ def _helpers_before(
     today: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
-    standing: dict[Mark, Object],
+    live_helpers: dict[Mark, Object],
 ) -> dict[Mark, tuple[Object, Object]]:
     """Return for each live helper its applied manifest, and this provider's render of the spec behind that manifest.
 
     That spec may differ from the main object's: a change that affects only the helper writes only the helper.
     """
     manifests = {}
-    for helper, live in standing.items():
+    for helper, live in live_helpers.items():
         helper_record = manifest.applied(live)
         if helper_record is None:
             continue
-        together = record is not None and helper_record == replace(record, manifest=helper_record.manifest)
-        rendered = base if together else earlier_render(provider, deployment, schema, helper_record, today)
+        is_same_apply = record is not None and helper_record == replace(
+            record, manifest=helper_record.manifest
+        )
+        rendered = (
+            base if is_same_apply else earlier_render(provider, deployment, schema, helper_record, today)
+        )
         for obj in rendered.helpers if rendered else ():
             if mark(obj) == helper:
                 manifests[helper] = (record_trust.trusted(helper_record, live, obj).manifest, obj)
@@ -312,9 +318,9 @@ def _recreate(
     return provider.recreate(Rendered(manifest.body(record.manifest), helpers), desired)
 
 
-def _applied_helper(obj: Object, standing: dict[Mark, Object]) -> Object:
+def _applied_helper(obj: Object, live_helpers: dict[Mark, Object]) -> Object:
     """Return the last applied manifest of a helper; if somebody has deleted the helper, this provider's render."""
-    live = standing.get(mark(obj))
+    live = live_helpers.get(mark(obj))
     record = manifest.applied(live) if live else None
     return manifest.body(record.manifest if record else obj)
 

@@ -7,7 +7,7 @@ record, because anybody may have written it.
 
 After a reset of `managedFields`, the API server makes `before-first-apply` the owner of all existing fields. Nobody
 applies under that name, so a dropped field would stay forever. So our fields are removed from its entry
-(`disowning`).
+(`release_operations`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
         return False
     if any(_is_of_a_reset(entry) for entry in live["metadata"].get("managedFields") or ()):
         # Do not look for these fields in an entry: of a helper, the store has only our own fields.
-        return next(_left(before, obj, live), None) is not None
+        return next(_dropped(before, obj, live), None) is not None
     owned = _Owned(managed_fields.owned(live, manager) or {})
-    return not all(owned.names(place) for place in _left(before, obj, live))
+    return not all(owned.names(place) for place in _dropped(before, obj, live))
 
 
 def with_earlier_record(obj: Object, live: Object) -> Object:
@@ -62,12 +62,12 @@ def reclaimed(obj: Object, stored: Object) -> Object | None:
         stored: The API server's answer.
     """
     before = _recorded(stored, obj["apiVersion"])
-    if before is None or next(_left(before, obj, stored), None) is None:
+    if before is None or next(_dropped(before, obj, stored), None) is None:
         return None
-    return with_earlier_record(_with_left(before, obj, stored), stored)
+    return with_earlier_record(_with_dropped(before, obj, stored), stored)
 
 
-def disowning(stored: Object, manager: str) -> list[Object]:
+def release_operations(stored: Object, manager: str) -> list[Object]:
     """Return JSON patch operations that remove the manager's fields from the entry that a reset has created.
 
     Empty if that entry has none of these fields, or does not exist.
@@ -114,7 +114,7 @@ Place = tuple[str | dict[str, Any], ...]
 """Keys of `fieldsV1`, and the objects themselves for items of lists, because their keys depend on the schema."""
 
 
-def _left(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator[Place]:
+def _dropped(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator[Place]:
     """Yield the places of values that were applied, are not desired any more, and still exist.
 
     Lists of texts and numbers have one owner as a whole, so an apply replaces them.
@@ -123,18 +123,18 @@ def _left(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator[Pl
         others = desired if isinstance(desired, dict) else {}
         for key, value in before.items():
             if key in live:
-                yield from _left(value, others.get(key, _ABSENT), live[key], (*path, f"f:{key}"))
+                yield from _dropped(value, others.get(key, _ABSENT), live[key], (*path, f"f:{key}"))
     elif (
         isinstance(before, list) and isinstance(live, list) and any(isinstance(item, dict) for item in before)
     ):
-        yield from _left_items(before, desired if isinstance(desired, list) else [], live, path)
+        yield from _dropped_items(before, desired if isinstance(desired, list) else [], live, path)
     elif desired is _ABSENT:
         yield path
 
 
-def _left_items(before: list[Any], desired: list[Any], live: list[Any], path: Place) -> Iterator[Place]:
-    for item, live_item, at in _pairs(before, desired, live):
-        yield from _left(item, _ABSENT if at is None else desired[at], live_item, (*path, item))
+def _dropped_items(before: list[Any], desired: list[Any], live: list[Any], path: Place) -> Iterator[Place]:
+    for item, live_item, index in _pairs(before, desired, live):
+        yield from _dropped(item, _ABSENT if index is None else desired[index], live_item, (*path, item))
 
 
 def _pairs(
@@ -146,7 +146,9 @@ def _pairs(
     """
     if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
         places = {
-            item["name"]: at for at, item in enumerate(desired) if isinstance(item, dict) and "name" in item
+            item["name"]: index
+            for index, item in enumerate(desired)
+            if isinstance(item, dict) and "name" in item
         }
         live_by_name = {item["name"]: item for item in live}
         for item in before:
@@ -155,14 +157,14 @@ def _pairs(
         return
     if (len(desired) + len(live)) * _size(before) + len(before) * _size(desired) > COMPARISONS:
         return
-    for at, item in enumerate(before):
+    for index, item in enumerate(before):
         if not isinstance(item, dict) or any(drift.holds(item, other) for other in desired):
             continue
         live_item = next((other for other in live if drift.holds(item, other)), None)
         if live_item is not None:
             same = next((place for place, other in enumerate(desired) if drift.holds(other, live_item)), None)
-            is_edited = same is None and at < len(desired) and _are_alike(item, desired[at])
-            yield item, live_item, at if is_edited else same
+            is_edited = same is None and index < len(desired) and _are_alike(item, desired[index])
+            yield item, live_item, index if is_edited else same
 
 
 def _size(value: Any) -> int:
@@ -171,12 +173,12 @@ def _size(value: Any) -> int:
     return 1 + sum(map(_size, below))
 
 
-def _are_alike(one: Any, other: Any) -> bool:
+def _are_alike(first: Any, second: Any) -> bool:
     """Check whether two items of a list share a text, such as `groupName`: then one is an edit of the other."""
     return (
-        isinstance(one, dict)
-        and isinstance(other, dict)
-        and any(isinstance(value, str) and other.get(key) == value for key, value in one.items())
+        isinstance(first, dict)
+        and isinstance(second, dict)
+        and any(isinstance(value, str) and second.get(key) == value for key, value in first.items())
     )
 
 
@@ -202,7 +204,7 @@ class _Owned:
         return self._items[id(fields)]
 
 
-def _with_left(before: Any, desired: Any, live: Any) -> Any:
+def _with_dropped(before: Any, desired: Any, live: Any) -> Any:
     """Return the desired value and the dropped values that still exist, with their live values."""
     if isinstance(before, dict) and isinstance(live, dict):
         if desired is not _ABSENT and not isinstance(desired, dict):
@@ -210,16 +212,17 @@ def _with_left(before: Any, desired: Any, live: Any) -> Any:
         others: dict[str, Any] = desired if isinstance(desired, dict) else {}
         left = {
             key: value
-            for key, was in before.items()
-            if key in live and (value := _with_left(was, others.get(key, _ABSENT), live[key])) is not _ABSENT
+            for key, old_value in before.items()
+            if key in live
+            and (value := _with_dropped(old_value, others.get(key, _ABSENT), live[key])) is not _ABSENT
         }
         return {**others, **left} if left else desired
     if isinstance(before, list) and isinstance(live, list) and any(isinstance(item, dict) for item in before):
         items = list(desired) if isinstance(desired, list) else []
-        for item, live_item, at in _pairs(before, desired if isinstance(desired, list) else [], live):
-            if at is not None:
-                items[at] = _with_left(item, items[at], live_item)
-            elif (left_item := _with_left(item, _ABSENT, live_item)) is not _ABSENT:
+        for item, live_item, index in _pairs(before, desired if isinstance(desired, list) else [], live):
+            if index is not None:
+                items[index] = _with_dropped(item, items[index], live_item)
+            elif (left_item := _with_dropped(item, _ABSENT, live_item)) is not _ABSENT:
                 items.append(left_item)
         return items or desired
     return live if desired is _ABSENT else desired

@@ -18,16 +18,18 @@ from kubefoundry_sdk.provider.write.manifest import Record
 _MISSING: Final = object()
 
 
-def trusted(record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()) -> Record:
-    """Return the record, in which `instead` replaces the values that the live object does not have.
+def trusted(
+    record: Record, live: Object, fallback: Object, ignored_differences: Sequence[str] = ()
+) -> Record:
+    """Return the record, in which `fallback` replaces the values that the live object does not have.
 
-    A value that is missing in `instead`, too, is left out. Metadata stays as recorded, because whoever can write the
+    A value that is missing in `fallback`, too, is left out. Metadata stays as recorded, because whoever can write the
     record can write labels and annotations, too.
 
     Args:
         record: The record.
         live: The live object.
-        instead: The object that replaces values.
+        fallback: The object that replaces values.
         ignored_differences: Paths that others own and may have changed.
     """
     if not drift.differences({**record.manifest, "metadata": {}}, live, ignored_differences):
@@ -35,15 +37,15 @@ def trusted(record: Record, live: Object, instead: Object, ignored_differences: 
     manifest = {
         key: content
         for key, value in record.manifest.items()
-        if (content := value if key in _HEAD else _trusted(value, live.get(key), instead.get(key, _MISSING)))
+        if (content := value if key in _HEAD else _trusted(value, live.get(key), fallback.get(key, _MISSING)))
         is not _MISSING
     }
     return replace(record, manifest=manifest)
 
 
-def of_what_runs(record: Record, live: Object) -> Record:
+def without_unused_image(record: Record, live: Object) -> Record:
     """Return the record without an image that the live object does not run."""
-    if record.image is None or _holds(live, record.image):
+    if record.image is None or _contains(live, record.image):
         return record
     return replace(record, image=None)
 
@@ -51,30 +53,30 @@ def of_what_runs(record: Record, live: Object) -> Record:
 _HEAD: Final = ("apiVersion", "kind", "metadata")
 
 
-def _trusted(applied: Any, live: Any, instead: Any) -> Any:
+def _trusted(applied: Any, live: Any, fallback: Any) -> Any:
     if drift.holds(applied, live):
         return applied
     if isinstance(applied, dict) and isinstance(live, dict):
-        other = instead if isinstance(instead, dict) else {}
+        other = fallback if isinstance(fallback, dict) else {}
         values = {
             key: _trusted(value, live.get(key), other.get(key, _MISSING)) for key, value in applied.items()
         }
         return {key: value for key, value in values.items() if value is not _MISSING}
     if drift.distinct_by(applied, "name") and drift.distinct_by(live, "name"):
         live_items = {item["name"]: item for item in live}
-        named = drift.distinct_by(instead, "name")
-        others = {item["name"]: item for item in instead} if named else {}
+        named = drift.distinct_by(fallback, "name")
+        others = {item["name"]: item for item in fallback} if named else {}
         items = [
             _trusted(item, live_items.get(item["name"]), others.get(item["name"], _MISSING))
             for item in applied
         ]
         return [item for item in items if item is not _MISSING]
-    return instead
+    return fallback
 
 
-def _holds(value: Any, text: str) -> bool:
+def _contains(value: Any, text: str) -> bool:
     if isinstance(value, dict):
-        return any(_holds(item, text) for key, item in value.items() if key != "metadata")
+        return any(_contains(item, text) for key, item in value.items() if key != "metadata")
     if isinstance(value, list):
-        return any(_holds(item, text) for item in value)
+        return any(_contains(item, text) for item in value)
     return bool(value == text)

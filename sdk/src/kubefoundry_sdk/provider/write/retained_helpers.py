@@ -14,12 +14,12 @@ from kubefoundry_sdk.provider.write import documents, helper_names, manifest
 from kubefoundry_sdk.provider.write.helpers import Mark, marked
 
 
-def of(
+def find(
     paths: Sequence[str],
     desired: Rendered,
     base: Rendered | None,
     record: manifest.Record | None,
-    standing: Mapping[Mark, Object],
+    live_helpers: Mapping[Mark, Object],
 ) -> tuple[Object, ...]:
     """Return the live helpers to keep although neither the new spec nor the old one renders them.
 
@@ -29,7 +29,7 @@ def of(
         base: The render for the old spec, as in `merge.merged`. A helper in it that `desired` lacks was
             removed by the user's change.
         record: The record, with plain names.
-        standing: The live helpers, with plain names.
+        live_helpers: The live helpers, with plain names.
     """
     if base is None or record is None:
         return ()
@@ -37,7 +37,7 @@ def of(
     used = _named(paths, desired.main)
     return tuple(
         live
-        for helper_mark, live in standing.items()
+        for helper_mark, live in live_helpers.items()
         if helper_mark not in rendered and (helper_mark[1] in used or not helper_names.by_content(live))
     )
 
@@ -47,7 +47,7 @@ def complete(
 ) -> bool:
     """Check whether each helper that an applied main object names exists or is rendered.
 
-    `used` is the result of `helper_names.in_use`.
+    `used` is the result of `helper_names.names_in_use`.
     """
     return _named(paths, applied) <= {*used.values(), *(name for _, name in existing)}
 

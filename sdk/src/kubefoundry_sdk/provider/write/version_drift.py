@@ -15,19 +15,19 @@ from kubefoundry_sdk.provider.write import drift
 from kubefoundry_sdk.runtime.store import key_of
 
 
-class LastLook:
+class LastComparison:
     """The generation at which an object matched the applied manifest, so that it is read only once."""
 
     def __init__(self) -> None:
-        self._fine: tuple[str, int] | None = None
+        self._matching: tuple[str, int] | None = None
 
-    def fine(self, live: Object) -> bool:
+    def matches(self, live: Object) -> bool:
         """Check whether that generation of the object was found to match."""
-        return self._fine == _mark(live)
+        return self._matching == _mark(live)
 
     def note(self, live: Object) -> None:
         """Record that this generation of the object matches."""
-        self._fine = _mark(live)
+        self._matching = _mark(live)
 
 
 async def drifted(
@@ -35,7 +35,7 @@ async def drifted(
     kind: Kind,
     applied: Object,
     live: Object,
-    last: LastLook,
+    last: LastComparison,
     ignored_differences: Sequence[str],
 ) -> tuple[str, ...]:
     """Return the paths, as the applied version names them, at which someone has changed the object.
@@ -44,7 +44,7 @@ async def drifted(
     annotations and owners, which are the same in every version. Raises ApiError.
     """
     metadata = tuple(drift.differences({"metadata": applied["metadata"]}, live))
-    if last.fine(live):
+    if last.matches(live):
         return metadata
     version = str(applied.get("apiVersion", kind.api_version)).rpartition("/")[2]
     namespace, name = key_of(live)
