@@ -69,7 +69,9 @@ def test_all_values_with_an_effect_are_named() -> None:
 def test_unknown_annotation_is_warned_about() -> None:
     [line] = warnings({"kubefoundry.ai/paused": "true"})
 
-    assert line.startswith("annotation kubefoundry.ai/paused is unknown and has no effect; known are ")
+    assert line.startswith(
+        "annotation kubefoundry.ai/paused is unknown and has no effect; known annotations: "
+    )
     assert PAUSED in line
 
 

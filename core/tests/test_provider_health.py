@@ -143,7 +143,8 @@ def test_the_words_do_not_change_with_time() -> None:
 
     assert seen.providers.healths() == before
     assert before["acme"].message == (
-        "Provider acme has sent no heartbeat for 180 s: that stops no pod, but changes wait until it is back; "
+        "Provider acme has sent no heartbeat for 180 s: running pods are not affected, but changes wait until it "
+        "is back; "
         "ask an administrator to check that kubefoundry-provider-acme is running"
     )
 

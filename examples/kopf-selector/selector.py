@@ -28,7 +28,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.runtime import health, status
 from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk.runtime.store import Key, Store
-from kubefoundry_sdk.runtime.supervision import kept_up
+from kubefoundry_sdk.runtime.supervision import supervise
 from kubefoundry_sdk.runtime.workqueue import WorkQueue
 from kubefoundry_selector import Choice, Provider, Registry, Request, keep_or_choose
 
@@ -93,7 +93,7 @@ async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
     ports = {"health_port": SETTINGS.health_port, "metrics_port": SETTINGS.metrics_port}
     for server in await health.serve(**ports, healthy=lambda: None, ready=running.ready):
         resources.push_async_callback(server.cleanup)
-    leading = asyncio.create_task(kept_up("selector", running.lead))
+    leading = asyncio.create_task(supervise("selector", running.lead))
 
     async def end() -> None:
         leading.cancel()

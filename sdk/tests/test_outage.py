@@ -100,13 +100,13 @@ async def outage(seconds: float, away: int) -> None:
         running = asyncio.create_task(process.run(stop))
         await done.get()
 
-        server.away, seen, asked = away, process.sight.now(), len(api.asked)
+        server.away, seen, asked = away, process.outage_clock.now(), len(api.asked)
         queue.add(("n", "m"))
         for _ in range(round(seconds / 10)):
             await asyncio.sleep(10)
             assert process._healthy() is None
         assert not running.done() and not process.leading.is_set() and done.empty()
-        assert process.sight.now() - seen < SOON
+        assert process.outage_clock.now() - seen < SOON
         assert len(api.asked) - asked < 3 * seconds
 
         server.away, back = None, clock()
@@ -135,21 +135,21 @@ def began(api: Wire, done: asyncio.Queue[float], *, elects: bool = True) -> tupl
 
 def test_a_clock_that_stands_still_while_nothing_is_seen() -> None:
     now = 0.0
-    sight = OutageClock(lambda: now)
+    outage_clock = OutageClock(lambda: now)
     read = []
     steps: list[tuple[Callable[[str], None], str]] = [
-        (sight.ends, "nobody"),
-        (sight.fails, "a"),
-        (sight.sees, "a"),
-        (sight.sees, "b"),
-        (sight.fails, "a"),
-        (sight.ends, "b"),
-        (sight.sees, "b"),
+        (outage_clock.ends, "nobody"),
+        (outage_clock.fails, "a"),
+        (outage_clock.sees, "a"),
+        (outage_clock.sees, "b"),
+        (outage_clock.fails, "a"),
+        (outage_clock.ends, "b"),
+        (outage_clock.sees, "b"),
     ]
     for happens, watch in steps:
         happens(watch)
         now += 10.0
-        read.append(sight.now())
+        read.append(outage_clock.now())
 
     # Not there yet; failed; seen; of two that see; of which one fails; nobody else is left; seen again.
     assert read == [10, 10, 20, 30, 40, 40, 50]

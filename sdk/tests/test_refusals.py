@@ -13,9 +13,9 @@ from kubefoundry_sdk.runtime.refusals import (
     QUOTA,
     RETRY,
     Obstacle,
+    PendingRefusal,
     Refusal,
     Refused,
-    Standing,
     refused,
 )
 
@@ -116,10 +116,10 @@ def test_missing_permission_is_retried_sooner_than_refusals() -> None:
     missing.remember("d", 100.0, Refused("no permission", PERMISSION))
     invalid.remember("d", 100.0, Refused("invalid"))
 
-    assert missing.standing("d", 104.0) == Standing("no permission", 1.0, False)
-    assert missing.standing("d", 105.0) is None
-    assert invalid.standing("d", 105.0) == Standing("invalid", RETRY - 5, False)
-    assert invalid.standing("another", 105.0) is None
+    assert missing.pending("d", 104.0) == PendingRefusal("no permission", 1.0, False)
+    assert missing.pending("d", 105.0) is None
+    assert invalid.pending("d", 105.0) == PendingRefusal("invalid", RETRY - 5, False)
+    assert invalid.pending("another", 105.0) is None
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_passing_refusal_is_retried_for_half_a_minute() -> None:
     refusal, now, tries = Refusal(), 100.0, 0
     reported = Refused("the cache is not started", may_pass=True)
 
-    while (standing := refusal.remember("d", now, reported)).passing:
-        assert refusal.standing("d", now + standing.left / 2) is not None
-        now += standing.left
-        assert refusal.standing("d", now) is None
+    while (pending := refusal.remember("d", now, reported)).is_transient:
+        assert refusal.pending("d", now + pending.left / 2) is not None
+        now += pending.left
+        assert refusal.pending("d", now) is None
         tries += 1
 
     assert PASSING <= now - 100.0 < 2 * PASSING
     assert 5 <= tries <= 12
-    assert standing.left == RETRY
-    assert refusal.remember("changed", now, reported).passing
+    assert pending.left == RETRY
+    assert refusal.remember("changed", now, reported).is_transient

@@ -9,7 +9,7 @@ import pytest
 
 from kubefoundry_sdk.runtime import logs, supervision
 from kubefoundry_sdk.runtime.backoff import Backoff
-from kubefoundry_sdk.runtime.supervision import kept_up
+from kubefoundry_sdk.runtime.supervision import supervise
 from support.waiting import SECONDS
 
 
@@ -45,7 +45,7 @@ async def test_work_that_fails_is_begun_again(error: Exception, quick: None) -> 
             raise error
 
     async with asyncio.timeout(SECONDS):
-        await kept_up("work", work)
+        await supervise("work", work)
 
     assert begun == 4
 
@@ -63,14 +63,14 @@ async def test_pauses_grow_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> Non
         if len(pauses) < 2000:
             raise KeyError("metadata")
 
-    await kept_up("work", work)
+    await supervise("work", work)
 
     assert pauses[:7] == [1, 2, 4, 8, 16, 32, 60]
     assert set(pauses[6:]) == {60}
 
 
 async def test_a_cancelled_one_is_over(quick: None) -> None:
-    task = asyncio.create_task(kept_up("work", asyncio.Event().wait))  # type: ignore[arg-type]
+    task = asyncio.create_task(supervise("work", asyncio.Event().wait))  # type: ignore[arg-type]
     await asyncio.sleep(0)
     task.cancel()
 

@@ -243,8 +243,8 @@ def test_kind_is_unlisted_when_listing_keeps_failing() -> None:
     now = 0.0
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
-    process.sight = OutageClock(lambda: now)
-    process.sight.sees("another watch")
+    process.outage_clock = OutageClock(lambda: now)
+    process.outage_clock.sees("another watch")
     changes: list[str | None] = []
     upstream = Upstream(process, ACME, "acme-provider", lambda: changes.append(upstream.unlisted))
     down = ApiError(500, "InternalError", "conversion webhook failed")
@@ -274,10 +274,10 @@ def test_outage_of_the_server_is_not_unlisted() -> None:
     now = 0.0
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
-    process.sight = OutageClock(lambda: now)
+    process.outage_clock = OutageClock(lambda: now)
     upstream = Upstream(process, ACME, "acme-provider", lambda: None)
 
-    process.sight.fails("every watch")
+    process.outage_clock.fails("every watch")
     for _ in range(10):
         upstream.listing(ApiError(503, "ServiceUnavailable", "etcd is away"))
         now += UNLISTED

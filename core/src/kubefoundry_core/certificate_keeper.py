@@ -75,7 +75,7 @@ class CertificateKeeper:
             self._queue.add(_TURN)
         return self._problem or (f"the webhook's certificate is not accepted: {why}" if why else None)
 
-    def _not_served(self, problem: str) -> None:
+    def _report_problem(self, problem: str) -> None:
         """Report the problem in `/readyz`, unless a good certificate is presented anyway."""
         presented = self._listener.presented
         if presented is None or out_of_date(presented, datetime.now(UTC)):
@@ -103,7 +103,7 @@ class CertificateKeeper:
                 wait = AGAIN
         if material is None:
             if secret is None:
-                self._not_served(f"Secret {self._process.namespace}/{SECRET} does not exist yet")
+                self._report_problem(f"Secret {self._process.namespace}/{SECRET} does not exist yet")
             return None
         missing = [kind.kind for kind, live in self._live() if live is None]
         if missing:
@@ -127,7 +127,7 @@ class CertificateKeeper:
             check(material)
         except Unusable as error:
             problem = f"Secret {self._process.namespace}/{SECRET} is unusable: {error}"
-            self._not_served(problem)
+            self._report_problem(problem)
             log.error("%s", problem)
             return None
         return material
@@ -157,7 +157,7 @@ class CertificateKeeper:
             if error.rejected:
                 # An immutable Secret, for example: core creates another one as soon as it is gone.
                 remedy = "" if new or error.code == 403 else "; delete it"
-                self._not_served(
+                self._report_problem(
                     f"Secret {self._process.namespace}/{SECRET} cannot be written: {error.message}{remedy}"
                 )
             raise

@@ -1,4 +1,4 @@
-"""The webhook's certificates: our own authority, a leaf that it signs, and when to replace each.
+"""The webhook's certificates: our own authority, a leaf that it signs, and the time to replace each.
 
 All functions are pure: they take the time as an argument. Everything fits in one Secret (`certificate_secret`), so
 all replicas serve with the same leaf.
@@ -95,10 +95,10 @@ def renewed(
     renewal = replace(renewal, authorities=tuple(_pem(authority) for authority in trusted))
 
     # No client accepts the current leaf, so a new one need not wait for SETTLE.
-    orphan = not _valid(leaf, now) or not any(_signed_by(leaf, authority) for authority in trusted)
-    settled = now >= _creation(authorities[0]) + SETTLE
-    stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
-    if orphan or (settled and stale):
+    is_untrusted = not _valid(leaf, now) or not any(_signed_by(leaf, authority) for authority in trusted)
+    is_trusted = now >= _creation(authorities[0]) + SETTLE
+    is_stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
+    if is_untrusted or (is_trusted and is_stale):
         renewal = _signed(renewal, hosts, now)
     return renewal if renewal != material else None
 
@@ -121,8 +121,8 @@ def next_renewal(material: Material, now: datetime) -> datetime:
     authorities = [_certificate(pem) for pem in material.authorities]
     leaf = _certificate(material.leaf)
     moments = [_renewal(authorities[0]), *(authority.not_valid_after_utc for authority in authorities[1:])]
-    settled = _creation(authorities[0]) + SETTLE
-    moments.append(_renewal(leaf) if _signed_by(leaf, authorities[0]) else settled)
+    trusted_at = _creation(authorities[0]) + SETTLE
+    moments.append(_renewal(leaf) if _signed_by(leaf, authorities[0]) else trusted_at)
     return max(now, min(moments))
 
 

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable
 from typing import Final
 
-from kubefoundry_core.decision import Surroundings, decide, relied_on, shared
+from kubefoundry_core.decision import Surroundings, decide, providers_of, shared
 from kubefoundry_core.events import announcements
 from kubefoundry_core.metrics import SELECTIONS, selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
@@ -33,15 +33,15 @@ log = logging.getLogger(__name__)
 REPORT: Final = 0.1
 REPORT_LIMIT: Final = 5.0
 """Share of `--finalizer-timeout` in which a provider has to report a deletion, at most REPORT_LIMIT seconds. After
-that core reports it, so that users see the deletion even if the provider is down. A provider needs milliseconds. If
-its report comes later, it replaces core's."""
+that core reports it, so that users see the deletion even if the provider is down. A provider needs milliseconds. A
+later report of the provider replaces core's."""
 
 SHARED_FOR: Final = (10.0, 40.0)
 """Range of seconds for which core still co-owns fields that a provider has taken over, drawn for each
 ModelDeployment. The release costs a write, so it waits until a burst of new models is over, and the writes are
 spread."""
 
-CHANGING_HANDS: Final = "changing hands"
+SEVERAL_PROVIDERS: Final = "changing hands"
 """Index value of the ModelDeployments that depend on more than one provider."""
 
 
@@ -50,7 +50,7 @@ class Controller:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._clock = process.sight.now
+        self._clock = process.outage_clock.now
         self._deployments = process.watch(
             MODEL_DEPLOYMENTS, managers=frozenset({CORE_MANAGER, SELECTOR_MANAGER}), index=reported_health
         )
@@ -64,7 +64,7 @@ class Controller:
         self._providers = Providers(self._clock, process.options.heartbeat_timeout)
         self._healths: dict[str, Health] = {}
         self._health_timer: asyncio.TimerHandle | None = None
-        self._news = PacedQueue(self._queue.add)
+        self._paced_queue = PacedQueue(self._queue.add)
         self._deletions: dict[Key, Wait] = {}
         self._release_at: dict[Key, float] = {}
         self._timeout = process.options.finalizer_timeout
@@ -73,9 +73,9 @@ class Controller:
         self._lease_timer: asyncio.TimerHandle | None = None
         self._deployments.subscribe(self._deployment_changed)
         self._configs.subscribe(self._config_changed)
-        self._leases.subscribe(lambda key, obj: self._look_at_lease())
+        self._leases.subscribe(lambda key, obj: self._check_lease())
         # Health changes reach the deployments one at a time, and only on the leader.
-        process.while_leading("news", self._news.run)
+        process.while_leading("news", self._paced_queue.run)
 
     def registered(self) -> dict[str, Object]:
         """Return the InferenceProviderConfigs by name."""
@@ -152,21 +152,21 @@ class Controller:
             unreported: See `Surroundings`.
         """
         # A deployment that still waits for its paced report keeps the last report.
-        health = {} if key in self._news else self._healths
-        decided = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
+        health = {} if key in self._paced_queue else self._healths
+        desired = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
         client, store = self._process.client, self._deployments
         # Nothing is shared if core has to write the phase itself: it takes these fields over from a provider that
         # does not report a deletion.
-        due = "phase" in decided or self._release_in(key, live) is None
+        due = "phase" in desired or self._release_in(key, live) is None
         co_owned = frozenset[str]() if due else shared(live)
         written = await status.write(
-            client, store, MODEL_DEPLOYMENTS, live, decided, manager=CORE_MANAGER, shared=co_owned
+            client, store, MODEL_DEPLOYMENTS, live, desired, manager=CORE_MANAGER, shared=co_owned
         )
         if written:
             before = LiveModelDeployment(live).status
-            for event in announcements(before, decided):
+            for event in announcements(before, desired):
                 self._process.recorder.event(live, event.type, event.reason, event.note)
-            if labels := selection(before, decided):
+            if labels := selection(before, desired):
                 SELECTIONS.labels(*labels).inc()
         return written
 
@@ -188,10 +188,10 @@ class Controller:
         """
         orphaned = orphaned_finalizers(live, self._providers.lost_in(), left)
         if not orphaned.names:
-            return orphaned.again
+            return orphaned.retry
         meta = live["metadata"]
         kept = [name for name in meta["finalizers"] if name not in orphaned.names]
-        behind = remaining(live)
+        leftovers = remaining(live)
         stored = await self._process.client.json_patch(
             MODEL_DEPLOYMENTS,
             meta["name"],
@@ -205,29 +205,29 @@ class Controller:
         )
         if invented_finalizers(live, self._providers.lost_in()).issuperset(orphaned.names):
             removed = ", ".join(orphaned.names)
-            note = f"Finalizer {removed} removed: no provider of that name is registered or wrote here"
+            note = f"Finalizer {removed} removed: no provider of that name is registered or has written to it"
             log.info("%s/%s: %s", meta["namespace"], meta["name"], note)
             self._process.recorder.event(live, "Normal", "FinalizerRemoved", note)
             if kept:
                 self._deployments.put(stored)
-            return orphaned.again
+            return orphaned.retry
         log.warning(
             "removed %s from %s/%s, whose controller has not handled the deletion for %d s; left behind: %s",
             ", ".join(orphaned.names),
             meta["namespace"],
             meta["name"],
             self._timeout,
-            behind,
+            leftovers,
         )
         self._process.recorder.event(
             live,
             "Warning",
             "FinalizerTimeout",
-            f"Finalizer removed after timeout, provider resource may be orphaned: {behind}",
+            f"Finalizer removed after timeout, provider resource may be orphaned: {leftovers}",
         )
         if kept:
             self._deployments.put(stored)
-        return orphaned.again
+        return orphaned.retry
 
     async def _release_dead_managers(self, live: Object) -> float | None:
         """Release the status fields of providers that are gone, by an empty apply in each name.
@@ -245,21 +245,21 @@ class Controller:
             live = await self._process.client.apply_status(MODEL_DEPLOYMENTS, body, manager=manager)
             self._deployments.put(live)
             log.info("removed the status fields of %s from %s/%s", manager, meta["namespace"], meta["name"])
-        return dead.again
+        return dead.retry
 
     def _deployment_changed(self, key: Key, deployment: Object | None) -> None:
         provider = LiveModelDeployment(deployment).provider_name if deployment else None
         if provider and self._providers.expect(provider):
-            self._look_at_providers()
+            self._check_providers()
         self._queue.add(key)
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
         if self._providers.see(key[1], config):
             # The message of a waiting deployment may list the registered providers.
             self._enqueue_all()
-        self._look_at_providers()
+        self._check_providers()
 
-    def _look_at_providers(self) -> None:
+    def _check_providers(self) -> None:
         """Enqueue the deployments of providers whose health has changed.
 
         Start a timer for the next change that no event reports, such as a missing heartbeat.
@@ -269,31 +269,31 @@ class Controller:
             if health != before.get(name):
                 outdated = ("False",) if health.good else ("", "True", "False")
                 for status in outdated:
-                    self._news.add(self._deployments.indexed_keys(f"{name} {status}", namespace=None))
-                self._news.add(self._deployments.indexed_keys(CHANGING_HANDS, namespace=None))
+                    self._paced_queue.add(self._deployments.indexed_keys(f"{name} {status}", namespace=None))
+                self._paced_queue.add(self._deployments.indexed_keys(SEVERAL_PROVIDERS, namespace=None))
         if self._health_timer:
             self._health_timer.cancel()
             self._health_timer = None
-        again = self._providers.again()
-        if again is not None:
+        delay = self._providers.again()
+        if delay is not None:
             loop = asyncio.get_running_loop()
-            self._health_timer = loop.call_later(again + 0.1, self._look_at_providers)
+            self._health_timer = loop.call_later(delay + 0.1, self._check_providers)
 
-    def _look_at_lease(self) -> None:
+    def _check_lease(self) -> None:
         """Check whether a selector is running, and start a timer to check again when its Lease would expire."""
         lease = self._leases.get((self._process.namespace, SELECTOR_LEASE))
         spec = (lease or {}).get("spec") or {}
         age = self._lease_expiry.see(spec)
-        present = not expired(lease, age)
-        if present != self._selector:
-            self._selector = present
+        is_running = not expired(lease, age)
+        if is_running != self._selector:
+            self._selector = is_running
             self._enqueue_all()
         if self._lease_timer:
             self._lease_timer.cancel()
             self._lease_timer = None
-        if present:
+        if is_running:
             left = float(spec.get("leaseDurationSeconds") or DURATION) - age
-            self._lease_timer = asyncio.get_running_loop().call_later(left + 0.1, self._look_at_lease)
+            self._lease_timer = asyncio.get_running_loop().call_later(left + 0.1, self._check_lease)
 
     def _enqueue_all(self) -> None:
         keys = self._deployments.keys()
@@ -304,11 +304,11 @@ class Controller:
 def reported_health(deployment: Object) -> str | None:
     """Return the store's index value: the provider, a space, and the status of `ProviderHealthy` if there is one.
 
-    Return CHANGING_HANDS for several providers, and None for none.
+    Return SEVERAL_PROVIDERS for several providers, and None for none.
     """
     live = LiveModelDeployment(deployment)
-    providers = relied_on(deployment, live.provider_name)
+    providers = providers_of(deployment, live.provider_name)
     if len(providers) != 1:
-        return CHANGING_HANDS if providers else None
+        return SEVERAL_PROVIDERS if providers else None
     condition = live.condition(reasons.PROVIDER_HEALTHY) or {}
     return f"{providers[0]} {condition.get('status', '')}"

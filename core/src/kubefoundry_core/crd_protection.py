@@ -72,9 +72,9 @@ def configuration(core: Object, crd: Object, bundle: bytes) -> Object | None:
     }
 
 
-def _address(of_core: Object, bundle: bytes) -> Object:
+def _address(core_address: Object, bundle: bytes) -> Object:
     """Return core's client configuration with our path."""
     trusted = {"caBundle": base64.b64encode(bundle).decode()}
-    if url := of_core.get("url"):
+    if url := core_address.get("url"):
         return {**trusted, "url": urlsplit(url)._replace(path=PATH).geturl()}
-    return {**trusted, "service": {**of_core["service"], "path": PATH}}
+    return {**trusted, "service": {**core_address["service"], "path": PATH}}

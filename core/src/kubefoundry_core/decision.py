@@ -64,7 +64,8 @@ class Selection:
     """Core's part in the choice of a provider. None leaves a field to the selector.
 
     Attributes:
-        waiting: The message until a provider reports: the next step, and who takes it.
+        waiting: The message until a provider reports. It names the next step, and the component or user that takes
+            it.
     """
 
     provider: dict[str, str] | None
@@ -72,7 +73,7 @@ class Selection:
     waiting: str
 
 
-def decide(deployment: Object, around: Surroundings) -> Object:
+def decide(deployment: Object, surroundings: Surroundings) -> Object:
     """Return the status fields that core has to own, conditions without transition times.
 
     Core has to release every other field.
@@ -83,7 +84,7 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems[:PROBLEMS])
     if len(problems) > PROBLEMS:
         invalid += f"; and {len(problems) - PROBLEMS} more"
-    selection = select(deployment, around, valid=not invalid)
+    selection = select(deployment, surroundings, valid=not invalid)
     status: Object = {}
     conditions = [
         condition(
@@ -101,15 +102,15 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     chosen = selection.provider["name"] if selection.provider else live.provider_name
     healthy = provider_healthy(
         live.condition(reasons.PROVIDER_HEALTHY),
-        [around.health.get(name) for name in relied_on(deployment, chosen)],
+        [surroundings.health.get(name) for name in providers_of(deployment, chosen)],
         generation=generation,
     )
     if healthy:
         conditions.append(healthy)
-    if not _has_reported(deployment) or _is_cores_to_terminate(deployment, around):
+    if not _has_reported(deployment) or _core_reports_deletion(deployment, surroundings):
         waiting = selection.waiting
-        if waiting == WAITING and chosen and chosen not in around.registered:
-            waiting = not_registered(chosen, around.registered)
+        if waiting == WAITING and chosen and chosen not in surroundings.registered:
+            waiting = not_registered(chosen, surroundings.registered)
         elif waiting == WAITING:
             waiting = _none_fits(live) or WAITING
         phase, message = "Pending", invalid or (names.PAUSED_MESSAGE if live.is_paused else waiting)
@@ -121,7 +122,7 @@ def decide(deployment: Object, around: Surroundings) -> Object:
     return {**status, "conditions": conditions}
 
 
-def _is_cores_to_terminate(deployment: Object, around: Surroundings) -> bool:
+def _core_reports_deletion(deployment: Object, surroundings: Surroundings) -> bool:
     """Check whether core reports the deletion of a model on which a provider has reported.
 
     Core then keeps these fields until the provider takes them over. Otherwise `Ready` would have no status.
@@ -130,13 +131,13 @@ def _is_cores_to_terminate(deployment: Object, around: Surroundings) -> bool:
     if not live.is_deleting:
         return False
     if live.phase != "Terminating":
-        return around.unreported
+        return surroundings.unreported
     fields: Any = managed_fields.owned(deployment, names.CORE_MANAGER, "status") or {}
     return "f:message" in fields.get("f:status", {})
 
 
-def relied_on(deployment: Object, chosen: str | None) -> list[str]:
-    """Return the chosen provider, then those that still report on the model: one of them may be serving it."""
+def providers_of(deployment: Object, chosen: str | None) -> list[str]:
+    """Return the chosen provider, then other providers that still report on the model, because one may serve it."""
     suffix = names.provider_manager("")
     managers = LiveModelDeployment(deployment).reporters()
     reporting = sorted(name.removesuffix(suffix) for name in managers if name.endswith(suffix))
@@ -189,7 +190,7 @@ def _chosen_has_written(deployment: Object) -> bool:
     return chosen is not None and names.provider_manager(chosen) in live.reporters()
 
 
-def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selection:
+def select(deployment: Object, surroundings: Surroundings, *, valid: bool) -> Selection:
     """Return core's part in the choice of a provider.
 
     A chosen provider stays chosen if its registration is removed. It is not replaced by a provider that is not
@@ -197,35 +198,39 @@ def select(deployment: Object, around: Surroundings, *, valid: bool) -> Selectio
     release its choice, because no provider would reconcile the model that serves.
     """
     live = LiveModelDeployment(deployment)
-    current, named = live.provider_name, live.requested_provider
+    current, requested = live.provider_name, live.requested_provider
 
     def selected(status: bool, reason: str, message: str) -> Condition:
         return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=live.generation)
 
-    kept = _written(live.provider)
-    if named and current != named and named not in around.registered:
-        message = not_registered(named, around.registered)
-        return Selection(kept, selected(False, "ProviderNotRegistered", message), message)
-    if named and current != named and not valid:
-        held = live.condition(reasons.PROVIDER_SELECTED) if kept else _half(deployment)
-        return Selection(kept, _again(held), "Waiting for a valid spec")
-    if named:
-        return Selection(
-            {"name": named, "selectedReason": EXPLICIT},
-            selected(True, "ExplicitlySelected", f"Provider {named} explicitly selected"),
-            f"Waiting for provider {named} to report status",
+    own_choice = _written(live.provider)
+    if requested and current != requested and requested not in surroundings.registered:
+        message = not_registered(requested, surroundings.registered)
+        return Selection(own_choice, selected(False, "ProviderNotRegistered", message), message)
+    if requested and current != requested and not valid:
+        condition_now = (
+            live.condition(reasons.PROVIDER_SELECTED) if own_choice else _shared_with_selector(deployment)
         )
-    held = live.condition(reasons.PROVIDER_SELECTED)
-    if current and kept and held and held.get("reason") == "ExplicitlySelected":
+        return Selection(own_choice, _without_time(condition_now), "Waiting for a valid spec")
+    if requested:
+        return Selection(
+            {"name": requested, "selectedReason": EXPLICIT},
+            selected(True, "ExplicitlySelected", f"Provider {requested} explicitly selected"),
+            f"Waiting for provider {requested} to report status",
+        )
+    condition_now = live.condition(reasons.PROVIDER_SELECTED)
+    if current and own_choice and condition_now and condition_now.get("reason") == "ExplicitlySelected":
         # The name was removed from the spec. Core's choice stays until the selector has taken it over. Otherwise the
         # selector would not know which provider to keep (contract §5).
-        return Selection(kept, _again(held), f"Waiting for provider {current} to report status")
-    if around.selector:
-        return Selection(kept, _again(_half(deployment)), WAITING)
-    if current and not kept and not _half(deployment):
+        return Selection(
+            own_choice, _without_time(condition_now), f"Waiting for provider {current} to report status"
+        )
+    if surroundings.selector:
+        return Selection(own_choice, _without_time(_shared_with_selector(deployment)), WAITING)
+    if current and not own_choice and not _shared_with_selector(deployment):
         return Selection(None, None, WAITING)
-    keeps = f". Provider {current} keeps the model" if current else ""
-    return Selection(kept, selected(False, "NoSelector", NO_SELECTOR + keeps), NO_SELECTOR)
+    note = f". Provider {current} keeps the model" if current else ""
+    return Selection(own_choice, selected(False, "NoSelector", NO_SELECTOR + note), NO_SELECTOR)
 
 
 def not_registered(name: str, registered: Set[str]) -> str:
@@ -245,7 +250,7 @@ def _written(chosen: Mapping[str, Any]) -> dict[str, str] | None:
     return None
 
 
-def _half(deployment: Object) -> Condition | None:
+def _shared_with_selector(deployment: Object) -> Condition | None:
     """Return `ProviderSelected` if core has written it and the selector still owns a part, otherwise None.
 
     If core released its part, a condition without a reason would stay, and the API server would refuse all further
@@ -259,6 +264,6 @@ def _half(deployment: Object) -> Condition | None:
     return LiveModelDeployment(deployment).condition(reasons.PROVIDER_SELECTED)
 
 
-def _again(held: Condition | None) -> Condition | None:
+def _without_time(current: Condition | None) -> Condition | None:
     """Return the condition without its transition time, to be written again."""
-    return {key: value for key, value in held.items() if key != "lastTransitionTime"} if held else None
+    return {key: value for key, value in current.items() if key != "lastTransitionTime"} if current else None

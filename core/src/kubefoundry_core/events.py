@@ -46,7 +46,8 @@ def announcements(live: Object, decided: Object) -> list[Announcement]:
 def _state(condition: Object) -> tuple[object, ...]:
     """Return the values whose change is a transition."""
     state = (condition.get("status"), condition.get("reason"))
-    # The message names the provider. While none is selected, it lists the registered ones, which come and go.
+    # The message names the selected provider. Without a selection, it lists the registered providers, which change
+    # often.
     if condition.get("type") == reasons.PROVIDER_SELECTED and condition.get("status") == "True":
         return (*state, condition.get("message"))
     return state

@@ -49,17 +49,17 @@ def main() -> None:
     )
     options.finalizer_timeout(parser)
     options.heartbeat_timeout(parser)
-    chosen = parser.parse_args()
+    parsed = parser.parse_args()
     try:
         # Before any other set-up: if a port is taken, the start cannot succeed.
-        bound = bind(chosen.webhook_port)
+        bound = bind(parsed.webhook_port)
     except (OSError, OverflowError) as error:
-        parser.error(f"port {chosen.webhook_port} of the webhooks cannot be opened: {error}")
+        parser.error(f"port {parsed.webhook_port} of the webhooks cannot be opened: {error}")
     try:
-        context = server_context(chosen.webhook_client_ca)
+        context = server_context(parsed.webhook_client_ca)
     except OSError as error:
-        parser.error(f"--webhook-client-ca {chosen.webhook_client_ca} cannot be read: {error}")
-    sys.exit(run(PROGRAM, chosen, lambda process: set_up(process, bound, context)))
+        parser.error(f"--webhook-client-ca {parsed.webhook_client_ca} cannot be read: {error}")
+    sys.exit(run(PROGRAM, parsed, lambda process: set_up(process, bound, context)))
 
 
 def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> None:

@@ -25,8 +25,8 @@ SELECTIONS: Final = prometheus_client.Counter(
     ["provider", "reason"],
     registry=None,
 )
-"""The selector has a counter of the same name for its own selections, so the sum over both is all of them. Registered
-by the process, because a test may load the modules of both."""
+"""The selector has a counter of the same name for its own selections, so the sum of the two counts all selections.
+The process registers the counter, because a test may load the modules of both components."""
 
 
 def selection(before: Object, decided: Object) -> tuple[str, str] | None:
@@ -64,8 +64,8 @@ class Deployments(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges, computed from the current objects at each scrape."""
-        # The second name is the design's. promtool rejects its suffix, a counter's, for a gauge, so there is the
-        # first.
+        # The second name is in the design. promtool rejects it for a gauge, because it has the suffix of a counter,
+        # so the first name is exported, too.
         totals = [
             GaugeMetricFamily(name, "ModelDeployments by namespace and phase.", labels=("namespace", "phase"))
             for name in ("kubefoundry_modeldeployments", "kubefoundry_modeldeployment_total")

@@ -22,11 +22,11 @@ class Abandoned:
 
     Attributes:
         names: Names that may be removed now.
-        again: Seconds until more names may be removed; None if there are no more.
+        retry: Seconds until more names may be removed; None if there are no more.
     """
 
     names: tuple[str, ...]
-    again: float | None
+    retry: float | None
 
 
 def orphaned_finalizers(deployment: Object, lost_in: LostIn, left: float) -> Abandoned:
@@ -59,8 +59,8 @@ def invented_finalizers(deployment: Object, lost_in: LostIn) -> set[str]:
 def dead_managers(deployment: Object, lost_in: LostIn) -> Abandoned:
     """Return field managers of providers that are gone and still own status, although another provider is chosen.
 
-    A silent provider that is still chosen keeps its fields, because its model may well keep serving. So does a
-    provider whose successor has not reported that it takes over.
+    A silent provider that is still chosen keeps its fields, because its model may keep serving. A provider whose
+    successor has not reported that it takes over keeps its fields, too.
     """
     live = LiveModelDeployment(deployment)
     current = live.provider_name

@@ -1,4 +1,4 @@
-"""The health of the registered providers: the condition `ProviderHealthy`, and when a provider counts as gone.
+"""The health of the registered providers: `ProviderHealthy`, and the time until a provider counts as gone.
 
 Core uses its own monotonic clock and its own observations (contract §5): clocks of two machines are never compared,
 and core does not know the time before its start.
@@ -21,7 +21,7 @@ class Health:
 
     Attributes:
         reason: The reason of `ProviderHealthy` (contract §3).
-        message: For the user, constant as long as nothing changes.
+        message: The message for the user. It is constant while the health is the same.
     """
 
     reason: Literal["HeartbeatSeen", "HeartbeatLost", "UpstreamOperatorDown"]
@@ -38,7 +38,7 @@ class _Seen:
     """Core's observations of a provider.
 
     Attributes:
-        since: When its heartbeat last changed, or when core first heard of it.
+        since: The time at which its heartbeat last changed, or at which core first knew of the provider.
         expected: Whether a deployment depends on it and it was never registered.
         trouble: The message about its upstream operator, if that is down.
     """
@@ -135,10 +135,11 @@ class Providers:
                 "ask an administrator to install it, or select another",
             )
         if now - seen.since >= self._timeout:
-            gone = "" if seen.registered else "is not registered, and "
+            unregistered = "" if seen.registered else "is not registered, and "
             return Health(
                 "HeartbeatLost",
-                f"Provider {name} {gone}has sent no heartbeat for {self._timeout:g} s: that stops no pod, but "
+                f"Provider {name} {unregistered}has sent no heartbeat for {self._timeout:g} s: running pods are not "
+                "affected, but "
                 "changes wait until it is back; ask an administrator to check that "
                 f"kubefoundry-provider-{name} is running",
             )
@@ -147,7 +148,8 @@ class Providers:
                 return None
             return Health(
                 "UpstreamOperatorDown",
-                f"The upstream operator of provider {name} is down: {seen.trouble}. That stops no pod, but "
+                f"The upstream operator of provider {name} is down: {seen.trouble}. Running pods are not "
+                "affected, but "
                 "changes wait until it is back",
             )
         return Health("HeartbeatSeen", f"Provider {name} is running") if seen.changed else None
@@ -156,15 +158,15 @@ class Providers:
 def provider_healthy(
     live: Condition | None, healths: Sequence[Health | None], *, generation: int
 ) -> Condition | None:
-    """Return the condition `ProviderHealthy` of a deployment, None for none.
+    """Return the condition `ProviderHealthy` of a deployment, or None if it has no such condition.
 
     The condition is set only after a provider was unhealthy, which saves one write for every other deployment.
 
     Args:
         live: The current condition.
         healths: Health of the providers that the deployment depends on, the chosen one first; the first unhealthy one
-            is reported. None means that it is unknown, or that it is not this deployment's turn yet: the last report
-            stays.
+            is reported. None keeps the last report, because the health is unknown, or because the paced report of
+            this deployment is not due yet.
         generation: The generation of the ModelDeployment.
     """
     if not healths:

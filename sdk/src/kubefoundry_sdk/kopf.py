@@ -22,7 +22,7 @@ from kubefoundry_sdk.cluster import credentials
 from kubefoundry_sdk.provider.contract import Provider
 from kubefoundry_sdk.provider.embedding import Settings, connect
 from kubefoundry_sdk.provider.embedding import serve as serve_until
-from kubefoundry_sdk.runtime.supervision import kept_up
+from kubefoundry_sdk.runtime.supervision import supervise
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def serve(
             async with connect(built, settings) as client:
                 await serve_until(built, client, ends, settings)
 
-        task = asyncio.create_task(kept_up(f"provider {built.name}", once))
+        task = asyncio.create_task(supervise(f"provider {built.name}", once))
 
     async def end(**_: Any) -> None:
         if stop is None or task is None:

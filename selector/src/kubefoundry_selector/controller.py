@@ -41,7 +41,7 @@ class Controller:
             MODEL_DEPLOYMENTS, managers=own, index=lambda obj: UNSETTLED if unsettled(obj) else None
         )
         self._configs = process.watch(PROVIDER_CONFIGS, managers=own)
-        self._registry = Registry(process.sight.now, process.options.heartbeat_timeout)
+        self._registry = Registry(process.outage_clock.now, process.options.heartbeat_timeout)
         self._selections = process.queue("selector", self._select, of=self._deployments)
         self._rules = process.queue("selector-rules", self._check_rules, of=self._configs)
         self._deployments.subscribe(lambda key, obj: self._selections.add(key))

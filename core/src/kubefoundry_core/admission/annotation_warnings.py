@@ -47,7 +47,8 @@ def _warning(key: str, value: str) -> str | None:
         return f'annotation {key}: "{value[:SHOWN]}" has no effect: set it to {effective}'
     if key in (*_ANY_VALUE, *_OURS) or not key.startswith(names.PREFIX):
         return None
-    return f"annotation {key[:SHOWN]} is unknown and has no effect; known are {', '.join((*_VALUES, *_ANY_VALUE))}"
+    known = ", ".join((*_VALUES, *_ANY_VALUE))
+    return f"annotation {key[:SHOWN]} is unknown and has no effect; known annotations: {known}"
 
 
 def _annotations(obj: Object | None) -> dict[str, str]:

@@ -131,8 +131,8 @@ def application(
             return _error(503, "reading whether ModelDeployments exist took too long")
         return await intake.respond(request, partial(crd_deletions.validate, models=existing))
 
-    served = web.Application(client_max_size=MAX_BODY)
-    served.add_routes(
+    app = web.Application(client_max_size=MAX_BODY)
+    app.add_routes(
         [
             web.post("/mutate", mutation),
             web.post("/validate", validation),
@@ -140,7 +140,7 @@ def application(
             web.post(CRD_DELETIONS, crd_deletion),
         ]
     )
-    return served
+    return app
 
 
 def _error(status: int, text: str) -> web.Response:

@@ -71,7 +71,7 @@ def validate(
         Malformed: `review` is not an AdmissionReview request with an object.
     """
     request = request_of(review)
-    if problem := _without_room(request, left) or _too_many_labels(request) or _dotted(request):
+    if problem := _memory_problem(request, left) or _label_problem(request) or _name_problem(request):
         return refused(request, [problem])
     without_effect = annotation_warnings.warnings(request)
     if not request.decides_spec:
@@ -89,7 +89,7 @@ def validate(
     return allowed(request, warnings)
 
 
-def _without_room(request: Request, left: Callable[[str], int]) -> Problem | None:
+def _memory_problem(request: Request, left: Callable[[str], int]) -> Problem | None:
     """Return a problem if the object does not fit into the memory that its namespace may take.
 
     Every process keeps all ModelDeployments in memory, so one namespace must not take all of it. Small changes of an
@@ -109,18 +109,18 @@ def _without_room(request: Request, left: Callable[[str], int]) -> Problem | Non
     )
 
 
-def _too_many_labels(request: Request) -> Problem | None:
+def _label_problem(request: Request) -> Problem | None:
     """Return a problem if too many labels have our prefix.
 
     Such labels are copied to every upstream object, and into the record of the applied object.
     """
 
-    def own(obj: Object) -> dict[str, Any]:
+    def own_labels(obj: Object) -> dict[str, Any]:
         labels = obj["metadata"].get("labels")
         pairs = labels.items() if isinstance(labels, dict) else ()
         return {key: value for key, value in pairs if key.startswith(names.PREFIX)}
 
-    labels, before = own(request.object), own(request.old) if request.old else {}
+    labels, before = own_labels(request.object), own_labels(request.old) if request.old else {}
     if len(labels) <= LABELS or all(key in before and before[key] == labels[key] for key in labels):
         return None
     return Problem(
@@ -130,7 +130,7 @@ def _too_many_labels(request: Request) -> Problem | None:
     )
 
 
-def _dotted(request: Request) -> Problem | None:
+def _name_problem(request: Request) -> Problem | None:
     """Return a problem if the name has a dot, which the name of a Service cannot have.
 
     Existing objects are not checked, because they may be older than this rule.
@@ -165,20 +165,20 @@ def edit_warnings(request: Request, registered: Mapping[str, Object]) -> list[st
     if request.old is None or serving is None:
         return []
     spec, before = (validation.default(obj.get("spec") or {}) for obj in (request.object, request.old))
-    named = (spec.get("provider") or {}).get("name")
-    if named not in (None, serving):
+    requested = (spec.get("provider") or {}).get("name")
+    if requested not in (None, serving):
         return []
-    changed = [path for path in IDENTITY if _at(spec, path) != _at(before, path)]
+    changed = [path for path in IDENTITY if _value_at(spec, path) != _value_at(before, path)]
     if changed:
         why = f"a change of {', '.join(changed)}"
     elif _recreates(registered.get(serving)) and _rendered(spec) != _rendered(before):
         why = f"almost every change with provider {serving}"
     else:
         return []
-    where = request.object["metadata"].get("namespace")
+    namespace = request.object["metadata"].get("namespace")
     return [
         f"{why} deletes and recreates the upstream object, so the model does not serve in between, unless the change "
-        f"is refused; kubefoundry plan {request.name} --set PATH=VALUE -n {where} shows what an edit does"
+        f"is refused; kubefoundry plan {request.name} --set PATH=VALUE -n {namespace} shows what an edit does"
     ]
 
 
@@ -193,6 +193,6 @@ def _rendered(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {**spec, "provider": provider}
 
 
-def _at(spec: Mapping[str, Any], path: str) -> Any:
+def _value_at(spec: Mapping[str, Any], path: str) -> Any:
     part, field = path.split(".")
     return (spec.get(part) or {}).get(field)

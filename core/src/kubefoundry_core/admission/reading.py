@@ -16,13 +16,13 @@ Judge = Callable[[Any], Review]
 """Returns the answer to a parsed review. Raises Malformed."""
 
 MOST: Final = 100_000
-"""The most maps and lists in a review. Brackets in strings count, too. Each takes 2 bytes as JSON and about 90 in
-memory, which holds it twice while defaults are added: 3 MiB of brackets would take 260 MiB."""
+"""The most maps and lists in a review. Brackets in strings count, too. Each pair takes 2 bytes as JSON and about 90
+in memory. While defaults are added, the memory holds the review twice, so 3 MiB of brackets would take 260 MiB."""
 
 _HEAD: Final = re.compile(
     rb'\s*\{"kind":"AdmissionReview","apiVersion":"[^"]*","request":\{"uid":"([^"\\]{1,64})"'
 )
-"""How every API server begins a review: its fields in the order of the Go struct (k8s.io/api admission/v1)."""
+"""The beginning of a review by any API server: the fields in the order of the Go struct (k8s.io/api admission/v1)."""
 
 _DELETION: Final = b'"deletionTimestamp":"'
 

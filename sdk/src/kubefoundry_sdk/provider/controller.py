@@ -93,7 +93,7 @@ class Controller:
             self._provider.operator,
             self._upstream.settings,
             self._operator_changed,
-            clock=self._process.sight.now,
+            clock=self._process.outage_clock.now,
         )
 
     def _reconcile_context(self) -> Context:
@@ -108,7 +108,7 @@ class Controller:
             process.options.finalizer_timeout,
             self._pods,
             self._verification(),
-            clock=process.sight.now,
+            clock=process.outage_clock.now,
             stale_after=process.options.stale_after,
             operator=self._operator,
             creations=self._creations,

@@ -41,7 +41,7 @@ OUTAGE_DELAY: Final = 15.0
 soon. The window of writes (`congestion`) limits all of them together to about one request a second."""
 
 _OUTAGE: Final = (502, 503, 504)
-"""Status codes of an API server that is away, or of a load balancer in front of it."""
+"""Status codes of an API server that is unavailable, or of a load balancer in front of it."""
 
 
 def delay(failures: int, error: Exception) -> float:

@@ -23,7 +23,7 @@ class CrdWatch:
         self._tasks: list[asyncio.Task[None] | None] = []
         self.objects = objects
         self.listed = False
-        """Whether the CRD was looked for at least once."""
+        """Whether the first list, with or without the CRD, has arrived."""
 
     async def run(self) -> None:
         """Watch the CRD until cancelled, by name and without listing all CRDs of a cluster (contract §6)."""
@@ -43,8 +43,8 @@ class CrdWatch:
             self.defined(None)
 
     def put(self, obj: Object) -> None:
-        """Take the CRD. One that is being deleted counts as deleted."""
-        # A CRD that is being deleted takes its objects with it and accepts no new ones.
+        """Take the CRD. A CRD that is being deleted counts as deleted."""
+        # Its objects are deleted with it, and it accepts no new ones.
         self.defined(None if obj["metadata"].get("deletionTimestamp") else obj)
 
     def remove(self, obj: Object) -> None:
@@ -63,8 +63,8 @@ class CrdWatch:
 
         For `refused` and `failing` see `Process.follow`.
         """
-        # The watch must be the very task that is cancelled: nested in another, it could store an event after the
-        # store was cleared.
+        # Cancel the task of the watch itself. If the watch were nested in another task, it could store an event after
+        # the store was cleared.
         for task in self._tasks:
             if task:
                 task.cancel()
@@ -83,9 +83,9 @@ class CrdWatch:
                         failing=failing,
                     ),
                 ),
-                self._process.background(f"first listing of {kind.plural}", self._tell_when_synced),
+                self._process.background(f"first listing of {kind.plural}", self._report_synced),
             ]
 
-    async def _tell_when_synced(self) -> None:
+    async def _report_synced(self) -> None:
         await self.objects.synced.wait()
         self._changed()

@@ -24,15 +24,15 @@ class FairQueue(Generic[Item]):
     def __init__(self) -> None:
         self._items: dict[str, deque[Item]] = {}
         """Items by namespace, in the order of the namespaces' turns. No queue is empty."""
-        self._number = 0
+        self._count = 0
 
     def __len__(self) -> int:
-        return self._number
+        return self._count
 
     def append(self, namespace: str, item: Item) -> None:
         """Add an item behind the items of its own namespace."""
         self._items.setdefault(namespace, deque()).append(item)
-        self._number += 1
+        self._count += 1
 
     def popleft(self) -> Item:
         """Remove and return the first item of the namespace whose turn it is. Raise IndexError if there is none."""
@@ -42,7 +42,7 @@ class FairQueue(Generic[Item]):
         items = self._items.pop(namespace)
         if len(items) > 1:
             self._items[namespace] = items  # behind all others
-        self._number -= 1
+        self._count -= 1
         return items.popleft()
 
     def drop(self) -> Item:
@@ -50,7 +50,7 @@ class FairQueue(Generic[Item]):
         namespace = max(self._items, key=lambda name: len(self._items[name]), default=None)
         if namespace is None:
             raise IndexError("nothing is waiting")
-        self._number -= 1
+        self._count -= 1
         item = self._items[namespace].pop()
         if not self._items[namespace]:
             del self._items[namespace]

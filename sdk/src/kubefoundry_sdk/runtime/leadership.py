@@ -37,7 +37,8 @@ class Leadership:
     def fence(self) -> None:
         """Raise Fenced if this replica may not write. Called before each write.
 
-        The check reads the Lease's age, not a stored verdict, because a process that was frozen has an outdated one.
+        The check reads the Lease's age instead of a stored result, because the stored result of a process that was
+        frozen is out of date.
         """
         if self._elected and (self._holder is None or not self._holder.holds):
             raise Fenced(f"lease {self.lease} is not held, so nothing is written")

@@ -31,7 +31,7 @@ class LeaseLost(Exception):
 
 
 def now() -> float:
-    """Return the seconds of a clock of this machine that nobody can set and that counts time asleep."""
+    """Return the seconds of a clock of this machine that cannot be set, and that also runs during a suspend."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -77,7 +77,7 @@ class Holder:
         self._namespace = namespace
         self._identity = identity
         self._expiry = Expiry(lambda: asyncio.get_running_loop().time())
-        self._held: Object | None = None
+        self._lease: Object | None = None
         self._renewed: float | None = None
         """The time at which the request was sent that took or renewed the Lease last; None while it is not held."""
         self.refused: str | None = None
@@ -85,7 +85,7 @@ class Holder:
 
     @property
     def holds(self) -> bool:
-        """Whether the Lease is ours for long enough that a write arrives before another replica's."""
+        """Whether the Lease stays ours long enough that a write arrives before the writes of another replica."""
         return self._renewed is not None and now() - self._renewed <= DURATION - RENEW
 
     async def take(self) -> None:
@@ -138,34 +138,34 @@ class Holder:
         """Run `_try` within RENEW seconds."""
         sent = now()
         async with asyncio.timeout(RENEW):
-            held = await self._try()
+            is_held = await self._try()
         self.refused = None
-        if not held:
+        if not is_held:
             return False
         self._renewed = sent
         return True
 
     async def _try(self) -> bool:
         """Try once to write the Lease as ours. Return False if another replica holds it."""
-        if self._held is None and not await self._free():
+        if self._lease is None and not await self._free():
             return False
         try:
-            if self._held is None:
-                self._held = await self._client.create(LEASES, self._body(None), manager=self._identity)
+            if self._lease is None:
+                self._lease = await self._client.create(LEASES, self._body(None), manager=self._identity)
             else:
-                self._held = await self._client.replace(
-                    LEASES, self._body(self._held), manager=self._identity
+                self._lease = await self._client.replace(
+                    LEASES, self._body(self._lease), manager=self._identity
                 )
         except ApiError as error:
             if error.denied or error.code not in (404, 409):
                 raise
             # Somebody else wrote, created or deleted it since we read it: read again, right away.
-            self._held = None
+            self._lease = None
             return await self._free() and await self._try()
         return True
 
     async def _free(self) -> bool:
-        """Read the Lease into `_held` if it may be taken: absent, ours, released or expired."""
+        """Read the Lease into `_lease` if it may be taken: absent, ours, released or expired."""
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except ApiError as error:
@@ -176,13 +176,13 @@ class Holder:
         holder = (lease.get("spec") or {}).get("holderIdentity")
         if holder != self._identity and not expired(lease, age):
             return False
-        self._held = lease
+        self._lease = lease
         return True
 
     def _body(self, current: Object | None) -> Object:
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         before = (current or {}).get("spec") or {}
-        same = before.get("holderIdentity") == self._identity
+        is_same_holder = before.get("holderIdentity") == self._identity
         metadata = {"name": self._name, "namespace": self._namespace}
         if current:
             metadata["resourceVersion"] = current["metadata"]["resourceVersion"]
@@ -193,18 +193,18 @@ class Holder:
             "spec": {
                 "holderIdentity": self._identity,
                 "leaseDurationSeconds": int(DURATION),
-                "acquireTime": (same and before.get("acquireTime")) or now,
+                "acquireTime": (is_same_holder and before.get("acquireTime")) or now,
                 "renewTime": now,
                 "leaseTransitions": int(before.get("leaseTransitions") or 0)
-                + (0 if same or not current else 1),
+                + (0 if is_same_holder or not current else 1),
             },
         }
 
     async def _release(self) -> None:
         """Clear the holder, so that another replica need not wait."""
-        if self._held is None:
+        if self._lease is None:
             return
-        body = self._body(self._held)
+        body = self._body(self._lease)
         body["spec"] = {**body["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
         try:
             async with asyncio.timeout(2):

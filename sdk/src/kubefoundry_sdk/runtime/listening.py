@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 MOST: Final = 512
-"""Concurrent connections: 32 MiB. A busy API server opens 60 to a webhook, and a cluster with three of them is
-large."""
+"""Concurrent connections: 32 MiB. A busy API server opens 60 to a webhook, and a large cluster has three API
+servers."""
 
 
 class Listening(socket.socket):
@@ -25,24 +25,24 @@ class Listening(socket.socket):
     def __init__(self, family: socket.AddressFamily, most: int) -> None:
         super().__init__(family)
         self._most = most
-        self._held: deque[socket.socket] = deque()
+        self._connections: deque[socket.socket] = deque()
         self._ended = 0
 
     def accept(self) -> tuple[socket.socket, Any]:
         """Accept a connection, and shut down the oldest one if there are too many."""
         connection, address = super().accept()
-        if len(self._held) >= self._most:
-            self._held = deque(held for held in self._held if held.fileno() >= 0)
-        while len(self._held) >= self._most:
+        if len(self._connections) >= self._most:
+            self._connections = deque(item for item in self._connections if item.fileno() >= 0)
+        while len(self._connections) >= self._most:
             with suppress(OSError):
-                # Its owner sees it end, and closes it.
-                self._held.popleft().shutdown(socket.SHUT_RDWR)
+                # The server that handles the connection reads its end, and closes it.
+                self._connections.popleft().shutdown(socket.SHUT_RDWR)
             self._ended += 1
             if self._ended % self._most == 0:
                 # asyncio leaves ended connections in reference cycles. The collector counts objects, not their TLS
                 # buffers.
                 gc.collect()
-        self._held.append(connection)
+        self._connections.append(connection)
         return connection, address
 
 

@@ -1,7 +1,7 @@
-"""How much of a process's memory the objects of one namespace may take.
+"""Limits the memory that the objects of one namespace may take in a process.
 
-A tenant may create as many objects as the API server stores: 300 ConfigMaps of a megabyte with our labels would end a
-process that keeps them, and with it everybody's.
+A tenant may create as many objects as the API server stores. Without a limit, 300 ConfigMaps of a megabyte with our
+labels would exhaust the memory of the process that keeps them, and so stop the process for all tenants.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ OVERHEAD: Final = 600
 
 
 class MemoryQuota:
-    """The bytes that each namespace takes. Not for objects outside of namespaces: tenants cannot create those.
+    """The bytes that each namespace takes. Cluster-scoped objects do not count: tenants cannot create them.
 
-    A namespace may take at most half of the memory that stays free, so a single one gets a third of the total.
+    A namespace may take at most half of the memory that stays free, so a single namespace gets a third of the total.
     However many namespaces fill their share, some memory is left for others (dynamic thresholds: Choudhury and Hahne,
     IEEE/ACM Transactions on Networking 6(2), 1998).
     """

@@ -20,7 +20,7 @@ _VARIABLES: Final[ContextVar[Mapping[str, str]]] = ContextVar("variables", defau
 def without_variables() -> Iterator[None]:
     """Add flags inside the block without defaults from the environment.
 
-    They are the flags of another process, and the environment of this one does not apply to it.
+    The flags belong to another process, to which this process's environment does not apply.
     """
     token = _VARIABLES.set({})
     try:

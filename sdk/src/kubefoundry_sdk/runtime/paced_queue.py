@@ -22,13 +22,13 @@ class PacedQueue:
     def __init__(self, release: Callable[[Key], None]) -> None:
         self._release = release
         self._waiting: dict[Key, None] = {}
-        self._some = asyncio.Event()
+        self._not_empty = asyncio.Event()
 
     def add(self, keys: Iterable[Key]) -> None:
         """Add the keys that are not waiting yet."""
         self._waiting.update(dict.fromkeys(keys))
         if self._waiting:
-            self._some.set()
+            self._not_empty.set()
 
     def __contains__(self, key: Key) -> bool:
         """Check whether the key is still waiting."""
@@ -37,10 +37,10 @@ class PacedQueue:
     async def run(self) -> None:
         """Release waiting keys in order until cancelled."""
         while True:
-            await self._some.wait()
+            await self._not_empty.wait()
             key = next(iter(self._waiting))
             del self._waiting[key]
             if not self._waiting:
-                self._some.clear()
+                self._not_empty.clear()
             self._release(key)
             await asyncio.sleep(1 / RATE)

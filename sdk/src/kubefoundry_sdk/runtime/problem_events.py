@@ -15,8 +15,8 @@ def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> Non
     """Emit the Event about an object for which its namespace has no room left (`memory_quota`)."""
     about = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": obj["metadata"]}
     note = (
-        f"{component} does not read this {kind.kind}, and maybe more of its namespace: together they would take too "
-        "much of its memory; delete some, or make labels, annotations and content smaller"
+        f"{component} does not read this {kind.kind}, and maybe others in its namespace: together they would take "
+        "too much of the component's memory; delete some, or make labels, annotations and content smaller"
     )
     recorder.event(about, "Warning", "TooMuchInNamespace", note)
 
@@ -37,7 +37,8 @@ def failed(recorder: Recorder, component: str, live: Object, error: Exception) -
         recorder.event(live, "Warning", "WriteRejected", note)
     else:
         note = (
-            f"{component} failed with an internal error at this {live['kind']}: {described(error)}; retrying with "
+            f"{component} failed with an internal error while it reconciled this "
+            f"{live['kind']}: {described(error)}; retrying with "
             "back-off, its log has more"
         )
         recorder.event(live, "Warning", "InternalError", note)

@@ -38,7 +38,7 @@ from kubefoundry_sdk.runtime.recorder import Recorder
 from kubefoundry_sdk.runtime.resync import resync
 from kubefoundry_sdk.runtime.start import CannotStart, api_server
 from kubefoundry_sdk.runtime.store import Key, Store
-from kubefoundry_sdk.runtime.supervision import Work, kept_up
+from kubefoundry_sdk.runtime.supervision import Work, supervise
 from kubefoundry_sdk.runtime.workqueue import Reconcile, WorkQueue
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Process:
             component if options.leader_elect else None, elected=options.leader_elect
         )
         self.client = client.behind(self._leadership.fence, self._congestion, Repetition())
-        """Its writes are refused (Fenced) while this replica has no right to them."""
+        """The client of the component. It refuses writes (Fenced) while this replica does not lead."""
         self._unfenced = client
         self.namespace: str = own_namespace(options)
         self.identity: str = (
@@ -76,15 +76,15 @@ class Process:
         )
         self.leading = self._leadership.leading
         """Set while this replica does the work: while the Lease is held, or from the start without election."""
-        self.sight = OutageClock(lambda: asyncio.get_running_loop().time())
+        self.outage_clock = OutageClock(lambda: asyncio.get_running_loop().time())
         """The clock for waits on other processes. It stops during an outage."""
-        self._signs: dict[str, float] = {}
+        self._last_signs: dict[str, float] = {}
         self._stores: dict[str, Store] = {}
         self._conditions: list[health.Check] = []
         self._waiting: list[tuple[str, Work]] = [("events", self.recorder.run)]
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self._no_server: str | None = "the API server has not answered yet"
+        self._start_problem: str | None = "the API server has not answered yet"
 
     @property
     def stores(self) -> list[Store]:
@@ -139,18 +139,18 @@ class Process:
         loop = asyncio.get_running_loop()
 
         def alive() -> None:
-            self._signs[name] = loop.time()
-            self.sight.sees(name)
+            self._last_signs[name] = loop.time()
+            self.outage_clock.sees(name)
             if failing:
                 failing(None)
 
-        def tried(error: Exception) -> None:
-            self._signs[name] = loop.time()
-            self.sight.fails(name)
+        def failed(error: Exception) -> None:
+            self._last_signs[name] = loop.time()
+            self.outage_clock.fails(name)
             if failing:
                 failing(error)
 
-        self._signs[name] = loop.time()
+        self._last_signs[name] = loop.time()
         try:
             await reflect(
                 self.client,
@@ -160,12 +160,12 @@ class Process:
                 selector=selector,
                 bounded=store,
                 alive=alive,
-                tried=tried,
+                tried=failed,
                 refused=refused,
             )
         finally:
-            self._signs.pop(name, None)
-            self.sight.ends(name)
+            self._last_signs.pop(name, None)
+            self.outage_clock.ends(name)
 
     def _left_out(self, kind: Kind, obj: Object) -> None:
         if self.leading.is_set():
@@ -206,7 +206,7 @@ class Process:
         if self._group is None:
             self._waiting.append((name, work))
             return None
-        task = self._group.create_task(kept_up(name, work))
+        task = self._group.create_task(supervise(name, work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
@@ -237,7 +237,7 @@ class Process:
                 await asyncio.wait([ended, server], return_when=asyncio.FIRST_COMPLETED)
                 if server.done():
                     server.result()
-                    self._no_server = None
+                    self._start_problem = None
                     self.background("leadership", self._lead)
                     for name, work in self._waiting:
                         self.background(name, work)
@@ -252,7 +252,7 @@ class Process:
                 await runner.cleanup()
 
     def _waiting_for(self, reason: str) -> None:
-        self._no_server = reason
+        self._start_problem = reason
 
     async def _lead(self) -> None:
         await self._leadership.run(self._unfenced, namespace=self.namespace, identity=self.identity)
@@ -270,12 +270,12 @@ class Process:
 
     def _healthy(self) -> str | None:
         now = asyncio.get_running_loop().time()
-        silent = [name for name, sign in self._signs.items() if now - sign > 2 * SILENCE]
+        silent = [name for name, sign in self._last_signs.items() if now - sign > 2 * SILENCE]
         return f"no events from the watch of {', '.join(silent)}" if silent else None
 
     def _ready(self) -> str | None:
-        if self._no_server:
-            return self._no_server
+        if self._start_problem:
+            return self._start_problem
         if self._leadership.refused:
             return self._leadership.refused
         waiting = [name for name, store in self._stores.items() if not store.synced.is_set()]
@@ -314,8 +314,8 @@ async def _main(component: str, options: argparse.Namespace, set_up: SetUp, need
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    who = credentials.load(options.kubeconfig)
-    async with Client(who, user_agent=component, qps=options.qps) as client:
+    loaded = credentials.load(options.kubeconfig)
+    async with Client(loaded, user_agent=component, qps=options.qps) as client:
         process = Process(component, options, client)
         preparation = set_up(process)
         if preparation is not None:

@@ -1,4 +1,4 @@
-"""Kubernetes Events about our objects: deduplicated, sent in the background, and dropped rather than waited for."""
+"""Kubernetes Events about our objects: deduplicated, sent in the background, and dropped if too many are queued."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOTE: Final = 1024
 """Longest note that the API accepts, in bytes (Kubernetes 1.36, pkg/apis/core/validation/events.go)."""
 
 
-async def _at_once() -> None:
+async def _no_wait() -> None:
     return
 
 
@@ -52,7 +52,7 @@ class Recorder:
         *,
         component: str,
         instance: str,
-        give_way: Callable[[], Awaitable[None]] = _at_once,
+        give_way: Callable[[], Awaitable[None]] = _no_wait,
     ) -> None:
         self._client = client
         self._give_way = give_way
@@ -60,19 +60,19 @@ class Recorder:
         self._instance = instance
         self._sent_at: OrderedDict[str, float] = OrderedDict()
         self._waiting: FairQueue[Object] = FairQueue()
-        self._some = asyncio.Event()
+        self._not_empty = asyncio.Event()
 
     def event(self, about: Object, type_: Literal["Normal", "Warning"], reason: str, note: str) -> None:
         """Queue an Event about the object, of which apiVersion, kind and metadata are read."""
         meta = about["metadata"]
         text = _cut(note)
         identity = f"{meta.get('uid')}/{type_}/{reason}/{text}"
-        mark = hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:16]
+        digest = hashlib.sha256(identity.encode(errors="replace")).hexdigest()[:16]
         now = asyncio.get_running_loop().time()
-        if now - self._sent_at.get(mark, -REPEAT) < REPEAT:
+        if now - self._sent_at.get(digest, -REPEAT) < REPEAT:
             return
-        self._sent_at[mark] = now
-        self._sent_at.move_to_end(mark)
+        self._sent_at[digest] = now
+        self._sent_at.move_to_end(digest)
         while len(self._sent_at) > WAITING:
             self._sent_at.popitem(last=False)
         moment = datetime.now(UTC)
@@ -81,7 +81,7 @@ class Recorder:
             "kind": EVENTS.kind,
             "metadata": {
                 # A part of a name must not end with a dash or a dot. The whole name may have 253 characters.
-                "name": f"{meta['name'][:200].rstrip('-.')}.{mark}{int(moment.timestamp() * 1e6):x}",
+                "name": f"{meta['name'][:200].rstrip('-.')}.{digest}{int(moment.timestamp() * 1e6):x}",
                 "namespace": meta.get("namespace", "default"),
             },
             "regarding": {
@@ -101,7 +101,7 @@ class Recorder:
             "reportingInstance": self._instance[:128],
         }
         self._waiting.append(body["metadata"]["namespace"], body)
-        self._some.set()
+        self._not_empty.set()
         if len(self._waiting) > WAITING:
             lost = self._waiting.drop()
             where = f"{lost['metadata']['namespace']}/{lost['regarding']['name']}"
@@ -118,7 +118,7 @@ class Recorder:
                 # Give way before an Event is taken out of the queue, so that a cancellation loses none.
                 if len(self._waiting) < WAITING // 2:
                     await self._give_way()
-                await self._some.wait()
+                await self._not_empty.wait()
                 sending = asyncio.create_task(self._send(self._next()))
                 await asyncio.shield(sending)
         except asyncio.CancelledError:
@@ -134,7 +134,7 @@ class Recorder:
         """Remove and return the next Event of the queue."""
         event = self._waiting.popleft()
         if not self._waiting:
-            self._some.clear()
+            self._not_empty.clear()
         return event
 
     async def _send(self, body: Object) -> None:

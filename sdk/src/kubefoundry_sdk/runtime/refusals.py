@@ -11,15 +11,15 @@ from kubefoundry_sdk.cluster.errors import DENIED, ApiError
 from kubefoundry_sdk.runtime import backoff
 
 PERMISSION: Final = 5.0
-"""Seconds after which a write without permission is retried. An API server that has just started grants it once it
-has loaded its roles; otherwise an administrator has to."""
+"""Seconds after which a write without permission is retried. An API server that has just started permits it once it
+has loaded its roles. Otherwise an administrator has to grant the permission."""
 
 QUOTA: Final = 30.0
-"""Seconds after which a write that a quota refused is retried: a deletion of something else, or an administrator,
-makes room without any event that we see."""
+"""Seconds after which a write that a quota refused is retried. We see no event if the deletion of another object, or
+an administrator, makes room."""
 
 RETRY: Final = 300.0
-"""Seconds after which any other refused manifest is retried though nothing has changed (contract §4)."""
+"""Seconds after which any other refused manifest is retried without a change (contract §4)."""
 
 PASSING: Final = 30.0
 """Seconds for which a refusal that may pass is retried with back-off from the first delay. After that it is treated
@@ -45,7 +45,7 @@ _MAY_PASS: Final = (
     "try again",
     "unavailable",
 )
-"""Parts of a denial by an admission webhook that could not read an object that it needs. KAITO's webhook denies so
+"""Texts in a denial by an admission webhook that could not read a required object. KAITO's webhook sends such denials
 while its cache starts, and while the cache lacks the ConfigMap that we created a moment before (seen with 0.12)."""
 
 
@@ -78,9 +78,9 @@ class Refused(Exception):
     """The API server, its admission or its quota refused an object of ours; the text is for the user.
 
     Attributes:
-        retry: Seconds after which to retry though nothing has changed.
-        may_pass: Whether the refusal is not about the object, so that it is retried soon at first.
-        lacking: The refusal without advice if the writer lacks a permission, empty otherwise.
+        retry: Seconds after which to retry without a change.
+        may_pass: Whether the refusal may end without a change of the object. Then the first retries come soon.
+        lacking: The API server's message without our advice if the writer lacks a permission, empty otherwise.
         obstacle: The cause, as far as the server's answer has it.
     """
 
@@ -100,18 +100,18 @@ class Refused(Exception):
         self.obstacle = obstacle
 
 
-class Standing(NamedTuple):
+class PendingRefusal(NamedTuple):
     """A refusal whose retry is not due.
 
     Attributes:
         text: The refusal, for the user.
         left: Seconds until the retry is due.
-        passing: Whether the refusal may still pass by itself.
+        is_transient: Whether the refusal may still pass by itself.
     """
 
     text: str
     left: float
-    passing: bool
+    is_transient: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class _Last:
     count: int
     due: float
     text: str
-    passing: bool
+    is_transient: bool
 
 
 class Refusal:
@@ -130,27 +130,27 @@ class Refusal:
     def __init__(self) -> None:
         self._last: _Last | None = None
 
-    def standing(self, digest: str, now: float) -> Standing | None:
+    def pending(self, digest: str, now: float) -> PendingRefusal | None:
         """Return the refusal of this manifest if its retry is not due, otherwise None."""
         return self.latest(now) if self._last is not None and self._last.digest == digest else None
 
-    def latest(self, now: float) -> Standing | None:
+    def latest(self, now: float) -> PendingRefusal | None:
         """Return the last refusal, of any manifest, if its retry is not due, otherwise None."""
         last = self._last
         if last is None or now >= last.due:
             return None
-        return Standing(last.text, last.due - now, last.passing)
+        return PendingRefusal(last.text, last.due - now, last.is_transient)
 
-    def remember(self, digest: str, now: float, refused: Refused) -> Standing:
+    def remember(self, digest: str, now: float, refused: Refused) -> PendingRefusal:
         """Record that the manifest was refused. Return the refusal, with the time of its retry."""
         last = self._last
-        again = last is not None and last.digest == digest
-        since = last.since if again and last else now
-        count = last.count + 1 if again and last else 0
-        passing = refused.may_pass and now - since < PASSING
-        retry = min(backoff.OBJECT.after(count + 1), refused.retry) if passing else refused.retry
-        self._last = _Last(digest, since, count, now + retry, str(refused), passing)
-        return Standing(str(refused), retry, passing)
+        is_same = last is not None and last.digest == digest
+        since = last.since if is_same and last else now
+        count = last.count + 1 if is_same and last else 0
+        is_transient = refused.may_pass and now - since < PASSING
+        retry = min(backoff.OBJECT.after(count + 1), refused.retry) if is_transient else refused.retry
+        self._last = _Last(digest, since, count, now + retry, str(refused), is_transient)
+        return PendingRefusal(str(refused), retry, is_transient)
 
     @property
     def repeated(self) -> bool:
@@ -193,7 +193,7 @@ class Remedy(NamedTuple):
 
     Attributes:
         text: The advice.
-        retry: Seconds until a retry though nothing has changed.
+        retry: Seconds until a retry without a change.
         obstacle: The cause of the refusal.
     """
 

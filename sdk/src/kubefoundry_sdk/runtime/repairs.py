@@ -1,4 +1,4 @@
-"""How often to correct drift of an object before its controller backs off because somebody keeps changing it."""
+"""Counts the repairs of an object, so that its controller backs off if somebody keeps changing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WINDOW: Final = 600.0
 
 
 class Repairs:
-    """When an object was corrected, to know when to back off."""
+    """The times at which an object was corrected."""
 
     def __init__(self) -> None:
         self._times: list[float] = []

@@ -1,4 +1,4 @@
-"""Creates, updates and deletes our objects by server-side apply, and never touches those of others."""
+"""Creates, updates and deletes our objects, and never changes objects of others. Writes use server-side apply."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def create(
     try:
         return await client.apply(kind, body, manager=manager, force=False, dry_run=dry_run)
     except ApiError as error:
-        if error.conflict and kind.built_in and await _stands(client, kind, obj):
+        if error.conflict and kind.built_in and await _exists(client, kind, obj):
             raise NameTaken(f"{kind.kind} '{obj['metadata']['name']}'") from error
         if error.rejected:
             raise refused(kind, obj["metadata"]["name"], error, origin) from error
@@ -73,9 +73,10 @@ async def update(
 
 
 def pinned(obj: Object, live: Object, *, exact: bool) -> Object:
-    """Return the object so that it applies only to that live one, and to no other of its name.
+    """Return the object with the uid of the live one, so that the apply changes no other object of that name.
 
-    With `exact` it applies only to the state that we know: a stale reader gets a conflict and decides again.
+    With `exact`, the object also gets the resource version. An apply by a process with a stale state is then a
+    conflict.
     """
     names = ("uid", "resourceVersion") if exact else ("uid",)
     return {**obj, "metadata": {**obj["metadata"], **{name: live["metadata"][name] for name in names}}}
@@ -91,8 +92,8 @@ async def delete(
 ) -> None:
     """Delete the object with this uid. If it or its kind is gone, it counts as deleted.
 
-    With `ours`, the object is deleted only in a state that `ours` accepts: it may have been orphaned, with the event
-    still on its way. If the object has changed, it is read and checked again.
+    With `ours`, the object is deleted only in a state that `ours` accepts, because it may have been orphaned before
+    the watch has delivered the event. If the object has changed, it is read and checked again.
     """
     namespace, name = key_of(obj)
     uid = obj["metadata"]["uid"]
@@ -118,7 +119,7 @@ async def delete(
             raise
 
 
-async def _stands(client: Client, kind: Kind, obj: Object) -> bool:
+async def _exists(client: Client, kind: Kind, obj: Object) -> bool:
     """Check whether an object of that name exists. A conflict may also be a ResourceQuota's, which is transient."""
     namespace, name = key_of(obj)
     try:

@@ -26,12 +26,12 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _NotThere:
+class _StartProblem:
     """Why the API server cannot be used yet.
 
     Attributes:
         text: The reason.
-        final: Whether waiting is no use, as far as the reason shows.
+        final: Whether the reason shows that waiting cannot help.
     """
 
     text: str
@@ -39,7 +39,7 @@ class _NotThere:
 
 
 async def api_server(client: Client, needs: str, waiting_for: Callable[[str], None]) -> None:
-    """Wait until the API server can be used. Raise CannotStart if waiting is no use.
+    """Wait until the API server can be used. Raise CannotStart if waiting cannot help.
 
     Args:
         client: The client.
@@ -49,7 +49,7 @@ async def api_server(client: Client, needs: str, waiting_for: Callable[[str], No
     loop = asyncio.get_running_loop()
     waited = 0
     since: float | None = None
-    while (problem := await _not_there(client, needs)) is not None:
+    while (problem := await _find_problem(client, needs)) is not None:
         if problem.final and (since is None or loop.time() - since > SETTLES):
             raise CannotStart(problem.text)
         if not problem.final:
@@ -61,7 +61,7 @@ async def api_server(client: Client, needs: str, waiting_for: Callable[[str], No
         waited += 1
 
 
-async def _not_there(client: Client, needs: str) -> _NotThere | None:
+async def _find_problem(client: Client, needs: str) -> _StartProblem | None:
     """Return the problem that prevents a start, or None.
 
     One request tells three cases apart: no server, access refused, resources not installed.
@@ -69,11 +69,11 @@ async def _not_there(client: Client, needs: str) -> _NotThere | None:
     try:
         await client.read(f"/apis/{needs}")
     except Unreachable as error:
-        return _NotThere(f"the API server {client.server} does not answer: {error}", final=False)
+        return _StartProblem(f"the API server {client.server} does not answer: {error}", final=False)
     except ApiError as error:
         if error.not_found:
             text = f"the API server does not serve {needs}: install KubeFoundry's CRDs first"
-            return _NotThere(text, final=True)
+            return _StartProblem(text, final=True)
         text = f"the API server refused the request: {error.message or error}"
-        return _NotThere(text, final=error.code == 401)
+        return _StartProblem(text, final=error.code == 401)
     return None

@@ -36,8 +36,8 @@ async def write(
         status: The desired status fields.
         manager: The field manager.
         shared: Status fields and types of conditions that another manager has taken over. If their values did not
-            differ, both managers own them now. Releasing such a share alone is not worth a write; the next one
-            does it.
+            differ, both managers own them now. The release of these fields alone is not worth a write. The next
+            write releases them.
 
     Returns:
         Whether a request was needed.

@@ -1,4 +1,4 @@
-"""The known objects of a kind: filled by the watch and by the answers to our own writes, read by reconciles.
+"""Stores the known objects of a kind. The watch and the responses to our own writes fill it, and reconciles read it.
 
 Objects are kept as deflated JSON and parsed on every read. That takes a tenth of the memory of dicts, and each reader
 gets its own copy. The newest resource version wins, so a late answer never overwrites a newer event.

@@ -28,7 +28,7 @@ FAILURES: Final = Counter(
 Work = Callable[[], Awaitable[None]]
 
 
-async def kept_up(name: str, work: Work) -> None:
+async def supervise(name: str, work: Work) -> None:
     """Run the work until it is done, from the beginning after each failure."""
     failures = 0
     clock = asyncio.get_running_loop().time

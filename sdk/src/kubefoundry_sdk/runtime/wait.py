@@ -1,6 +1,6 @@
-"""How long something has been waited for.
+"""Measures the time that an object has waited, by this process's monotonic clock.
 
-The clock is this process's monotonic clock, because clocks of two machines differ.
+The clocks of two machines differ, so times of other machines are not used.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ class Wait:
     def __init__(self) -> None:
         self._since: tuple[tuple[str, ...], float] | None = None
 
-    def left(self, what: Sequence[str], timeout: float, now: float) -> float:
-        """Return the seconds left to wait; the clock restarts when `what` changes.
+    def left(self, subject: Sequence[str], timeout: float, now: float) -> float:
+        """Return the remaining seconds of the wait. The wait restarts when `subject` changes.
 
         Args:
-            what: The uid of the object, then whom it waits for.
-            timeout: Seconds from when this process first saw it.
+            subject: The uid of the object, and the names of the components that it waits for.
+            timeout: Seconds from the time at which this process first saw the wait.
             now: Monotonic seconds.
         """
-        if self._since is None or self._since[0] != tuple(what):
-            self._since = (tuple(what), now)
+        if self._since is None or self._since[0] != tuple(subject):
+            self._since = (tuple(subject), now)
             return timeout
         return timeout - (now - self._since[1])
 
@@ -33,5 +33,5 @@ class Wait:
 
 
 def sooner(first: float | None, second: float | None) -> float | None:
-    """Return the shorter of two waits; None is no wait at all."""
+    """Return the shorter of two waits. None means no wait."""
     return min((wait for wait in (first, second) if wait is not None), default=None)

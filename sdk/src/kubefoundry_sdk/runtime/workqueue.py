@@ -1,4 +1,4 @@
-"""A keyed work queue: one worker at a time for a key; changes meanwhile cause one more reconcile.
+"""A keyed work queue. Only one worker reconciles a key at a time; changes meanwhile cause one more reconcile.
 
 Namespaces take turns (`fair_queue.py`), so that one tenant's objects do not delay everybody else's.
 """
@@ -69,7 +69,7 @@ class WorkQueue:
         self._busy: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
-        self._held: dict[Key, float] = {}
+        self._blocked_until: dict[Key, float] = {}
         self._wake = asyncio.Semaphore(0)
         metrics.PENDING.labels(label).set_function(lambda: len(self._dirty | self._busy))
 
@@ -97,35 +97,35 @@ class WorkQueue:
             if pending.when() <= due:
                 return
             pending.cancel()
-        self._timers[key] = asyncio.get_running_loop().call_at(due, self._ring, key)
+        self._timers[key] = asyncio.get_running_loop().call_at(due, self._timer_fired, key)
 
     async def run(self, workers: int) -> None:
-        """Work until cancelled; it may be run again, and resumes the remaining work."""
+        """Run the workers until cancelled. A later call resumes the remaining work."""
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work())
 
-    def _ring(self, key: Key) -> None:
+    def _timer_fired(self, key: Key) -> None:
         del self._timers[key]
         self.add(key)
 
     def _left(self, key: Key) -> float:
         """Return the seconds for which the key has to wait after a failure."""
-        left = self._held.get(key, 0.0) - asyncio.get_running_loop().time()
+        left = self._blocked_until.get(key, 0.0) - asyncio.get_running_loop().time()
         if left <= 0:
-            self._held.pop(key, None)
+            self._blocked_until.pop(key, None)
         return left
 
     async def _work(self) -> None:
         while True:
             await self._wake.acquire()
-            begun = False
+            has_begun = False
             try:
                 async with self._room():
-                    begun = True
+                    has_begun = True
                     await self._next()
             finally:
-                if not begun:
+                if not has_begun:
                     self._wake.release()
 
     async def _next(self) -> None:
@@ -152,12 +152,12 @@ class WorkQueue:
         try:
             again = await self._reconcile(key)
         except ApiError as error:
-            # A conflict may mean that the object has changed, and its watch event is on the way; but not always.
+            # A conflict may mean that the object has changed, and its watch event is on the way, but not always.
             self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
             if _is_notable(error, self._failures[key]):
                 self._failed(key, error)
         except Fenced:
-            # The caller that runs this queue is about to get the error.
+            # The task that runs this queue is about to be cancelled, because the Lease is lost.
             self.add_after(key, backoff.OBJECT.first)
         except Unreachable as error:
             self._retry(key, error, None, "unreachable")
@@ -167,7 +167,7 @@ class WorkQueue:
             self._failed(key, error)
         else:
             self._failures.pop(key, None)
-            self._held.pop(key, None)
+            self._blocked_until.pop(key, None)
             if again is not None:
                 self.add_after(key, again)
         finally:
@@ -180,10 +180,10 @@ class WorkQueue:
         delay = max(backoff.delay(failures, error), retry_after or 0.0)
         # The event after a conflict causes a reconcile at once.
         hold = max(retry_after or 0.0, 0.0 if kind == "conflict" else min(delay, HOLD))
-        self._held[key] = asyncio.get_running_loop().time() + hold
+        self._blocked_until[key] = asyncio.get_running_loop().time() + hold
         metrics.ERRORS.labels(self._label, kind).inc()
-        quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
-        level = logging.DEBUG if quiet else logging.WARNING
+        is_quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
+        level = logging.DEBUG if is_quiet else logging.WARNING
         log.log(level, "reconciling %s/%s failed, retrying in %.1f s: %s", *key, delay, error)
         self.add_after(key, delay)
 
@@ -191,7 +191,7 @@ class WorkQueue:
 def _is_notable(error: ApiError, failures: int) -> bool:
     """Check whether an error is worth an Event after so many failures in a row.
 
-    Errors of an API server that is away or busy are not: it would refuse the Event, too.
+    Errors of an API server that is unavailable or busy are not, because the server would refuse the Event, too.
     """
     if error.rejected:
         return failures > 1

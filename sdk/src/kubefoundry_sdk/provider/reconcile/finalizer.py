@@ -95,8 +95,8 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
     memory = context.memory(key_of(deployment))
     refusal, now = memory.finalizer, asyncio.get_running_loop().time()
     fields = _describe(body)
-    if standing := refusal.standing(digest, now):
-        raise Refused(standing.text, standing.left, may_pass=standing.passing)
+    if pending := refusal.pending(digest, now):
+        raise Refused(pending.text, pending.left, may_pass=pending.is_transient)
     if digest == memory.held and (wait := memory.restored.wait(now)):
         raise Refused(
             f"Somebody keeps removing {fields}: added {repairs.LIMIT} times in {repairs.WINDOW / 60:.0f} minutes, "
@@ -143,8 +143,8 @@ def _describe(body: Object) -> str:
 def check(context: Context, deployment: Object) -> None:
     """Raise Refused if our fields were refused a moment ago: a dry run's result could not be stored."""
     now = asyncio.get_running_loop().time()
-    if standing := context.memory(key_of(deployment)).finalizer.latest(now):
-        raise Refused(standing.text, standing.left, may_pass=standing.passing)
+    if pending := context.memory(key_of(deployment)).finalizer.latest(now):
+        raise Refused(pending.text, pending.left, may_pass=pending.is_transient)
 
 
 async def restore(context: Context, deployment: Object) -> float | None:
@@ -167,10 +167,10 @@ async def restore(context: Context, deployment: Object) -> float | None:
             context.recorder.event(deployment, "Warning", "WriteRejected", str(refused))
         return refused.retry
     except ApiError as error:
-        passing = Refused(f"The finalizer could not be written: {error}", may_pass=True)
+        is_transient = Refused(f"The finalizer could not be written: {error}", may_pass=True)
         now = asyncio.get_running_loop().time()
         digest = f"{deployment['metadata']['uid']} {True} {result}"
-        return context.memory(key_of(deployment)).finalizer.remember(digest, now, passing).left
+        return context.memory(key_of(deployment)).finalizer.remember(digest, now, is_transient).left
     return None
 
 

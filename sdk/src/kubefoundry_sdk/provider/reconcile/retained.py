@@ -10,7 +10,7 @@ from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile import handover, release
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
-from kubefoundry_sdk.runtime.refusals import Standing
+from kubefoundry_sdk.runtime.refusals import PendingRefusal
 from kubefoundry_sdk.runtime.store import key_of
 
 _REPORTED: Final = ((reasons.PROVIDER_COMPATIBLE, "compatible"), (reasons.RESOURCE_CREATED, "created"))
@@ -67,16 +67,16 @@ def _own_condition(live: Object, manager: str, type_: str) -> conditions.Conditi
     return LiveModelDeployment(live).condition(type_) or {}
 
 
-def refused(context: Context, live: Object, report: Report, standing: Standing) -> float:
+def refused(context: Context, live: Object, report: Report, refusal: PendingRefusal) -> float:
     """Report a refusal of the plan. Return the seconds until its retry.
 
     A refusal that may pass says nothing about the spec. It is reported from the second time on, as a write that is
     retried.
     """
-    if not standing.passing:
-        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing.text, failed=True)
+    if not refusal.is_transient:
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", refusal.text, failed=True)
     elif context.memory(key_of(live)).refusal.repeated:
-        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", standing.text, failed=False)
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", refusal.text, failed=False)
     else:
         repeat_report(live, report, context.manager)
-    return standing.left
+    return refusal.left

@@ -161,7 +161,7 @@ async def wait_after_refusal(turn: Turn) -> End | None:
     """
     # The digest includes the CRD's, because a new schema may accept the objects.
     turn.digest = f"{turn.context.upstream.digest} {apply.digest(turn.plan.objects)}"
-    refusal = turn.memory.refusal.standing(turn.digest, turn.now)
+    refusal = turn.memory.refusal.pending(turn.digest, turn.now)
     if refusal is None:
         return None
     return End(retained.refused(turn.context, turn.live, turn.report, refusal))

@@ -98,7 +98,7 @@ class Upstream(CrdWatch):
         A failure is reported after UNLISTED seconds. This clock stops while every watch fails, because then the API
         server is unreachable.
         """
-        now = self._process.sight.now()
+        now = self._process.outage_clock.now()
         if error is None:
             self._failing_since = None
             self._report_unlisted(None)
