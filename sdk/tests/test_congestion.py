@@ -160,11 +160,11 @@ async def test_sequential_requests_do_not_pause() -> None:
 
 def test_a_floor_is_forgotten_once_it_was_not_reached_for_long() -> None:
     floor = Floor()
-    floor.see(0.004, 0.0)
+    floor.add(0.004, 0.0)
 
-    assert floor.see(0.030, 1.0) == 0.004
-    assert floor.see(0.030, PERIOD + 1) == 0.004
-    assert floor.see(0.030, 2 * PERIOD + 2) == 0.030
+    assert floor.add(0.030, 1.0) == 0.004
+    assert floor.add(0.030, PERIOD + 1) == 0.004
+    assert floor.add(0.030, 2 * PERIOD + 2) == 0.030
 
 
 async def test_window_bounds_turns_and_a_stop_loses_none() -> None:

@@ -155,8 +155,8 @@ class Client:
     async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
         """Yield the lines of a response as they arrive, for as long as it takes.
 
-        The response is a log, or that of a model that streams. With a body it is a POST. Lines keep their end; a line
-        longer than PAGE_BYTES comes in pieces.
+        The response is a log, or the answer of a model that streams. With a body, the request is a POST. Lines keep
+        their end. A line longer than PAGE_BYTES comes in pieces.
         """
         method = "GET" if body is None else "POST"
         request, headers = f"{method} {url}", {"Accept": "*/*"}
@@ -238,7 +238,7 @@ class Client:
         return await self._call("POST", path(kind, body["metadata"].get("namespace")), parameters, body)
 
     async def ask(self, kind: Kind, body: Object) -> Object:
-        """POST an object that is answered and not stored, such as a review. It does not count as a write."""
+        """POST an object that the server answers and does not store, such as a review. Does not count as a write."""
         return await self._call("POST", path(kind), None, body, writes=False, form=object_of)
 
     async def replace(self, kind: Kind, body: Object, *, manager: str) -> Object:
@@ -329,17 +329,17 @@ class Client:
         if body is not None:
             headers["Content-Type"] = content_type
             data = sent(body, f"{method} {url}")
-        changes = writes and method != "GET"
-        accepted = None
+        is_write = writes and method != "GET"
+        note_accepted = None
         # A dry run changes nothing, so it causes no event that would repeat it.
-        if changes and self._repetition and "dryRun" not in (parameters or {}):
-            accepted = self._repetition.admit(f"{method} {url}", parameters, body)
+        if is_write and self._repetition and "dryRun" not in (parameters or {}):
+            note_accepted = self._repetition.admit(f"{method} {url}", parameters, body)
         await self._rate.turn()
-        fence = self._fence if changes else None
+        fence = self._fence if is_write else None
         if fence:
             fence()
-        with self._congestion.write(method, url) if self._congestion and changes else nullcontext():
+        with self._congestion.write(method, url) if self._congestion and is_write else nullcontext():
             answer = await self._transport.exchange(method, url, parameters, data, headers, most, fence)
-        if accepted:
-            accepted()
+        if note_accepted:
+            note_accepted()
         return answer

@@ -1,4 +1,4 @@
-"""How many writes may be in flight: a window that follows the API server's response times, as TCP's does.
+"""Limits the writes in flight by a window that follows the API server's response times, as TCP does.
 
 More requests than an API server can process at a time only wait there, and users' requests wait behind them. So each
 process keeps fewer writes in flight while writes are slower than their minimum, and more otherwise. If even one write
@@ -19,12 +19,12 @@ from typing import Final
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
 
 SLOW: Final = 2.5
-"""How many times its floor a write may take before the window shrinks. With two requests for each core of a server
-that waits for nothing else, a write takes twice as long. More requests add no throughput."""
+"""The multiple of its floor above which the duration of a write shrinks the window. With two requests for each core
+of a server that only computes, a write takes twice as long. More requests add no throughput."""
 
 CROWDED: Final = 5.0
-"""How many times its floor a write may take before a window of one shrinks further. Five processes with one write in
-flight each stay below it on two cores, and 20 creates of users at a time exceed it by far (section e of
+"""The multiple of its floor above which the duration of a write shrinks a window of one. Five processes with one
+write in flight each stay below it on two cores, and 20 creates of users at a time exceed it by far (section e of
 docs/benchmarks.md)."""
 
 LEAST: Final = 1 / 8
@@ -50,7 +50,7 @@ class Window:
 
     Attributes:
         size: Writes that may be in flight. Below 1 it is the share of the time in which one write is in flight.
-        cut: When the window last shrank, in seconds of the same clock.
+        cut: The time at which the window last shrank, in seconds of the same clock.
     """
 
     size: float = 1.0
@@ -65,8 +65,8 @@ def answered(window: Window, *, sent: float, now: float, floor: float, full: boo
 
     Args:
         window: The window before.
-        sent: When the write was sent, in seconds.
-        now: When the response arrived.
+        sent: The time at which the write was sent, in seconds.
+        now: The time at which the response arrived.
         floor: The shortest duration of such a write, in seconds.
         full: Whether other writes had to wait. Otherwise a window above one has no use.
     """
@@ -78,7 +78,7 @@ def answered(window: Window, *, sent: float, now: float, floor: float, full: boo
 
 
 def refused(window: Window, *, sent: float, now: float) -> Window:
-    """Return the window after a response that reports an overloaded server, or after none."""
+    """Return the window after a response that reports an overloaded server, or after no response."""
     return _cut(window, LEAST, sent=sent, now=now)
 
 
@@ -88,7 +88,7 @@ def pause(window: Window, taken: float) -> float:
 
 
 def _cut(window: Window, least: float, *, sent: float, now: float) -> Window:
-    """Return a smaller window, unless the request was sent before the last cut: it reflects the window before."""
+    """Return a smaller window, unless the request was sent before the last cut, and so with the window before."""
     return Window(max(least, window.size * CUT), now) if sent >= window.cut else window
 
 
@@ -100,7 +100,7 @@ class Floor:
     _before: float = float("inf")
     _since: float = float("-inf")
 
-    def see(self, seconds: float, now: float) -> float:
+    def add(self, seconds: float, now: float) -> float:
         """Return the floor including this duration."""
         if now - self._since > PERIOD:
             self._before = self._shortest if now - self._since <= 2 * PERIOD else float("inf")
@@ -175,9 +175,9 @@ class Congestion:
                 self.window = refused(self.window, sent=sent, now=time.monotonic())
             raise
         now = time.monotonic()
-        floor = self._floors.setdefault(route(method, url), Floor()).see(now - sent, now)
+        floor = self._floors.setdefault(route(method, url), Floor()).add(now - sent, now)
         self.window = answered(self.window, sent=sent, now=now, floor=floor, full=bool(self._waiting))
-        self._let_in()
+        self._admit_waiting()
 
     async def _enter(self) -> None:
         if not self._waiting and self._taken < max(1, int(self.window.size)):
@@ -191,16 +191,16 @@ class Congestion:
         except asyncio.CancelledError:
             if turn in self._waiting:
                 self._waiting.remove(turn)
-                self._let_in()
+                self._admit_waiting()
             else:
                 self._leave()
             raise
 
     def _leave(self) -> None:
         self._taken -= 1
-        self._let_in()
+        self._admit_waiting()
 
-    def _let_in(self) -> None:
+    def _admit_waiting(self) -> None:
         while self._waiting and self._taken < max(1, int(self.window.size)):
             self._taken += 1
             turn = self._waiting.popleft()

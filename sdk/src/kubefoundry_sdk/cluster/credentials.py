@@ -1,4 +1,4 @@
-"""How we authenticate to the API server: with the ServiceAccount's files, or else a kubeconfig (contract §6)."""
+"""Credentials for the API server: from the ServiceAccount's files, or else from a kubeconfig (contract §6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubefoundry_sdk.cluster.kubeconfig import Kubeconfig, Unusable
 from kubefoundry_sdk.cluster.proxy import from_environment
 
 SERVICE_ACCOUNT_DIR: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where the kubelet mounts the projected token, CA and namespace by default."""
+"""The directory in which the kubelet mounts the projected token, CA and namespace by default."""
 
 
 class NoCredentials(Exception):
@@ -28,7 +28,7 @@ class NoCredentials(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """How to reach and authenticate to an API server.
+    """The address of an API server, and the credentials for it.
 
     Attributes:
         server: Base URL.
@@ -61,13 +61,13 @@ def load(kubeconfig: str | None) -> Credentials:
     The kubeconfig is found as kubectl finds it.
 
     Raises:
-        NoCredentials: There are none; its text is one line that says what to do.
+        NoCredentials: No credentials were found. The text is one line that says what to do.
     """
     return in_cluster() if inside(kubeconfig) else from_kubeconfig(kubeconfig)
 
 
 def inside(kubeconfig: str | None) -> bool:
-    """Check whether we run in a pod of the cluster that we talk to, as far as we can see."""
+    """Check whether this process seems to run in a pod of the cluster of the API server."""
     return kubeconfig is None and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
@@ -110,15 +110,15 @@ def server_of_pods() -> str:
 
 def token_file(path: Path) -> Callable[[], str]:
     """Return a function that returns the file's token, and reads it again after the kubelet has replaced it."""
-    seen: tuple[int, int] | None = None
+    read_version: tuple[int, int] | None = None
     value = ""
 
     def token() -> str:
-        nonlocal seen, value
+        nonlocal read_version, value
         stat = path.stat()
-        mark = (stat.st_mtime_ns, stat.st_ino)
-        if mark != seen:
-            value, seen = path.read_text().strip(), mark
+        version = (stat.st_mtime_ns, stat.st_ino)
+        if version != read_version:
+            value, read_version = path.read_text().strip(), version
         return value
 
     return token
@@ -133,7 +133,7 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         path: The kubeconfig; None means the files that kubectl reads.
         context: The context; None uses the kubeconfig's current one.
     """
-    chosen = _chosen(path, context)
+    chosen = _read(path, context)
     load = None if fixed_credentials.are_fixed(chosen) else _package()
     try:
         # The client's key is written to a file, which would stay behind when this process is killed.
@@ -149,7 +149,7 @@ def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials
         why = f"{kubeconfig_files.named(path)}: {' '.join(str(error).split())}"
         raise NoCredentials(f"no usable kubeconfig: {why}; set --kubeconfig or KUBECONFIG") from error
     if missing := _missing(chosen, settings, logged):
-        # A request without credentials would be answered to system:anonymous.
+        # The API server would treat a request without credentials as one of system:anonymous.
         raise NoCredentials(f"no usable kubeconfig: {missing}")
     user = chosen.user
     return Credentials(
@@ -193,10 +193,10 @@ def _package() -> Callable[[str | None, Kubeconfig, str], Any]:
 
 def context_namespace(path: str | None, context: str | None = None) -> str:
     """Return the context's namespace, `default` if it has none. Raise NoCredentials."""
-    return _chosen(path, context).namespace
+    return _read(path, context).namespace
 
 
-def _chosen(path: str | None, context: str | None) -> Kubeconfig:
+def _read(path: str | None, context: str | None) -> Kubeconfig:
     try:
         return kubeconfig_files.read(path, context)
     except Unusable as error:
@@ -241,7 +241,7 @@ def _proxy(chosen: Kubeconfig) -> str | None:
 
 @contextmanager
 def _logged() -> Iterator[list[str]]:
-    """Collect the package's log messages: it logs why an exec plugin failed, and goes on without the plugin."""
+    """Collect the package's log messages. It only logs the failure of an exec plugin, and goes on without it."""
     messages: list[str] = []
     root = logging.getLogger()
     handler = logging.Handler()
@@ -278,7 +278,9 @@ def _tls(chosen: Kubeconfig, settings: Any) -> ssl.SSLContext | None:
     try:
         tls = ssl.create_default_context(cafile=settings.ssl_ca_cert or None)
     except ssl.SSLError as error:
-        raise Unusable(f"the certificate authority of context '{chosen.name}' is no certificate") from error
+        raise Unusable(
+            f"the certificate authority of context '{chosen.name}' is not a certificate"
+        ) from error
     if chosen.cluster.get("insecure-skip-tls-verify"):
         tls.check_hostname = False
         tls.verify_mode = ssl.CERT_NONE
@@ -287,6 +289,6 @@ def _tls(chosen: Kubeconfig, settings: Any) -> ssl.SSLContext | None:
             tls.load_cert_chain(settings.cert_file, settings.key_file)
         except ssl.SSLError as error:
             raise Unusable(
-                f"client certificate and key of user '{chosen.user_name}' are none, or do not belong together"
+                f"client certificate and key of user '{chosen.user_name}' are invalid, or do not belong together"
             ) from error
     return tls

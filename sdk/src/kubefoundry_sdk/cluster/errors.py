@@ -1,4 +1,4 @@
-"""Errors of the API server, distinguished by what a caller does about them."""
+"""Errors of the API server, distinguished by the way in which a caller handles them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ TERMINATING: Final = "NamespaceTerminating"
 """Reason of a cause: the namespace is being deleted (corev1.NamespaceTerminatingCause)."""
 
 NO_REASON: Final = "Unknown"
-"""`reason` of a Status without one, and of an answer that is no Status and so not the API server's own."""
+"""`reason` of a Status without a reason. Also used for a response that is not a Status, so not from the API
+server."""
 
 LONGEST: Final = 300.0
 """The longest `Retry-After` in seconds that is obeyed: a day would block a key for a day."""
@@ -40,7 +41,7 @@ class Cause(NamedTuple):
 
     Attributes:
         reason: The machine-readable word (`FieldManagerConflict`, `FieldValueInvalid` …).
-        message: The server's own words.
+        message: The server's message.
         field: The path of the field, as the server writes it: `.spec.x` for a conflict, `spec.x` for a value.
     """
 
@@ -72,8 +73,8 @@ class ApiError(Exception):
     Attributes:
         code: The HTTP status.
         reason: The machine-readable word (`Conflict`, `Invalid` …).
-        message: The server's own words.
-        details: The typed rest.
+        message: The server's message.
+        details: The details of the Status.
         retry_after: Seconds that the server asks to wait, if it does.
     """
 
@@ -213,12 +214,12 @@ def _text(value: object) -> str:
 
 
 def seconds(value: Any) -> float | None:
-    """Return how long a server asks to wait, from a header or a Status, or None if it is not a number.
+    """Return the seconds that a server asks to wait, from a header or a Status, at most LONGEST.
 
-    At most LONGEST seconds.
+    Return None if the value is not a number.
     """
     try:
-        asked = float(value) if isinstance(value, int | float | str) else 0.0
+        requested = float(value) if isinstance(value, int | float | str) else 0.0
     except (ValueError, OverflowError):
         return None
-    return min(asked, LONGEST) if asked > 0 else None
+    return min(requested, LONGEST) if requested > 0 else None

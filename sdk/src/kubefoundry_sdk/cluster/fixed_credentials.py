@@ -1,6 +1,6 @@
 """Credentials that a kubeconfig contains: certificates, and a token that needs no plugin.
 
-The `kubernetes` package reads all others. Its import takes more CPU than all of a short command.
+The `kubernetes` package reads all others. Its import takes more CPU time than the rest of a short command.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def read(chosen: Kubeconfig, folder: str) -> Fixed:
 
     Args:
         chosen: The context.
-        folder: Where to write contents that OpenSSL reads from files only.
+        folder: The folder for contents that OpenSSL reads only from files.
 
     Raises:
         OSError: A file is missing.
-        ValueError: A content is not base64.
+        ValueError: The content of a field is not base64.
     """
     return Fixed(
         _file(chosen.cluster, "certificate-authority", chosen.cluster_folder, folder),

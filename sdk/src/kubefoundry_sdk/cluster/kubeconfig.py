@@ -58,7 +58,7 @@ _TYPES: Final = {str: "text", bool: "true or false", list: "a list", dict: "a ma
 
 
 class Unusable(Exception):
-    """kubectl would refuse the kubeconfig, or it asks for more than we support. The text is one line."""
+    """kubectl would refuse the kubeconfig, or the kubeconfig needs more than we support. The text is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
         context: The context's name; None means the current one.
 
     Raises:
-        Unusable: kubectl would not use the context, or not in this way.
+        Unusable: kubectl would not use the context, or would use it in another way.
     """
     files = [Path(name).expanduser() for name in named(path).split(os.pathsep) if name]
     if not any(file.exists() for file in files):
@@ -143,7 +143,7 @@ def _parts(
     for problem in _user_problems(user):
         raise Unusable(f"{where} {problem}")
     if _url(cluster).startswith("https://") and not user.keys() & CREDENTIALS:
-        # kubectl asks for a name and a password; without them the server would answer to system:anonymous
+        # kubectl asks for a name and a password; without them the server would treat us as system:anonymous
         raise Unusable(f"{where} has no credentials: log in, or add a token")
     return cluster, user, (file.parent, cluster_file.parent)
 
@@ -231,7 +231,7 @@ def _plugin_problems(user: Mapping[str, Any]) -> Iterator[str]:
     if plugin.get("apiVersion") == "client.authentication.k8s.io/v1" and not mode:
         yield "has an exec plugin without interactiveMode: add IfAvailable, Never or Always"
     if mode == "Always" and not user.keys() & {"token", "tokenFile"} and not _has_terminal():
-        yield "has an exec plugin that needs a terminal, and standard input is none"
+        yield "has an exec plugin that needs a terminal, and standard input is not a terminal"
 
 
 def _has_terminal() -> bool:
@@ -253,7 +253,7 @@ def _impersonation_problems(user: Mapping[str, Any]) -> Iterator[str]:
         *(text for part in extra.values() for text in part),
     ]
     if not all(isinstance(text, str) and text.isprintable() for text in texts):
-        yield "has a field as, as-uid, as-groups or as-user-extra with something else than a text without line breaks"
+        yield "has a field as, as-uid, as-groups or as-user-extra with a value that is not a text without line breaks"
 
 
 def _content(file: Path) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def _content(file: Path) -> dict[str, Any]:
             for item in items
         ):
             raise Unusable(f"{file}: {field} is not a list of objects with a name and a {inner}")
-        # kubectl refuses the file, so nobody knows which entry is meant
+        # kubectl refuses the file, because it is ambiguous
         names = Counter(item["name"] for item in items)
         if twice := next((name for name, count in names.items() if count > 1), None):
             raise Unusable(f"{file}: {field} has several entries {twice!r}: keep one")

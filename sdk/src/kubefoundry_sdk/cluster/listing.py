@@ -17,7 +17,7 @@ async def complete_list(
     kind: Kind,
     namespace: str | None,
     selector: Mapping[str, str] | None,
-    reduced: Callable[[Object], Any] | None,
+    reduce: Callable[[Object], Any] | None,
 ) -> tuple[Iterator[Any], str]:
     """Return all objects, and the resource version to watch from.
 
@@ -26,27 +26,27 @@ async def complete_list(
         kind: The kind to list.
         namespace: The namespace, None for all of them.
         selector: Parameters of the request that select objects.
-        reduced: Returns the part of an object to keep until the list is complete, or None to leave it out. Without
+        reduce: Returns the part of an object to keep until the list is complete, or None to leave it out. Without
             it, all pages but the last are kept deflated.
     """
     deflated: list[bytes] = []
     last: list[Object] = []
-    arrived: list[Any] = []
+    kept_parts: list[Any] = []
     version = ""
     async for page, version in client.pages(kind, namespace, selector=selector):  # noqa: B007 (the last one)
-        if reduced:
-            arrived.extend(_reduced(page, reduced))
+        if reduce:
+            kept_parts.extend(_reduced(page, reduce))
             continue
         if last:
             deflated.append(zlib.compress(json.dumps(last, ensure_ascii=False).encode(), 1))
         last = page
-    return iter(arrived) if reduced else _inflated(deflated, last), version
+    return iter(kept_parts) if reduce else _inflated(deflated, last), version
 
 
-def _reduced(page: list[Object], reduced: Callable[[Object], Any]) -> Iterator[Any]:
+def _reduced(page: list[Object], reduce: Callable[[Object], Any]) -> Iterator[Any]:
     for obj in page:
         try:
-            kept = reduced(obj)
+            kept = reduce(obj)
         except Exception as error:
             skipped(obj, error)
             continue

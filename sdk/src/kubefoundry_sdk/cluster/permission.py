@@ -1,4 +1,4 @@
-"""Checks a permission by a review. A try of the request itself would be in the audit log as a refused attempt."""
+"""Checks a permission by a SelfSubjectAccessReview, because a refused request would be in the audit log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def may(
         namespace: The namespace; empty for all namespaces.
         subresource: The subresource, if any.
     """
-    asked = {
+    attributes = {
         "group": kind.group,
         "version": kind.version,
         "resource": kind.plural,
@@ -43,7 +43,7 @@ async def may(
         "apiVersion": REVIEWS.api_version,
         "kind": REVIEWS.kind,
         "metadata": {},
-        "spec": {"resourceAttributes": {key: value for key, value in asked.items() if value}},
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
     }
-    answer = await client.ask(REVIEWS, body)
-    return bool(answer["status"].get("allowed"))
+    review = await client.ask(REVIEWS, body)
+    return bool(review["status"].get("allowed"))

@@ -25,7 +25,8 @@ BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
 (docs/event-sources.md: kopf's default of up to 21 s left objects unattended for 7.5 s)."""
 
 WATCH_SECONDS: Final = (480, 600)
-"""How long the server is asked to keep a watch, with jitter so that they do not all end together."""
+"""Range of the seconds for which the server is asked to keep a watch open, so that watches do not all end
+together."""
 
 ON_TIME: Final = 5.0
 """A watch that ends within this many seconds of its requested end counts as ended on time."""
@@ -96,9 +97,9 @@ async def reflect(
     """Keep the sink equal to the kind until cancelled.
 
     A watch is resumed where it ended in three cases: its time is over, no data came for so long that the connection
-    may be dead (after a check with `_went_back`), or a busy server asks for a wait. After any other end everything is
-    listed. The server may have come back with etcd's data from a backup, and a newer version does not show that its
-    history contains the one that we saw. (A restarted server could resume hardly any watch.)
+    may be dead (after a check with `_went_back`), or a busy server asks for a wait. After any other end, everything
+    is listed, because the server may have restarted with etcd's data from a backup. Even if its version is newer, its
+    history may not contain the version that we saw. (A restarted server could resume hardly any watch.)
 
     Deletions during a gap are reported through `replace`. A kind that is not served (404) is retried like a server
     that does not answer.
@@ -140,8 +141,8 @@ class _Reflection:
     forbidden: int = 0
     """Refusals (403) in a row, if `refused` is given."""
     silent: bool = False
-    """Whether the watch ended because nothing came for so long that the connection may be dead."""
-    heard: float = field(default_factory=lambda: asyncio.get_running_loop().time())
+    """Whether the watch ended after a silence so long that the connection may be dead."""
+    last_event_at: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     """The time at which the watch was begun, or sent its last event."""
 
     async def run(self) -> None:
@@ -169,7 +170,7 @@ class _Reflection:
         reduced = self.bounded.arriving() if self.bounded is not None else None
         objects, listed = await complete_list(self.client, self.kind, self.namespace, self.selector, reduced)
         if self.forbidden > 1:
-            await self._watched_briefly(listed)
+            await self._try_watch(listed)
         rewound = _older(listed, self.seen)
         if rewound:
             log.warning(
@@ -183,29 +184,29 @@ class _Reflection:
     async def _follow(self) -> None:
         """Deliver the events of one watch. Raise Unreachable if it is ended before its time."""
         clock = asyncio.get_running_loop().time
-        lasts = random.randint(*WATCH_SECONDS)
-        started = self.heard = clock()
-        async for event in self._watch(self.version, lasts):
-            came = _deliver(event, self.sink) or self.version
+        duration = random.randint(*WATCH_SECONDS)
+        started = self.last_event_at = clock()
+        async for event in self._watch(self.version, duration):
+            version = _deliver(event, self.sink) or self.version
             self.alive()
-            self.heard = clock()
+            self.last_event_at = clock()
             self.forbidden = 0
-            if self.heard - started > ON_TIME:
+            if self.last_event_at - started > ON_TIME:
                 # A watch that has lasted ends the series of failures, however the watch ends.
                 self.failures = 0
-            if _older(came, self.version):
+            if _older(version, self.version):
                 # The server's history went back below an open watch.
                 self.version = ""
                 break
-            self.version = self.seen = came
-        if abs(clock() - started - lasts) > ON_TIME:
+            self.version = self.seen = version
+        if abs(clock() - started - duration) > ON_TIME:
             raise Unreachable(f"WATCH {self.kind.plural}: it was ended before its time")
         self.alive()
         if self.bounded is not None and self.bounded.incomplete:
             self.version = ""
 
     def _after_refusal(self, error: ApiError) -> float:
-        """Decide how to go on after an error of the server; return the seconds until then."""
+        """Choose the next step after an error of the server, and return the seconds until it."""
         if self.refused and error.code == 403:
             delay = REFUSED[min(self.forbidden, len(REFUSED) - 1)]
             if self.forbidden == 1:
@@ -217,14 +218,14 @@ class _Reflection:
         if error.code not in PASSING or self.failures:
             self.version = ""
         delay = max(min(error.retry_after or 0, BLIND), self._backoff())
-        _complain(self.kind, error, self.failures)
+        _log_failure(self.kind, error, self.failures)
         self.failures += 1
         return delay
 
     def _after_broken_connection(self, error: Unreachable) -> float:
-        """Decide how to go on after no answer or a broken watch; return the seconds until then."""
+        """Choose the next step after no response or a broken watch, and return the seconds until it."""
         # After a silence longer than the time-out, this process itself was frozen, and anything may have happened.
-        waited = asyncio.get_running_loop().time() - self.heard
+        waited = asyncio.get_running_loop().time() - self.last_event_at
         self.silent = isinstance(error, Silent) and waited <= SILENCE + ON_TIME
         delay = self._backoff()
         if self.silent:
@@ -233,7 +234,7 @@ class _Reflection:
             log.debug("watching %s again: %s", self.kind.plural, error)
             return delay
         self.version = ""
-        _complain(self.kind, error, self.failures)
+        _log_failure(self.kind, error, self.failures)
         self.failures += 1
         return delay
 
@@ -250,8 +251,8 @@ class _Reflection:
             selector=self.selector,
         )
 
-    async def _watched_briefly(self, version: str) -> None:
-        """Raise ApiError if watching is still forbidden: a permitted listing says nothing about it."""
+    async def _try_watch(self, version: str) -> None:
+        """Raise ApiError if watching is still forbidden. A permitted list does not show this."""
         async for _ in self._watch(version, 1):
             break
 
@@ -293,7 +294,7 @@ def _deliver(event: Object, sink: Sink) -> str:
     return str(meta.get("resourceVersion") or "") if isinstance(meta, dict) else ""
 
 
-def _complain(kind: Kind, error: Exception, failures: int) -> None:
+def _log_failure(kind: Kind, error: Exception, failures: int) -> None:
     """Log once for a series of failures, and again if it lasts."""
     if failures in (1, 10) or failures % 100 == 99:
         log.warning("watching %s failed, retrying: %s", kind.plural, error)

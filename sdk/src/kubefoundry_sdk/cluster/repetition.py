@@ -25,13 +25,13 @@ BURST: Final = 10
 """Equal writes in a row that are sent at once: more than the five reverts of drift (`repairs`)."""
 
 EVERY: Final = 20.0
-"""Seconds after which one more is sent."""
+"""Seconds after which one more equal write is sent."""
 
 REMEMBERED: Final = 4096
 """The most objects whose last write is remembered. The oldest are forgotten, as they were not repeated lately."""
 
 _VOLATILE: Final = ("resourceVersion", "lastTransitionTime")
-"""Fields of a body that differ though the write is the same."""
+"""Fields of a body that may differ between equal writes."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""An exchange with the API server: address, token, deadline, size limits, and naming of failures."""
+"""Sends requests to the API server, with its address and token, and within a deadline and size limits."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Transport:
         """
         request = f"{method} {url}"
         options = self._options(data, headers)
-        asked = _before_sending.set(before)
+        context_token = _before_sending.set(before)
         try:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
                 if response.status >= 400:
@@ -113,7 +113,7 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
         finally:
-            _before_sending.reset(asked)
+            _before_sending.reset(context_token)
         if raw is None:
             raise TooLong(f"{request}: the response is longer than {most} bytes")
         return raw
@@ -168,7 +168,7 @@ class Transport:
             raise Unreachable(f"no token for the API server: {error}") from error
         if token and not token.isprintable():
             raise Unreachable(
-                "no token for the API server: what was found holds a line break or a control character"
+                "no token for the API server: the token holds a line break or a control character"
             )
         return {"Authorization": f"Bearer {token}"} if token else {}
 
