@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_selector.candidate import Provider
-from kubefoundry_selector.decision import decide, unsettled
+from kubefoundry_selector.decision import decide, is_undecided
 from support.selections import B_SGLANG, GPU_SPEC, MORE_GPUS, SGLANG, A, B, Deployment, offered
 
 
@@ -45,9 +45,9 @@ def test_none_is_found_until_a_provider_comes() -> None:
     )
     assert deployment.provider is None
     assert deployment.selected == ("False", "NoMatchingProvider", reported.split(": ", 1)[1])
-    assert unsettled(deployment.object)
+    assert is_undecided(deployment.object)
     assert deployment.turn(A, B_SGLANG) == "Normal ProviderSelected: Selected provider 'b': always → b"
-    assert not unsettled(deployment.object)
+    assert not is_undecided(deployment.object)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_model_stays_without_a_successor_and_reports_it() -> None:
     assert reported.endswith(". Provider a keeps the model")
     assert deployment.provider == "a"
     assert deployment.selected[0] == "False"
-    assert unsettled(deployment.object)
+    assert is_undecided(deployment.object)
 
 
 def test_from_there_the_user_can_go_back() -> None:

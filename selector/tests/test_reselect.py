@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kubefoundry_selector.decision import unsettled
+from kubefoundry_selector.decision import is_undecided
 from support.selections import A, B, Deployment, offered
 
 
@@ -60,7 +60,7 @@ def test_reselect_without_candidate_keeps_and_retries() -> None:
         "Warning ReselectFailed: Provider a auto-selected; reselection requested, but: "
     )
     assert deployment.selected[:2] == ("True", "AutoSelected")
-    assert unsettled(deployment.object)
+    assert is_undecided(deployment.object)
     deployment.turn(replace(A, not_ready=""), B)
     assert deployment.provider == "b"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_selector.candidate import Provider
-from kubefoundry_selector.decision import decide, unsettled
+from kubefoundry_selector.decision import decide, is_undecided
 from support.selections import B_SGLANG, GPU_SPEC, SGLANG, A, B, Deployment, offered
 
 
@@ -15,7 +15,7 @@ def test_let_go_only_when_core_has_taken_over() -> None:
     deployment.users_change({**GPU_SPEC, "provider": {"name": "b"}})
 
     assert decide(deployment.object, [A, B]) is None
-    assert not unsettled(deployment.object)
+    assert not is_undecided(deployment.object)
 
     deployment.core_selects("b")
     assert decide(deployment.object, [A, B]) == {}

@@ -35,7 +35,7 @@ from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.runtime import options
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Store
-from kubefoundry_selector.decision import unsettled
+from kubefoundry_selector.decision import is_undecided
 from support.hostile_json import HOSTILE, places, spoilt
 from support.upstream import standin
 
@@ -132,7 +132,10 @@ def creation_watch() -> CreationWatch:
 
 SINKS: dict[str, tuple[Callable[[], Any], Object]] = {
     "core": (lambda: Store(managers=OWN, index=reported_health), DEPLOYMENT),
-    "selector": (lambda: Store(managers=OWN, index=lambda obj: "x" if unsettled(obj) else None), DEPLOYMENT),
+    "selector": (
+        lambda: Store(managers=OWN, index=lambda obj: "x" if is_undecided(obj) else None),
+        DEPLOYMENT,
+    ),
     "provider": (lambda: Store(managers=OWN, trim=lambda obj: controller.trim(obj, "kuberay")), DEPLOYMENT),
     "another provider": (
         lambda: Store(managers=OWN, trim=lambda obj: controller.trim(obj, "other")),

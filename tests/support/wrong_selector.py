@@ -119,7 +119,7 @@ if __name__ == "__main__":
     if FAULT == "SEL-1 renewed":
         lease.RENEW, lease.DURATION = 3600.0, 7200.0  # type: ignore[misc]
     if FAULT == "SEL-3":
-        vars(controller)["unsettled"] = lambda *_: True
+        vars(controller)["is_undecided"] = lambda *_: True
     if FAULT == "slow":
         vars(status)["write"] = _answered_late
     sys.exit(main.run())

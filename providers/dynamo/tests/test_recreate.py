@@ -39,12 +39,12 @@ def rendered(spec: dict[str, Any], schema: Schema) -> Rendered:
         pytest.param({**SPEC, "image": "x:1.0.0", "scaling": {"replicas": 3}}, None, id="image and scale"),
         pytest.param(
             DISAGGREGATED,
-            "Dynamo adds and removes no components: VllmDecodeWorker, VllmPrefillWorker, VllmWorker",
+            "Dynamo cannot add or remove components: VllmDecodeWorker, VllmPrefillWorker, VllmWorker",
             id="mode",
         ),
         pytest.param(
             {**SPEC, "engine": {"type": "sglang"}},
-            "Dynamo adds and removes no components: SglangWorker, VllmWorker",
+            "Dynamo cannot add or remove components: SglangWorker, VllmWorker",
             id="engine",
         ),
     ],

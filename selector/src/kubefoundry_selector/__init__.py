@@ -2,7 +2,7 @@
 
     from kubefoundry_selector import Choice, run
 
-`candidates` and `keep_or_choose` are pure functions of what a `Registry` knows; `run` is the process
+`candidates` and `keep_or_choose` are pure functions of the state of a `Registry`; `run` is the process
 (docs/writing-a-selector.md). Each name is imported on first use, because the command line needs only part of this
 package.
 """

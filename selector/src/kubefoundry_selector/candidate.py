@@ -25,7 +25,8 @@ class SelectionRule:
 
 
 Outage = Literal["short", "long"]
-"""An outage of a provider that was healthy before: after a short one, it may be back in a moment (contract §5)."""
+"""An outage of a provider that was healthy before. After a short outage, the provider may soon be back (contract
+§5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Provider:
 
     Attributes:
         not_ready: The reason for which `status.ready` is not true, None if it is true.
-        outage: How long the provider has not been healthy; None if it is healthy or never was.
+        outage: The outage if the provider is not healthy and was healthy before, else None.
     """
 
     name: str
@@ -95,15 +96,15 @@ class Exclusion:
 
 
 def provider(config: Object) -> Provider:
-    """Return the provider of an InferenceProviderConfig, even of one that was stored under an older schema."""
+    """Return the provider of an InferenceProviderConfig, which may have been stored under an older schema."""
     spec, status = config.get("spec") or {}, config.get("status") or {}
-    can = spec.get("capabilities") or {}
+    capabilities = spec.get("capabilities") or {}
     return Provider(
         name=config["metadata"]["name"],
-        engines=frozenset(can.get("engines") or ()),
-        serving_modes=frozenset(can.get("servingModes") or ()),
-        cpu_support=bool(can.get("cpuSupport")),
-        gpu_support=bool(can.get("gpuSupport")),
+        engines=frozenset(capabilities.get("engines") or ()),
+        serving_modes=frozenset(capabilities.get("servingModes") or ()),
+        cpu_support=bool(capabilities.get("cpuSupport")),
+        gpu_support=bool(capabilities.get("gpuSupport")),
         not_ready=None if status.get("ready") is True else _not_ready(status),
         rules=tuple(_rule(index, rule) for index, rule in enumerate(spec.get("selectionRules") or ())),
     )

@@ -14,7 +14,7 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.process import Process
 from kubefoundry_sdk.runtime.store import Key, Store
-from kubefoundry_selector.decision import announcement, decide, unsettled
+from kubefoundry_selector.decision import announcement, decide, is_undecided
 from kubefoundry_selector.registry import Registry
 from kubefoundry_selector.rules import rules_valid
 from kubefoundry_selector.select import Select, select
@@ -27,7 +27,7 @@ SELECTIONS: Final = Counter(
 )
 """Core has a counter of the same name. Registered by the process, because a test may load the modules of both."""
 
-UNSETTLED: Final = "unsettled"
+UNDECIDED: Final = "unsettled"
 
 
 class Controller:
@@ -38,7 +38,7 @@ class Controller:
         self._choice = choice
         own = frozenset({SELECTOR_MANAGER})
         self._deployments = process.watch(
-            MODEL_DEPLOYMENTS, managers=own, index=lambda obj: UNSETTLED if unsettled(obj) else None
+            MODEL_DEPLOYMENTS, managers=own, index=lambda obj: UNDECIDED if is_undecided(obj) else None
         )
         self._configs = process.watch(PROVIDER_CONFIGS, managers=own)
         self._registry = Registry(process.outage_clock.now, process.options.heartbeat_timeout)
@@ -59,7 +59,7 @@ class Controller:
             return None
         if await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
             self._announce(live, decided)
-        return self._registry.end_of_short_outage() if unsettled(live, decided) else None
+        return self._registry.end_of_short_outage() if is_undecided(live, decided) else None
 
     def _announce(self, live: Object, decided: Object) -> None:
         event = announcement(live, decided)
@@ -95,15 +95,15 @@ class Controller:
 
     def follow(self, store: Store) -> None:
         """Decide undecided deployments again whenever an object of this store changes: a choice depends on it."""
-        store.subscribe(lambda key, obj: self._decide_waiting())
+        store.subscribe(lambda key, obj: self._requeue_undecided())
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
         """Decide undecided deployments again if a value changes that matters to the choice. A heartbeat does not."""
         if self._registry.see(key[1], config):
-            self._decide_waiting()
+            self._requeue_undecided()
         self._rules.add(key)
 
-    def _decide_waiting(self) -> None:
-        for waiting in self._deployments.indexed(UNSETTLED, namespace=None):
+    def _requeue_undecided(self) -> None:
+        for waiting in self._deployments.indexed(UNDECIDED, namespace=None):
             meta = waiting["metadata"]
             self._selections.add((meta["namespace"], meta["name"]))

@@ -29,7 +29,7 @@ class Selection:
     Attributes:
         condition: `ProviderSelected`, {} if there is none.
         text: Its message, if a selector wrote it.
-        memory: None if core has decided, or a selector that keeps no memory.
+        memory: The selector's memory; None if core has decided, or a selector that keeps no memory.
     """
 
     name: str | None
@@ -49,7 +49,7 @@ class Selection:
         return self.memory.reselect if self.memory else None
 
     @property
-    def settled(self) -> bool:
+    def is_selected(self) -> bool:
         """Check whether a provider is selected."""
         return self.name is not None and self.condition.get("status") == "True"
 
@@ -76,17 +76,18 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     """
     live = LiveModelDeployment(deployment)
     if live.requested_provider:
-        # Release our fields only after core has taken them over: in between nothing would be published.
-        taken = (live.condition(reasons.PROVIDER_SELECTED) or {}).get("reason")
-        is_published = taken == "ExplicitlySelected" and live.provider_name == live.requested_provider
+        # Release our fields only after core has taken them over. Otherwise, no component would publish them
+        # meanwhile.
+        core_reason = (live.condition(reasons.PROVIDER_SELECTED) or {}).get("reason")
+        is_published = core_reason == "ExplicitlySelected" and live.provider_name == live.requested_provider
         return {} if is_published else None
     valid = live.is_true(reasons.VALIDATED, generation=live.generation)
     if live.is_deleting or live.is_paused or not valid:
         return None
-    return _turn(live, _selection(live.status), registered, choice)
+    return _decide_valid(live, _selection(live.status), registered, choice)
 
 
-def unsettled(deployment: Object, status: Object | None = None) -> bool:
+def is_undecided(deployment: Object, status: Object | None = None) -> bool:
     """Check whether a change of the registered providers may change the selection.
 
     Args:
@@ -95,29 +96,29 @@ def unsettled(deployment: Object, status: Object | None = None) -> bool:
     """
     live = LiveModelDeployment(deployment)
     selection = _selection(live.status if status is None else status)
-    return not live.requested_provider and (not selection.settled or RESELECT_FAILED in selection.text)
+    return not live.requested_provider and (not selection.is_selected or RESELECT_FAILED in selection.text)
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
     """Return the Event (type, reason, note) that reports a written change of the selection (contract §4.21)."""
     before, after = _selection(LiveModelDeployment(deployment).status), _selection(decided)
-    if after.settled and (after.name != before.name or after.reselect != before.reselect):
+    if after.is_selected and (after.name != before.name or after.reselect != before.reselect):
         return "Normal", "ProviderSelected", f"Selected provider '{after.name}': {after.reason}"
-    unsuccessful = after.condition and (not after.settled or RESELECT_FAILED in after.text)
-    if unsuccessful and (after.text, after.settled) != (before.text, before.settled):
-        reason = "ReselectFailed" if after.settled else str(after.condition["reason"])
+    unsuccessful = after.condition and (not after.is_selected or RESELECT_FAILED in after.text)
+    if unsuccessful and (after.text, after.is_selected) != (before.text, before.is_selected):
+        reason = "ReselectFailed" if after.is_selected else str(after.condition["reason"])
         return "Warning", reason, after.text
     return None
 
 
 def _selection(live: Object) -> Selection:
     chosen = live.get("provider") or {}
-    held = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    selected = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
     text, memory = recall(live)
-    return Selection(chosen.get("name"), chosen.get("selectedReason", ""), held, text, memory)
+    return Selection(chosen.get("name"), chosen.get("selectedReason", ""), selected, text, memory)
 
 
-def _turn(
+def _decide_valid(
     live: LiveModelDeployment, selection: Selection, registered: Sequence[Provider], choice: Select
 ) -> Object:
     """Return the fields for a valid spec: keep the selection, or choose again (contract §5)."""
@@ -135,17 +136,17 @@ def _turn(
         memory = Memory({}, memory.reselect)
     elif refusal is not None and selection.name and selection.name not in memory.left_out:
         memory = memory.without(selection.name, quoted(refusal))
-    elif selection.ours and selection.settled and current and refusal is None:
+    elif selection.ours and selection.is_selected and current and refusal is None:
         return _kept(selection, memory, generation)
 
     request = request_of(deployment, memory.left_out)
-    if not reselect and _stays(request, selection, registered):
+    if not reselect and _can_stay(request, selection, registered):
         return _kept(selection, memory, generation)
 
     decision = choice(request, registered)
     if decision.provider is not None:
         return _chosen(decision, memory, generation)
-    if reselect and selection.settled:
+    if reselect and selection.is_selected:
         failed = Memory(memory.left_out, selection.reselect)
         return _kept(selection, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
     if (holder := _serving(deployment, selection.name)) is not None:
@@ -153,7 +154,7 @@ def _turn(
     return _none(decision, selection, memory, generation)
 
 
-def _stays(request: Request, selection: Selection, registered: Sequence[Provider]) -> bool:
+def _can_stay(request: Request, selection: Selection, registered: Sequence[Provider]) -> bool:
     """Check whether the current provider stays, although the selector has not chosen it for this generation.
 
     Priority, health or a removed registration never change it (contract §5).
@@ -196,7 +197,7 @@ def _has_created(deployment: Object, provider: str) -> bool:
 
 
 def _serving(deployment: Object, chosen: str | None) -> str | None:
-    """Return another provider that still holds the model: it serves until the chosen provider takes over."""
+    """Return another provider that still holds the model, and serves it until the chosen provider takes over."""
     return next((name for name in handover.holders(deployment) if name != chosen), None)
 
 

@@ -1,4 +1,4 @@
-"""Explains a decision: the verdict on every provider and every rule, with the values that decided. Plain data."""
+"""Explains a decision: the verdict on every provider and every rule, and the values that the rules read."""
 
 from __future__ import annotations
 

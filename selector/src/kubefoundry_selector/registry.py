@@ -16,7 +16,7 @@ GONE: Final = " (its InferenceProviderConfig was deleted)"
 applies again, and the provider registers itself with its next heartbeat."""
 
 SHORT: Final = 300.0
-"""Seconds for which a model waits for a provider that is down, before one of last resort gets it (contract §5)."""
+"""Seconds for which a model waits for a provider that is down, before a provider of last resort is chosen."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,8 @@ class _Entry:
     heartbeat: Any
     expiry: Expiry
     ready_until: float
-    """When it was last seen ready; -inf if it never was, as a provider whose upstream is not installed."""
+    """The time at which it was last ready; -inf if it never was, for example because its upstream is not
+    installed."""
 
 
 class Registry:
@@ -56,7 +57,7 @@ class Registry:
         return self.get(name) != before
 
     def _forget(self, name: str, before: Provider | None) -> bool:
-        """Keep a provider that was healthy until its outage is long, so that no model goes to one of last resort."""
+        """Keep a formerly healthy provider until its outage is long, so that no provider of last resort is chosen."""
         entry = self._entries.get(name)
         if entry is None:
             return False
@@ -65,17 +66,17 @@ class Registry:
         return self.get(name) != before
 
     def get(self, name: str) -> Provider | None:
-        """Return the provider's current state; None if it is not registered, and any outage of it is long."""
+        """Return the provider's current state; None if it is not registered, and has no short outage."""
         entry = self._entries.get(name)
         if entry is None:
             return None
         fresh = entry.expiry.see(entry.heartbeat) <= self._timeout
-        down = self._down_for(entry)
-        if entry.offered.not_ready == GONE and down is not None and down >= SHORT:
+        outage_seconds = self._down_for(entry)
+        if entry.offered.not_ready == GONE and outage_seconds is not None and outage_seconds >= SHORT:
             return None
         outage: Outage | None = None
-        if down is not None and down < inf:
-            outage = "short" if down < SHORT else "long"
+        if outage_seconds is not None and outage_seconds < inf:
+            outage = "short" if outage_seconds < SHORT else "long"
         return replace(entry.offered, heartbeat_fresh=fresh, outage=outage)
 
     def end_of_short_outage(self) -> float | None:
@@ -86,7 +87,7 @@ class Registry:
         return min((seconds for seconds in left if seconds > 0), default=None)
 
     def _down_for(self, entry: _Entry) -> float | None:
-        """Return the seconds for which it has not been healthy; inf if it never was, None if it is."""
+        """Return the seconds of the provider's outage; inf if it never was healthy, None if it is healthy."""
         silent = entry.expiry.see(entry.heartbeat) - self._timeout
         if entry.offered.not_ready is None:
             return silent if silent > 0 else None

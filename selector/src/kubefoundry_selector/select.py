@@ -17,7 +17,7 @@ from kubefoundry_selector.wording import (
 )
 
 RuleFailures = Mapping[tuple[str, int], str]
-"""Why rules could not be evaluated, by provider and index."""
+"""The errors of rules that could not be evaluated, by provider and index."""
 
 
 @dataclass(frozen=True, slots=True)

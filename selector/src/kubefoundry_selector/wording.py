@@ -1,8 +1,9 @@
 """The texts of a selection (contract §5), composed from facts, because this module knows no particular provider.
 
-The reason of a choice is the `reason` of the rule that decided, if it has one. Otherwise it is the fact that left no
-choice: the only CPU provider, or the only provider of that engine, among all registered providers. Otherwise it is
-the rule. A provider of last resort (all its rules are below 0) does not count as an alternative to another provider.
+The reason of a choice is the `reason` of the rule that decided, if it has one. Otherwise it is the lack of an
+alternative: the only CPU provider, or the only provider of that engine, among all registered providers. Otherwise it
+is the rule. A provider of last resort (all its rules are below 0) does not count as an alternative to another
+provider.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _reason(request: Request, chosen: Provider, rule: SelectionRule, registered:
 def no_provider_text(
     request: Request, registered: Sequence[Provider], failures: Mapping[tuple[str, int], str]
 ) -> str:
-    """Return one line for a choice of none, with the obstacle of each provider and the remedy."""
+    """Return one line for a decision without a provider, with the obstacle of each provider and the remedy."""
     if not registered:
         return f"{NO_HEALTHY}: none is registered. Ask an administrator to install a provider"
     each = "; ".join(
@@ -88,7 +89,7 @@ def no_provider_text(
 
 
 def no_choice_text(request: Request, registered: Sequence[Provider]) -> str:
-    """Return one line for another selector's choice of none, with the obstacle of each provider."""
+    """Return one line if another selector chose no provider, with the obstacle of each provider."""
     each = "; ".join(
         f"{offered.name} "
         + (" and ".join(item.text for item in exclusions(request, offered)) or "was not chosen")

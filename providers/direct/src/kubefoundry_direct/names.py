@@ -11,12 +11,13 @@ PORT: Final = 8000
 PORT_NAME: Final = "http"
 
 SELECTED_BY: Final = f"{PREFIX}model-deployment"
-"""On the pods: the ModelDeployment's name. Service and Deployment select by this label alone, and a Deployment's
-selector is immutable, so it never changes. The label that all providers set (`MODEL_LABEL`) is a second one."""
+"""Label of the pods with the ModelDeployment's name. Service and Deployment select only by this label. It never
+changes, because a Deployment's selector is immutable. Pods also have the label that all providers set
+(`MODEL_LABEL`)."""
 
 OPTIONS_ANNOTATION: Final = f"{PREFIX}engine-options"
-"""On the pods: the options that the engine reads from a file. In an annotation, because a change of it replaces the
-pods."""
+"""Annotation of the pods with the options that the engine reads from a file. It is an annotation because a change of
+an annotation replaces the pods."""
 
 
 def service(deployment: str) -> str:

@@ -47,7 +47,7 @@ class Status:
         updated: Pods with the newest template.
         ready: Pods that are ready.
         available: Pods that have been ready for `minReadySeconds`.
-        refused: Why pods are not created, in the API server's words.
+        refused: The API server's message about pods that it refuses to create; empty if there are none.
         late: Kubernetes' message about a rollout that makes no progress; empty if there is none.
         unseen: Whether Kubernetes has not processed the newest spec.
         paused: Whether somebody paused the Deployment, so that no change reaches its pods.
@@ -65,7 +65,7 @@ class Status:
 
     @property
     def old(self) -> int:
-        """Count the pods that are not known to have the newest template, by the count that shows most of them."""
+        """Count the pods that are not known to have the newest template, from the largest of the pod counts."""
         return max(0, max(self.replicas, self.ready, self.available) - self.updated)
 
 
@@ -91,12 +91,12 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 
 def _within(desired: int, *counts: int) -> list[int]:
-    """Leave out the pods beyond the requested number, which the message names: a rollout has some for a while."""
+    """Limit the counts to the requested number. A rollout has more pods for a while, and the message names them."""
     return [min(count, desired) if desired else count for count in counts]
 
 
-def read(live: Object, asked: int) -> Status:
-    """Return the status of a Deployment. `asked` is the number of replicas if the Deployment does not set it."""
+def read(live: Object, default_replicas: int) -> Status:
+    """Return the status of a Deployment. `default_replicas` is used if the Deployment does not set a number."""
     meta, spec, status = (mapping(live.get(name)) for name in ("metadata", "spec", "status"))
     conditions = upstream_conditions(status)
     failure = conditions.get("ReplicaFailure", UpstreamCondition())
@@ -106,14 +106,14 @@ def read(live: Object, asked: int) -> Status:
     available = count(status.get("availableReplicas")) or 0
     updated = count(status.get("updatedReplicas")) or 0
     return Status(
-        desired=asked if desired is None else desired,
+        desired=default_replicas if desired is None else desired,
         replicas=count(status.get("replicas")) or 0,
         updated=updated,
         # an available replica is ready, even if somebody else writes the status
         ready=max(count(status.get("readyReplicas")) or 0, available),
         available=available,
         refused=_message(failure)
-        if failure.status == "True" and not (updated and _of_before(failure, live))
+        if failure.status == "True" and not (updated and _is_of_earlier_spec(failure, live))
         else "",
         late=_message(progress) if progress.reason == LATE else "",
         unseen=seen is None or seen < (count(meta.get("generation")) or 0),
@@ -128,7 +128,7 @@ def newest_replica_set(live: Object) -> str | None:
     return match[1] if match else None
 
 
-def _of_before(failure: UpstreamCondition, live: Object) -> bool:
+def _is_of_earlier_spec(failure: UpstreamCondition, live: Object) -> bool:
     """Check whether the refused pod has an earlier spec, whose ReplicaSet stays until a new pod is available.
 
     Not reliable before the newest spec has a pod: after a change back to an earlier spec, whose ReplicaSet exists,

@@ -1,4 +1,4 @@
-"""`spec.provider.overrides` of this provider: what a pod may need and no field of the spec can express."""
+"""`spec.provider.overrides` of this provider: settings of a pod that no field of the spec can express."""
 
 from __future__ import annotations
 

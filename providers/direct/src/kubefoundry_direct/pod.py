@@ -55,7 +55,7 @@ def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overr
         "containers": [_container(spec, image, engine, overrides, mounts)],
         "volumes": volumes,
         "terminationGracePeriodSeconds": overrides.drain_seconds + ENDING,
-        # It calls no API server.
+        # The pod calls no API server.
         "automountServiceAccountToken": False,
         **NO_SERVICE_LINKS,
         "securityContext": {
@@ -70,7 +70,7 @@ def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overr
     if spec.node_selector:
         pod["nodeSelector"] = dict(spec.node_selector)
     if spec.tolerations:
-        pod["tolerations"] = [_stated(toleration) for toleration in spec.tolerations]
+        pod["tolerations"] = [_without_empty(toleration) for toleration in spec.tolerations]
     if overrides.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in overrides.image_pull_secrets]
     if overrides.runtime_class_name:
@@ -96,7 +96,7 @@ def _container(
         **probes(overrides.startup_seconds),
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    # An image that contains its model starts it itself.
+    # An image that contains its model starts the server itself.
     command = overrides.command or (engine.command if spec.model.source == "huggingface" else ())
     if command:
         container["command"] = list(command)
@@ -105,7 +105,7 @@ def _container(
     if resources := aggregated_resources(spec):
         container["resources"] = resources
     if overrides.drain_seconds:
-        # The pod has left the Service by then: only open requests are left to finish.
+        # The pod is no longer in the Service at that time, so only open requests have to finish.
         wait = ["sleep", str(overrides.drain_seconds)]
         container["lifecycle"] = {"preStop": {"exec": {"command": wait}}}
     return container
@@ -114,10 +114,10 @@ def _container(
 def _environment(spec: ModelDeploymentSpec) -> list[dict[str, Any]]:
     stated = {variable["name"] for variable in spec.env}
     ours = [{"name": name, "value": value} for name, value in ENVIRONMENT.items() if name not in stated]
-    return [*ours, *map(_stated, spec.env)]
+    return [*ours, *map(_without_empty, spec.env)]
 
 
-def _stated(part: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return the mapping without empty strings, which the API server drops."""
     return {name: value for name, value in part.items() if value != ""}
 

@@ -15,19 +15,20 @@ from kubefoundry_direct.names import PORT_NAME
 _HEALTH: Final = {"httpGet": {"path": "/health", "port": PORT_NAME}}
 
 STARTING: Final = 2
-"""Seconds between two startup probes, and for each: a small model serves after one or two of them."""
+"""Seconds between two startup probes, and the time-out of each. A small model serves after one or two probes."""
 
 PERIOD: Final = 5
 """Seconds between two probes of a pod that serves."""
 
 STUCK: Final = 120
-"""Seconds without an answer after which a server counts as stuck; one that is merely busy answers within that."""
+"""Seconds without an answer after which a server counts as stuck. A busy server answers in less time."""
 
 
 def probes(startup_seconds: int) -> dict[str, Any]:
     """Return the probes of an engine that loads its model within `startup_seconds`.
 
-    The other two wait for the startup probe. A model may load for an hour, and a stuck server is still noticed soon.
+    The readiness and liveness probes wait for the startup probe. So a model may load for an hour, and a stuck server
+    is noticed soon anyway.
     """
     return {
         "startupProbe": {

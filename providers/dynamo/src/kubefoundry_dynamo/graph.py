@@ -55,7 +55,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """The components, and what all of their pods share."""
+    """The components, and the settings that are the same for all of their pods."""
 
     name: str
     namespace: str

@@ -1,8 +1,8 @@
 """The status of a DynamoGraphDeployment in KubeFoundry's terms (sources §2.5; 0.4 to the 1.5 line).
 
-Running means that it serves now. From 0.8 on the pod counts prove that, whatever else the operator is doing; before,
-`state: successful` is the only evidence. The newest generation serves only once the operator reports it as
-successful: until then the counts include workers of the earlier one.
+Running means that the graph serves now. From 0.8 on, the pod counts prove that, whatever else the operator does.
+Before 0.8, `state: successful` is the only evidence. The newest generation serves only once the operator reports it
+as successful. Until then, the counts include workers of the earlier generation.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ UNREPORTED: Final = frozenset({"", "initializing"})
 ROLLOUT_FAILED: Final = "rolling_update_failed"
 IN_PROGRESS: Final = "rolling_update_in_progress"
 ROLLED: Final = frozenset({"", "None", "Completed", "Failed"})
-"""Values of `status.rollingUpdate.phase` unless old and new workers exist (from 1.0 on, without Grove). Besides
-Pending and InProgress, a value that nobody has seen counts as an update in progress."""
+"""Values of `status.rollingUpdate.phase` while no update is in progress (from 1.0 on, without Grove). With any other
+value, known (Pending, InProgress) or unknown, old and new workers may exist."""
 FAILED_ROLLING: Final = "Failed"
 """Value of `status.rollingUpdate.phase` after an update that ended without new workers."""
 PASSING: Final = (
@@ -58,7 +58,7 @@ class Count(NamedTuple):
         replicas: Pods of the component.
         ready: Ready pods.
         available: Available pods.
-        old: Pods that are not known to have the newest spec, by the count that shows most of them.
+        old: Pods that are not known to have the newest spec, from the largest of the pod counts.
     """
 
     replicas: int
@@ -72,11 +72,10 @@ class Status(NamedTuple):
 
     Attributes:
         state: `status.state`.
-        words: The operator's own words.
+        words: The operator's message.
         counts: The counts by component.
-        contradicted: Whether condition Ready says that the graph is not ready, or is about another generation,
-            whatever the state is.
-        unready: Whether condition Ready is False, and nothing else, as beside a pending state.
+        contradicted: Whether condition Ready is not True, or is about another generation, whatever the state is.
+        unready: Whether condition Ready is exactly False, as it is while the state is pending.
         counting: Whether the CRD has counts of pods, so that a component without a count is not known to have pods.
             Every CRD with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does not
             show it, because Helm leaves old CRDs.
@@ -172,8 +171,8 @@ def _without_pods(status: Status, workers: Sequence[Pool]) -> list[str]:
 def _updating(status: Status) -> bool:
     """Check whether pods of an earlier spec serve, though the operator has seen the newest one.
 
-    A worker that is not ready does not show it: it may be one that was added. Workers are replaced by rolling
-    updates, the frontend by its Deployment.
+    A worker that is not ready is no evidence, because it may have been added. Rolling updates replace workers, and
+    the frontend's Deployment replaces the frontend.
     """
     return _rolls_out(status) or _disagrees(status)
 
@@ -185,9 +184,9 @@ def _rolls_out(status: Status) -> bool:
 
 
 def _disagrees(status: Status) -> bool:
-    """Check whether the state leaves open which spec serves.
+    """Check whether the state does not show which spec serves.
 
-    It contradicts condition Ready, the operator has reported none yet, or it could not write all of an edit.
+    It contradicts condition Ready, the operator has not reported a state yet, or it could not write all of an edit.
     """
     if status.repeats:
         return status.edited
@@ -197,12 +196,12 @@ def _disagrees(status: Status) -> bool:
 
 
 def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
-    """Check whether the frontend is counted and a worker is not: so every rolling update of 1.0 begins."""
+    """Check whether the frontend has a count and a worker has none, as when a rolling update of 1.0 begins."""
     return FRONTEND in status.counts and any(pool.name not in status.counts for pool in workers)
 
 
 def _gone(status: Status, workers: Sequence[Pool]) -> bool:
-    """Check whether no worker has a pod any more; for one without counts the state decides."""
+    """Check whether no worker has a pod any more. For a worker without counts, the state decides."""
     return all(
         pods.replicas == pods.ready == 0
         if (pods := status.counts.get(pool.name)) is not None
@@ -230,7 +229,7 @@ def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Repl
             ready += pool.replicas
             available += pool.replicas
     desired = sum(pool.replicas for pool in workers)
-    # each fits the status, their sum may not
+    # Each count fits into the status, but a sum may not.
     return Replicas(*(min(number, MAX_INT32) for number in (desired, ready, available)))
 
 
@@ -265,13 +264,13 @@ def _waiting_message(status: Status, workers: Sequence[Pool]) -> str:
     if status.state != "successful":
         return status.words
     if missing := _without_pods(status, workers) if status.counting else []:
-        return f"Dynamo reports no ready pod of {' and '.join(missing)}, though it says: {status.words}"
+        return f"Dynamo reports no ready pod of {' and '.join(missing)}, although it reports: {status.words}"
     return status.words if any(pool.replicas for pool in workers) else f"pods are left: {status.words}"
 
 
 def _earlier_words(status: Status) -> str:
     """Return the operator's words about the earlier generation, unless it reported success."""
-    return "" if status.state == "successful" else f"; before, it said: {status.words}"
+    return "" if status.state == "successful" else f"; before, it reported: {status.words}"
 
 
 def _read(live: Object) -> Status:
@@ -289,7 +288,7 @@ def _read(live: Object) -> Status:
     if rolling == FAILED_ROLLING and ready.reason != ROLLOUT_FAILED:
         words = f"the rolling update failed: {words}"
     elif state == "failed" and ready.status == "True":
-        words = f"state failed, though it says: {words}"
+        words = f"state failed, although it reports: {words}"
     erred = state == "failed" or ready.reason == ROLLOUT_FAILED or rolling == FAILED_ROLLING
     passing = erred and any(part in words for part in PASSING)
     return Status(
@@ -311,7 +310,7 @@ def _read(live: Object) -> Status:
 def _is_stale(status: Mapping[str, Any], ready: UpstreamCondition, generation: Any) -> bool:
     """Check whether the status is about another generation, if it names one.
 
-    On the 1.5 line a failure moves the generation of `Ready` only.
+    On the 1.5 line, a failure updates only the generation of `Ready`.
     """
     seen = status.get("observedGeneration")
     if not isinstance(generation, int) or ("observedGeneration" not in status and not ready.generation):

@@ -13,7 +13,7 @@ DEPLOYMENT: Final = "dynamo-platform-dynamo-operator-controller-manager"
 """Chart `dynamo-operator` in the Helm release `dynamo-platform` (docs/kubernetes/installation_guide.md)."""
 
 NAMESPACE: Final = "dynamo-system"
-"""From the same page."""
+"""The namespace on the same page."""
 
 LEASE: Final = "dynamo.nvidia.com"
 """The default id of its leader election (chart's operator-config.yaml)."""
@@ -25,7 +25,7 @@ FLAG: Final = "--operator-version="
 
 def read(deployment: Object) -> Mapping[str, str]:
     """Return the release from the flag or else the image's tag; nothing if neither is MAJOR.MINOR.PATCH."""
-    for text in _stated(deployment):
+    for text in _version_texts(deployment):
         try:
             return {OPERATOR_VERSION: str(versions.parse(text))}
         except ValueError:
@@ -33,7 +33,7 @@ def read(deployment: Object) -> Mapping[str, str]:
     return {}
 
 
-def _stated(deployment: Object) -> Iterator[str]:
+def _version_texts(deployment: Object) -> Iterator[str]:
     for container in deployment["spec"]["template"]["spec"]["containers"]:
         if container["name"] != MANAGER:
             continue

@@ -1,4 +1,4 @@
-"""Which version of the DynamoGraphDeployment CRD is installed and which fields it has (sources §2.1)."""
+"""Determines the version and the fields of the installed DynamoGraphDeployment CRD (sources §2.1)."""
 
 from __future__ import annotations
 

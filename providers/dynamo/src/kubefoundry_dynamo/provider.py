@@ -39,8 +39,8 @@ SELECTION_RULES: Final = (
         "default → dynamo (GPU inference default)",
     ),
 )
-"""contract §5, in its order. The selector adds the reason that Dynamo is the only provider for an engine, because it
-knows the others."""
+"""contract §5, in its order. The selector adds the reason that Dynamo is the only provider for an engine, because
+only the selector knows the other providers."""
 
 PODS: Final = Pods(
     GRAPH_LABEL,
@@ -79,7 +79,7 @@ def provider(settings: Settings) -> Provider:
         overrides=Overrides,
         recreate=recreate,
         settles=SETTLES,
-        # All releases that were recorded (1.0 and newer) do.
+        # All recorded releases (1.0 and newer) write it.
         names_generation=True,
         operator=Operator(
             operator.DEPLOYMENT,

@@ -162,8 +162,8 @@ def _overrides(frontend: Part, worker: Part) -> Object:
     )
     if mode is None:
         mode = "kv" if events & set(common.flags(worker.container.get("args") or ())) else "none"
-    asked = {name: value for name, value in frontend.resources.items() if name in ("cpu", "memory")}
-    overrides: Object = {"frontend": {"replicas": frontend.replicas, "resources": asked}}
+    requests = {name: value for name, value in frontend.resources.items() if name in ("cpu", "memory")}
+    overrides: Object = {"frontend": {"replicas": frontend.replicas, "resources": requests}}
     if mode in ("kv", "round-robin", "none"):
         overrides["routerMode"] = mode
     if worker.runtime:

@@ -15,9 +15,11 @@ def recreate(old: Rendered, new: Rendered) -> str | None:
     """Return why Dynamo cannot change the old graph into the new one, or None if it can."""
     before, after = _components(old.main), _components(new.main)
     if before != after:
-        return f"Dynamo adds and removes no components: {', '.join(sorted(before ^ after))}"
-    was, is_ = (mapping(graph.get("spec")).get("backendFramework") for graph in (old.main, new.main))
-    if was != is_:
+        return f"Dynamo cannot add or remove components: {', '.join(sorted(before ^ after))}"
+    old_backend, new_backend = (
+        mapping(graph.get("spec")).get("backendFramework") for graph in (old.main, new.main)
+    )
+    if old_backend != new_backend:
         return "Dynamo does not change backendFramework"
     return None
 

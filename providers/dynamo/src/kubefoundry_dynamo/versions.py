@@ -1,7 +1,7 @@
 """Dynamo versions, read from image tags and from the fields of the installed CRD.
 
-The CRD shows the operator's release line, the image tag the runtime's. They differ because worker flags follow the
-runtime (sources §2.8, §5.2).
+The CRD shows the operator's release line, and the image tag the runtime's version. Worker flags depend on the runtime
+and not on the operator (sources §2.8, §5.2).
 """
 
 from __future__ import annotations

@@ -37,11 +37,11 @@ STAGES: Final = (
     "InferenceReady",
     "WorkspaceSucceeded",
 )
-"""Conditions in the order in which KAITO reaches them: the first that is not True shows what it waits for."""
+"""Conditions in the order in which KAITO reaches them. The first that is not True shows the current stage."""
 
 LAST_ERROR: Final = "last reconcile error"
-"""KAITO appends this to messages when its reconcile fails. Such a message says more than the stage's, so it is shown
-instead. Nothing else depends on it."""
+"""KAITO appends this to messages when its reconcile fails. Such a message is more specific than the message of the
+stage, so it is shown instead. Nothing else depends on it."""
 
 
 def observe(deployment: Deployment, workspace: Object) -> Observation:
@@ -59,7 +59,11 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
         serving = _observation(
             deployment, "Running", "DeploymentReady", _while_running(inference, conditions)
         )
-        return replace(serving, acknowledged=False) if _is_of_another(inference, workspace) else serving
+        return (
+            replace(serving, acknowledged=False)
+            if _is_of_earlier_workspace(inference, workspace)
+            else serving
+        )
     if inference is not None and inference.status == "False" and inference.reason in FAILURES:
         return _observation(deployment, "Failed", "Failed", inference.words())
     if inference is None and state == "Ready":
@@ -83,7 +87,7 @@ def _deleting(workspace: Object) -> bool:
     return bool(mapping(workspace.get("metadata")).get("deletionTimestamp"))
 
 
-def _is_of_another(condition: UpstreamCondition, workspace: Object) -> bool:
+def _is_of_earlier_workspace(condition: UpstreamCondition, workspace: Object) -> bool:
     """Check whether a condition is about an earlier Workspace of that name: a backup may restore a status."""
     return condition.generation > (
         count(mapping(workspace.get("metadata")).get("generation")) or condition.generation
@@ -91,29 +95,29 @@ def _is_of_another(condition: UpstreamCondition, workspace: Object) -> bool:
 
 
 def _while_running(inference: UpstreamCondition, conditions: Mapping[str, UpstreamCondition]) -> str:
-    """Return the workload's own words, and any other problem next to it."""
-    amiss = {
+    """Return the workload's message, followed by the other problems."""
+    problems = {
         (condition.reason, condition.message): condition.words()
         for name in (*STAGES, "BenchmarkCompleted")
         if (condition := conditions.get(name)) and condition.status == "False"
     }
-    return "; ".join([inference.message or inference.words(), *amiss.values()])
+    return "; ".join([inference.message or inference.words(), *problems.values()])
 
 
 def _waiting_for(conditions: Mapping[str, UpstreamCondition], state: str | None) -> str:
-    open_ = [
+    unmet = [
         condition for name in STAGES if (condition := conditions.get(name)) and condition.status != "True"
     ]
-    if not open_:
+    if not unmet:
         return f"The Workspace is {state}" if state else "KAITO has not reported on inference yet"
-    telling = next((condition for condition in open_ if LAST_ERROR in condition.message), open_[0])
-    return telling.words()
+    shown = next((condition for condition in unmet if LAST_ERROR in condition.message), unmet[0])
+    return shown.words()
 
 
 def _observation(
     deployment: Deployment, phase: ObservedPhase, reason: ReadyReason, message: str
 ) -> Observation:
-    # the status has no pod counts: the one replica is ready if inference is
+    # The status has no pod counts. The only replica is ready if inference is ready.
     ready = 1 if phase == "Running" else 0
     return Observation(
         phase=phase,

@@ -1,4 +1,4 @@
-"""Reads from KAITO's own Deployment how KAITO gets nodes."""
+"""Reads KAITO's mode of node provisioning from KAITO's own Deployment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEPLOYMENT: Final = "kaito-workspace"
 """KAITO's documented Helm release, which names the Deployment (website/docs/installation.md @v0.12.0)."""
 
 NAMESPACE: Final = "kaito-workspace"
-"""From the same page."""
+"""The namespace on the same page."""
 
 PROVISIONER: Final = "--node-provisioner"
 GATES: Final = "--feature-gates"

@@ -31,7 +31,7 @@ BUILT_IN: Final = {
 """Hugging Face id, in lower case -> built-in preset (KAITO presets/workspace/models/*.yaml, 0.5 to 0.12).
 
 KAITO's list changes with each release and is not in its CRD. Any other built-in preset can be requested by its own
-name, as a `model.id` without a slash; KAITO's webhook then says whether it exists.
+name, as a `model.id` without a slash. KAITO's webhook then refuses a preset that does not exist.
 """
 
 
@@ -41,8 +41,8 @@ def preset_name(model_id: str, *, any_model: bool) -> str | None:
     Args:
         model_id: The Hugging Face id or the preset's name.
         any_model: Whether this KAITO accepts every `org/model` (0.9 and later). Such a KAITO lists its curated
-            models under their Hugging Face ids and accepts as short name only the last part of one, so other
-            short names are not used.
+            models under their Hugging Face ids. The only short name that it accepts is the last part of such an id,
+            so other short names are not used.
     """
     if "/" not in model_id:
         return model_id.lower()

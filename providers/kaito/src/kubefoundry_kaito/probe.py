@@ -1,4 +1,4 @@
-"""Which Workspace schema is installed, judged by the fields of its CRD."""
+"""Determines the installed Workspace schema by the fields of its CRD."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FIELDS: Final = Fields(
         ANY_MODEL: "models without a built-in preset where image is left out",
     },
 )
-"""lost: what a ModelDeployment cannot request while the CRD lacks that feature (`supports`)."""
+"""lost: requests of a ModelDeployment that are refused while the CRD lacks the feature (`supports`)."""
 
 BY_NAME: Final = "existing nodes by nodeSelector"
 """Lost while the CRD defaults an instance type, because existing nodes must then be named."""

@@ -1,4 +1,4 @@
-"""The KAITO provider: what it registers, and its functions bound to the settings."""
+"""The KAITO provider: its registration, and its functions bound to the settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SELECTION_RULES: Final = (
         priority=100,
     ),
 )
-"""contract §5. The selector composes the reasons: whether KAITO is the only one depends on who else is registered.
+"""contract §5. The selector composes the reasons, because only the selector knows the other registered providers.
 
 A disaggregated spec has no `resources.gpu` and is not a CPU model (contract §5).
 """

@@ -46,7 +46,9 @@ def inference(deployment: Deployment, image: str) -> dict[str, Any]:
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     """Return notes about effects that the spec does not show."""
     if spec.engine.type == "llamacpp" and spec.served_name and overrides_of(spec).llamacpp_server == "aikit":
-        return ("An AIKit image serves the model under the name of its GGUF file; /v1/models tells it.",)
+        return (
+            "An AIKit image serves the model under the name of its GGUF file; /v1/models lists the name.",
+        )
     return ()
 
 

@@ -55,12 +55,12 @@ def ray_cluster(deployment: Deployment, head: Head, image: str, ray_version: str
 
 
 def _head_group(deployment: Deployment, head: Head, image: str) -> dict[str, Any]:
-    asked = {"cpu": head.resources.cpu, "memory": head.resources.memory}
+    requests = {"cpu": head.resources.cpu, "memory": head.resources.memory}
     container = {
         "name": "ray-head",
         "image": image,
         "ports": [{"name": name, "containerPort": port} for name, port in _HEAD_PORTS],
-        "resources": {"requests": asked, "limits": {"memory": head.resources.memory}},
+        "resources": {"requests": requests, "limits": {"memory": head.resources.memory}},
     }
     template = _pod_template(deployment, container)
     if head.image_pull_secrets:

@@ -19,14 +19,14 @@ from kubefoundry_sdk.api.flag_names import is_dotted
 Kwargs = dict[str, Any]
 
 KV_TRANSFER: Final = {"kv_connector": "NixlConnector", "kv_role": "kv_both"}
-"""How prefill passes its cache to decode, unless engine.args set it (sources §4.5)."""
+"""The configuration with which prefill passes its cache to decode, unless engine.args set it (sources §4.5)."""
 
 OWNED: Final = {
     "host": "Ray Serve listens for requests itself; remove it",
     "port": "Ray Serve listens for requests itself, on port 8000; remove it",
     "data_parallel_size": "KubeRay runs one engine a replica; remove it and use scaling.replicas",
 }
-"""Arguments that the user cannot set here, and why."""
+"""Arguments that the user cannot set here, with reason and remedy."""
 
 SERVER: Final = frozenset(
     {
@@ -85,7 +85,7 @@ def parallel_sizes(spec: ModelDeploymentSpec, role: Role) -> tuple[int, int]:
 
 
 def engines_per_worker(spec: ModelDeploymentSpec, role: Role) -> int:
-    """Return how many engines Ray can put on one worker: more than one if engine.args use fewer GPUs."""
+    """Return the number of engines that Ray can put on one worker: more than one if engine.args use fewer GPUs."""
     tensor, pipeline = parallel_sizes(spec, role)
     return max(1, role.gpus // (tensor * pipeline))
 

@@ -121,9 +121,9 @@ def _single_engine_stopped(status: Status, parts: Sequence[Role]) -> bool:
     """Check whether a role has only one engine, which is being replaced, cannot start or is unhealthy.
 
     Serve stops an engine before it starts its successor, even if it is the only one
-    (ray/serve/_private/deployment_state.py, Ray 2.56 and 2.60), and KubeRay leaves Ready True. Seen on Ray 2.60: no
-    answer meanwhile, and 503 from then on if the successor cannot start, although Ray says that replicas of the
-    previous version keep running; of a single engine, none is left. A deployment that only scales is not UPDATING.
+    (ray/serve/_private/deployment_state.py, Ray 2.56 and 2.60), and KubeRay leaves Ready True. On Ray 2.60, requests
+    get no answer meanwhile, and 503 if the successor cannot start. Ray reports that replicas of the previous version
+    keep running, but the only engine is gone. A deployment that only scales is not UPDATING.
     """
     alone = tuple(f"{role.prefix}:" for role in parts if role.replicas == 1)
     return any(
@@ -159,7 +159,7 @@ def _doubt(status: Status) -> str:
         for type_, usual in USUAL.items()
         if (condition := status.conditions.get(type_))
         and condition.status != usual
-        # outlives the fix of an edit while the old spec serves, see _failure
+        # This reason stays after the user has corrected an edit, while the old spec serves (`_failure`).
         and not (type_ == "Ready" and condition.reason == "ValidationFailed")
     ]
     if contradicting:
@@ -178,10 +178,10 @@ def _doubt(status: Status) -> str:
 
 
 def _ready(status: Status, desired: int, each: int) -> int:
-    """Return the number of serving replicas. `numServeEndpoints` does not show it, because that counts the head.
+    """Return the number of serving replicas. `numServeEndpoints` is not that number, because it includes the head.
 
-    There are at most as many engines as the ready workers hold, `each` so many; and while Serve does not report its
-    application as RUNNING, at least one of the requested engines is missing.
+    Each ready worker holds at most `each` engines. While Serve does not report its application as RUNNING, at least
+    one of the requested engines is missing.
     """
     most = desired if status.workers is None else min(desired, status.workers * each)
     if any(application.status != "RUNNING" for application in status.active):
@@ -190,19 +190,19 @@ def _ready(status: Status, desired: int, each: int) -> int:
 
 
 def _failure(status: Status) -> str | None:
-    """Return the failure in the upstream's words, or None."""
+    """Return the failure with the upstream's message, or None."""
     ready = status.condition("Ready")
     if ready.reason == GIVEN_UP:
         return (
             f"KubeRay gave up: {ready.message or ready.reason}; change the spec, or set the annotation "
             f"{REFRESH_ANNOTATION}, to have the RayService recreated"
         )
-    # a ValidationFailed outlives the fix until endpoints exist; by then the operator has processed the spec
+    # ValidationFailed stays after a correction until endpoints exist; the operator has processed the spec before that
     if ready.reason == "ValidationFailed" and ready.status != "True" and status.unseen:
         return f"KubeRay refuses the RayService: {ready.message or ready.reason}"
     for application in (*status.pending, *status.active):
         if application.status in FAILED_APPLICATION:
-            return _described(application)
+            return _describe(application)
     rollback = status.condition("RollbackInProgress")
     if rollback.status == "True":
         return f"KubeRay rolls the update back: {rollback.message or rollback.reason}"
@@ -220,7 +220,7 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
         message += ", KubeRay has not processed the latest change yet"
     elif _rolls_out(status):
         words = upgrade.message or upgrade.reason if upgrade.status == "True" else ""
-        applications = "; ".join(_described(application) for application in (*status.active, *status.pending))
+        applications = "; ".join(_describe(application) for application in (*status.active, *status.pending))
         message += (
             f", an update is in progress: {words or applications or 'a second RayCluster is being set up'}"
         )
@@ -244,17 +244,17 @@ def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
     if failure:
         return "Failed", "Failed", failure
     if _head_lost(status):
-        again = "; ".join(map(_described, status.active)) or "KubeRay creates a new one"
-        return "Deploying", "Progressing", f"the head pod was lost, and every engine with it: {again}"
+        replacement = "; ".join(map(_describe, status.active)) or "KubeRay creates a new one"
+        return "Deploying", "Progressing", f"the head pod was lost, and every engine with it: {replacement}"
     reason: ReadyReason = "Progressing" if _known(status) else "Unknown"
     return "Deploying", reason, _progress(status)
 
 
 def _progress(status: Status) -> str:
     ready = status.condition("Ready")
-    # may outlive the fix, see _failure
+    # ValidationFailed may stay after a correction (`_failure`).
     condition = "" if ready.reason == "ValidationFailed" else ready.message or ready.reason
-    applications = "; ".join(_described(application) for application in (*status.pending, *status.active))
+    applications = "; ".join(_describe(application) for application in (*status.pending, *status.active))
     words = applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"
     if not _says_serving(status) or (status.endpoints and status.workers != 0):
         return words
@@ -262,7 +262,7 @@ def _progress(status: Status) -> str:
     return f"no {missing} is ready, though KubeRay says: {words}"
 
 
-def _described(application: Application) -> str:
+def _describe(application: Application) -> str:
     words = f": {application.words}" if application.words else ""
     return f"Serve application {application.name} is {application.status or 'without a status'}{words}"
 

@@ -1,4 +1,4 @@
-"""Whether the installed RayService CRD has the fields that we render (sources §3.1).
+"""Checks whether the installed RayService CRD has the fields that we render (sources §3.1).
 
 Every KubeRay from 1.1 to 1.7 serves and stores `v1`. Of the fields that later releases added we write only
 `spec.suspend`, so it is the only feature.

@@ -28,8 +28,8 @@ OPERATOR: Final = Operator(
     "kuberay-operator", ("kuberay-operator", "ray-system"), lease="ray-operator-leader"
 )
 """The Deployment of the documented Helm release, and the id of the leader election (ray-operator/main.go @v1.6.2).
-That release is installed into the current namespace, often `default`, which everybody uses and an administrator has
-to name."""
+That release is installed into the current namespace, often `default`. An administrator has to name that namespace,
+because everybody uses it."""
 
 PODS: Final = Pods(
     CLUSTER_LABEL,

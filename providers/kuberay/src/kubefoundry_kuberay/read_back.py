@@ -91,12 +91,12 @@ def _head(group: Any) -> Object:
         for key, value in part(group, "rayStartParams").items()
         if (key, value) != ("num-cpus", "0")
     }
-    asked = part(_container(group), "resources", "requests")
+    requests = part(_container(group), "resources", "requests")
     secrets = [
         part(secret).get("name") for secret in part(group, "template", "spec").get("imagePullSecrets") or ()
     ]
     stated = {
-        "resources": {name: asked[name] for name in ("cpu", "memory") if name in asked},
+        "resources": {name: requests[name] for name in ("cpu", "memory") if name in requests},
         "rayStartParams": params,
         "imagePullSecrets": secrets,
     }

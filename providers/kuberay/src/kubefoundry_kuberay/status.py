@@ -1,4 +1,4 @@
-"""Reads a RayService's status without trusting it: never raises, whatever is there.
+"""Reads a RayService's status without trusting it. No content of the status raises an exception.
 
 Fields and values: sources §3.5 (seen on KubeRay 1.1 to 1.7).
 """
@@ -41,7 +41,7 @@ KNOWN_SERVICE: Final = frozenset(
         "FailedToUpdateService",
     }
 )
-"""`serviceStatus`: the first two of KubeRay 1.3 and later, all of them of 1.2 and earlier."""
+"""Values of `serviceStatus`. KubeRay 1.3 and later write only the first two, 1.2 and earlier all of them."""
 GIVEN_UP: Final = "InitializingTimeout"
 """Reason of condition Ready after which KubeRay ignores every edit (seen on 1.6.2 and 1.7)."""
 KNOWN_READY: Final = frozenset(
@@ -90,7 +90,7 @@ class Status:
         pending: Applications of the pending cluster.
         upgrading: Whether there is a second cluster.
         head: HeadPodReady of the active cluster.
-        written: When the provider last changed the RayService.
+        written: The time at which the provider last changed the RayService; empty if unknown.
         conditions: Conditions of the RayService by type.
     """
 
@@ -119,14 +119,14 @@ def read(live: Object) -> Status:
     active = mapping(status.get("activeServiceStatus"))
     pending = mapping(status.get("pendingServiceStatus"))
     cluster = mapping(active.get("rayClusterStatus"))
-    workers = _stated(cluster, "readyWorkerReplicas")
+    workers = _pod_count(cluster, "readyWorkerReplicas")
     return Status(
         deleting="deletionTimestamp" in meta,
         empty=not status,
         unseen=status.get("observedGeneration") != meta.get("generation"),
         service=text(status.get("serviceStatus")),
         endpoints=count(status.get("numServeEndpoints")) or 0,
-        workers=_stated(cluster, "availableWorkerReplicas") if workers is None else workers,
+        workers=_pod_count(cluster, "availableWorkerReplicas") if workers is None else workers,
         active=_applications(active),
         pending=_applications(pending),
         upgrading=bool(text(pending.get("rayClusterName"))),
@@ -136,7 +136,7 @@ def read(live: Object) -> Status:
     )
 
 
-def _stated(counts: Mapping[str, Any], name: str) -> int | None:
+def _pod_count(counts: Mapping[str, Any], name: str) -> int | None:
     """Return the count of that name, None if it is absent. A value that is no count shows no pod."""
     return (count(counts[name]) or 0) if name in counts else None
 
@@ -150,8 +150,8 @@ def clusters(live: Object) -> list[str]:
     """Return the names of the RayClusters that serve, or will serve, the RayService."""
     status = mapping(live.get("status"))
     named = [
-        text(mapping(status.get(f"{which}ServiceStatus")).get("rayClusterName"))
-        for which in ("active", "pending")
+        text(mapping(status.get(f"{state}ServiceStatus")).get("rayClusterName"))
+        for state in ("active", "pending")
     ]
     return [name for name in dict.fromkeys(named) if name]
 
@@ -179,7 +179,7 @@ def _application(name: str, value: Mapping[str, Any]) -> Application:
 
 
 def _written(managed: Any) -> str:
-    """Return when we last applied something; empty if unknown."""
+    """Return the time of our last apply; empty if unknown."""
     times = [
         text(entry.get("time"))
         for entry in (managed if isinstance(managed, list) else ())

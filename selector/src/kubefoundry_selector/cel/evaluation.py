@@ -35,7 +35,7 @@ _ORDERINGS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 }
 _BUILDS: Final = frozenset({"addition", "member_dot_arg"})
 
-# It logs ordinary CEL errors at ERROR, with the values.
+# cel-python logs ordinary CEL errors at level ERROR, with the values.
 logging.getLogger("celpy").setLevel(logging.CRITICAL + 1)
 
 

@@ -1,4 +1,4 @@
-"""The paths that a rule reads, such as `spec.engine.type`: for messages, and to show the values that decided."""
+"""The paths that a rule reads, such as `spec.engine.type`: for messages, and to show the values behind a decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between engines: the program and its options."""
+"""The differences between engines: the program and its options."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """llama.cpp's `llama-server` (llama.cpp tools/server/README.md, common/arg.cpp).
 
-Its images start it themselves, and have it at different paths.
+Its images start the server themselves, and contain it at different paths.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`trtllm-serve` (tensorrt_llm/commands/serve.py), whose options have underscores.
 
-As with every provider, an `engine.args` name with a dash is an option of the server, and any other a key of
+As with every provider, an `engine.args` name with a dash is an option of the server. Any other name is a key of
 TensorRT-LLM's configuration, which goes into the file for `--config`.
 """
 

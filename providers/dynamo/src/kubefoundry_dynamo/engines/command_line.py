@@ -1,4 +1,4 @@
-"""What the engines' command lines share: a worker, and flags from fields and `engine.args`."""
+"""The common parts of the engines' command lines: a worker, and flags from fields and `engine.args`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The command line of `dynamo.trtllm` (sources §2.7, §4.1, §4.4).
 
-An `engine.args` name with a dash is a flag of `dynamo.trtllm`; any other is a key of TensorRT-LLM's engine
-configuration (`enable_block_reuse`, `kv_cache_config`), and those go into one `--override-engine-args`.
+An `engine.args` name with a dash is a flag of `dynamo.trtllm`. Any other name is a key of TensorRT-LLM's engine
+configuration (`enable_block_reuse`, `kv_cache_config`). All of these keys go into one `--override-engine-args`.
 """
 
 from __future__ import annotations
