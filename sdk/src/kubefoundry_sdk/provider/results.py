@@ -157,7 +157,8 @@ def wrong_types_of_observation(observation: Any) -> Iterator[str]:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INT32:
             yield f"{_quoted(value)} {name} replicas"
     if not isinstance(observation.selector, str) or len(observation.selector) > LONGEST_SELECTOR:
-        yield f"{_quoted(observation.selector)} as the selector, not a string of at most {LONGEST_SELECTOR} characters"
+        selector = _quoted(observation.selector)
+        yield f"{selector} as the selector, not a string of at most {LONGEST_SELECTOR} characters"
     if observation.phase == "Running":
         yield from _wrong_types_of_endpoint(observation.endpoint)
 
