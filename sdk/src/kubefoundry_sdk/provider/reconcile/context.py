@@ -64,7 +64,10 @@ class Context:
 
     def memory(self, key: Key) -> Memory:
         """Return the memory of a ModelDeployment that exists."""
-        return self.memories.setdefault(key, Memory())
+        memory = self.memories.get(key)
+        if memory is None:
+            memory = self.memories[key] = Memory()
+        return memory
 
     def is_of_another(self, key: Key, helper: Object) -> bool:
         """Check whether this process applied the helper for another ModelDeployment than `key`.
