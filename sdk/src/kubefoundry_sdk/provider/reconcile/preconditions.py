@@ -65,8 +65,8 @@ def is_adoptable(context: Context, deployment: Deployment, live: Object) -> bool
 
     The adoption of such an object restarts nothing.
     """
-    record = manifest.applied(live)
-    if record is None or not is_restored(context, deployment, live):
+    record = manifest.applied(live) if is_restored(context, deployment, live) else None
+    if record is None:
         return False
     try:
         before = ModelDeploymentSpec.model_validate(record.spec)

@@ -230,9 +230,10 @@ def is_created_by(live: Object, uid: str, manager: str, *, has_finalizer: bool =
     """
     if not made_for(live, uid):
         return False
+    if has_finalizer or manager in managed_fields.managers(live):
+        return True
     provider = manager.removesuffix(names.provider_manager(""))
-    recorded = _labelled(live, provider) and recorded_owner(live).get("uid") == uid
-    return has_finalizer or recorded or manager in managed_fields.managers(live)
+    return _labelled(live, provider) and recorded_owner(live).get("uid") == uid
 
 
 def is_restored(live: Object, *, name: str, provider: str) -> bool:
@@ -242,15 +243,15 @@ def is_restored(live: Object, *, name: str, provider: str) -> bool:
     no longer exists. The caller checks that no ModelDeployment has that uid.
     """
     meta = live["metadata"]
+    if (
+        meta.get("deletionTimestamp")
+        or any(reference.get("controller") for reference in meta.get("ownerReferences") or ())
+        or _owners(live)
+        or not _labelled(live, provider)
+    ):
+        return False
     owner = recorded_owner(live)
-    return (
-        not meta.get("deletionTimestamp")
-        and not _owners(live)
-        and not any(reference.get("controller") for reference in meta.get("ownerReferences") or ())
-        and _labelled(live, provider)
-        and owner.get("name") == name
-        and owner.get("uid") == _marked(live)
-    )
+    return owner.get("name") == name and owner.get("uid") == _marked(live)
 
 
 def may_be_written(live: Object, obj: Object) -> bool:
