@@ -74,9 +74,7 @@ def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> N
             _compare(value, live.get(key), f"{path}.{key}", differing)
     elif isinstance(applied, list):
         _compare_list(applied, live, path, differing)
-    elif _AMOUNT.search(path) and _same_amount(applied, live):
-        return
-    elif not same(applied, live):
+    elif not same(applied, live) and not (_AMOUNT.search(path) and _same_amount(applied, live)):
         differing[path] = live
 
 
