@@ -39,8 +39,18 @@ def differences(manifest: Object, live: Object, ignored_differences: Sequence[st
 
 def values(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> dict[str, Any]:
     """Return the live value at each path of `differences`; None if there is no value."""
-    differing: dict[str, Any] = {}
+    fields = by_field(manifest, live, ignored_differences)
+    return {path: value for differing in fields.values() for path, value in differing.items()}
+
+
+def by_field(
+    manifest: Object, live: Object, ignored_differences: Sequence[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return `values` for each field of the manifest (`metadata`, `spec`) in which something differs."""
+    ignored = {pattern(path) for path in ignored_differences}
+    fields: dict[str, dict[str, Any]] = {}
     for key, value in manifest.items():
+        differing: dict[str, Any] = {}
         if key == "metadata":
             meta = live.get("metadata") or {}
             for part in _METADATA:
@@ -48,12 +58,14 @@ def values(manifest: Object, live: Object, ignored_differences: Sequence[str] = 
                     _compare(value[part], meta.get(part), f"metadata.{part}", differing)
         elif key not in ("apiVersion", "kind"):
             _compare(value, live.get(key), key, differing)
-    if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
-        stated = _selector(manifest)
-        if stated and _selector(live).keys() - stated.keys():
-            differing[_SELECTOR] = _selector(live)
-    ignored = {pattern(path) for path in ignored_differences}
-    return {path: value for path, value in differing.items() if pattern(path) not in ignored}
+        if key == "spec" and (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
+            stated = _selector(manifest)
+            if stated and _selector(live).keys() - stated.keys():
+                differing[_SELECTOR] = _selector(live)
+        kept = {path: value for path, value in differing.items() if pattern(path) not in ignored}
+        if kept:
+            fields[key] = kept
+    return fields
 
 
 def _selector(service: Object) -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -131,6 +132,8 @@ class _Applied:
         record: The record of the main object as far as the live object agrees with it, None if there is none.
         plain: `record` with the helpers' names as the provider renders them.
         base: This provider's render of the spec that was applied; None if the manifest is replaced as a whole.
+        differences: The live values that differ from `record`, by path. Empty without a `base`, or if the record is
+            of another version.
         names: For each rendered name of a helper, the name that the main object uses.
         helpers: The live helpers by kind and rendered name.
     """
@@ -138,6 +141,7 @@ class _Applied:
     record: manifest.Record | None
     plain: manifest.Record | None
     base: Rendered | None
+    differences: dict[str, Any]
     names: dict[str, str]
     helpers: dict[Mark, Object]
 
@@ -166,16 +170,17 @@ def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Rec
     if record is not None and not inputs.converts:
         record = manifest.in_version(record, version)
     base = earlier_render(inputs.provider, inputs.deployment, inputs.schema, record, rendered)
+    differences: dict[str, Any] = {}
     # A tenant may have forged the record. It can be compared only in the version in which it was written.
     if record and live and base and record.manifest.get("apiVersion") == version:
-        record = record_trust.trusted(record, live, base.main, inputs.ignored)
+        record, differences = record_trust.compared(record, live, base.main, inputs.ignored)
     paths = inputs.provider.named_by_content
     used = helper_names.names_in_use(paths, rendered.main, record.manifest if record else live)
     # The manifest of a main object that is gone can be used again only if the helpers that it names still exist.
     if record and not live and not retained_helpers.complete(paths, record.manifest, used, inputs.helpers):
         base = None
     plain = replace(record, manifest=helper_names.plain(paths, record.manifest, used)) if record else None
-    return _Applied(record, plain, base, used, _by_plain_name(inputs.helpers, used))
+    return _Applied(record, plain, base, differences, used, _by_plain_name(inputs.helpers, used))
 
 
 def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
@@ -207,8 +212,7 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
     recreation = _recreation(inputs, applied, merged.rendered, live) if changed else None
     drifted: tuple[str, ...] = ()
     if not changed and record is not None:
-        differences = drift.values(record.manifest, live, inputs.ignored)
-        drifted = inputs.admission.changed_by_others(mark(main), record.manifest, differences)
+        drifted = inputs.admission.changed_by_others(mark(main), record.manifest, applied.differences)
     if recreation is None:
         # A new object begins with the rendered counts.
         foreign_values.keep(provider, main, live, base, inputs.rendered)

@@ -32,15 +32,27 @@ def trusted(
         fallback: The object that replaces values.
         ignored_differences: Paths that others own and may have changed.
     """
-    if not drift.differences({**record.manifest, "metadata": {}}, live, ignored_differences):
-        return record
+    trusted_record, _ = compared(record, live, instead, ignored_differences)
+    return trusted_record
+
+
+def compared(
+    record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()
+) -> tuple[Record, dict[str, Any]]:
+    """Return the trusted record, and the live values that differ from it, by path (`drift.values`).
+
+    Takes the arguments of `trusted`.
+    """
+    fields = drift.by_field(record.manifest, live, ignored_differences)
+    if fields.keys() <= {"metadata"}:
+        return record, fields.get("metadata", {})
     manifest = {
         key: content
         for key, value in record.manifest.items()
         if (content := value if key in _HEAD else _trusted(value, live.get(key), fallback.get(key, _MISSING)))
         is not _MISSING
     }
-    return replace(record, manifest=manifest)
+    return replace(record, manifest=manifest), drift.values(manifest, live, ignored_differences)
 
 
 def without_unused_image(record: Record, live: Object) -> Record:
