@@ -21,6 +21,7 @@ from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import UNREAD, Report
 from kubefoundry_sdk.provider.write import additions, foreign_values, manifest, server_values
 from kubefoundry_sdk.provider.write.helpers import whole
+from kubefoundry_sdk.provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk.runtime.logs import described
 from kubefoundry_sdk.runtime.store import Key, key_of
 
@@ -31,14 +32,19 @@ AGAIN: Final = 300.0
 """Seconds until an object that could not be read is read again without an event."""
 
 
-def observe(context: Context, live: Object, report: Report) -> float | None:
-    """Add the observation to the report.
+def observe(
+    context: Context, live: Object, report: Report, last_record: LastRecord | None = None
+) -> float | None:
+    """Add the observation to the report. Return the seconds until the next is due without an event, or None.
 
-    Returns:
-        Seconds until the next observation is due without an event, or None.
+    Args:
+        context: The provider's context.
+        live: The ModelDeployment.
+        report: The report.
+        last_record: Reads the record of the upstream object; None to unpack it here.
     """
     try:
-        return _observe(context, live, report)
+        return _observe(context, live, report, last_record or LastRecord())
     except Exception as error:
         log.exception("the status of %s/%s cannot be read", *key_of(live))
         _not_read(context, live, report, described(error))
@@ -69,7 +75,7 @@ def _not_read(context: Context, live: Object, report: Report, error_text: str) -
         report.seen_generation = min(report.generation, reported_generation.reported(before))
 
 
-def _observe(context: Context, live: Object, report: Report) -> float | None:
+def _observe(context: Context, live: Object, report: Report, last_record: LastRecord) -> float | None:
     meta = live["metadata"]
     key = (meta["namespace"], meta["name"])
     upstream = context.upstream.objects.get(key)
@@ -83,7 +89,8 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         return None
     if context.upstream.kind:
         upstream = whole(context.upstream.kind, upstream)
-    deployment = as_applied(live, upstream)
+    record = last_record.of(upstream)
+    deployment = as_applied(live, record)
     if deployment is None:
         return None
     report.live = upstream
@@ -96,7 +103,8 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         report.endpoint = LiveModelDeployment(live).status.get("endpoint")
     else:
         due = _explain(context, key, upstream, report)
-        _name_additions(context, live, upstream, report)
+        if record is not None:
+            _name_additions(context, live, upstream, record, report)
     due = _soonest(due, _hold_back(context, live, upstream, report))
     _verify(context, live, deployment, report)
     serves = seen.phase == "Running" and report.seen_generation is None
@@ -114,14 +122,11 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
     return _soonest(due, verdict.retry, unclear)
 
 
-def _name_additions(context: Context, live: Object, upstream: Object, report: Report) -> None:
+def _name_additions(context: Context, live: Object, upstream: Object, record: Record, report: Report) -> None:
     """Add the fields of others on the main object and the helpers to the report.
 
     Emit an Event if neither the status nor an earlier Event names them.
     """
-    record = manifest.applied(upstream)
-    if record is None:
-        return
     foreign_fields = additions.added(
         record.manifest, upstream, context.manager, foreign_values.paths(context.provider)
     )
@@ -160,12 +165,11 @@ def reported_stale(live: Object, manager: str) -> bool:
     return reported and release.owns_condition(live, manager, reasons.STALE_STATUS)
 
 
-def as_applied(live: Object, upstream: Object) -> Deployment | None:
+def as_applied(live: Object, record: Record | None) -> Deployment | None:
     """Return the deployment as it was applied, because a newer spec may have been refused.
 
     Return the current deployment if no readable record exists, and None if neither can be read.
     """
-    record = manifest.applied(upstream)
     for obj in ({**live, "spec": record.spec}, live) if record else (live,):
         try:
             return read(obj)

@@ -13,7 +13,7 @@ from kubefoundry_sdk.provider.reconcile import preconditions
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Stop
 from kubefoundry_sdk.provider.write import apply, manifest, record_trust
-from kubefoundry_sdk.provider.write.manifest import Record
+from kubefoundry_sdk.provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.refusals import Obstacle, Refused
 from kubefoundry_sdk.runtime.store import key_of
@@ -21,14 +21,16 @@ from kubefoundry_sdk.runtime.store import key_of
 log = logging.getLogger(__name__)
 
 
-def applied(context: Context, deployment: Deployment, upstream: Object | None) -> Record | None:
+def applied(
+    context: Context, deployment: Deployment, upstream: Object | None, last_record: LastRecord
+) -> Record | None:
     """Return the record of the live object, or else of the last object, which is being deleted or is gone."""
     memory = context.memory((deployment.namespace, deployment.name))
     if upstream is not None and (
         manifest.made_for(upstream, deployment.uid)
         or preconditions.is_adoptable(context, deployment, upstream)
     ):
-        latest = manifest.applied(upstream)
+        latest = last_record.of(upstream)
         if latest is not None:
             latest = record_trust.without_unused_image(latest, upstream)
         if not upstream["metadata"].get("deletionTimestamp"):

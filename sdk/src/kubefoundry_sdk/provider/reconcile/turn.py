@@ -14,7 +14,7 @@ from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.memory import Memory
 from kubefoundry_sdk.provider.reconcile.report import Report, Stop
 from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write.manifest import Record
+from kubefoundry_sdk.provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime.store import Key
 from kubefoundry_sdk.runtime.wait import sooner
@@ -50,6 +50,7 @@ class Turn:
         deployment: The typed ModelDeployment (`require_validation`), with the image that serves
             (`check_compatibility`).
         record: The record of the last apply, None if there is none (`check_compatibility`).
+        last_record: Reads the record of the upstream object.
         schema: The schema of the upstream CRD (`require_crd`).
         kind: The upstream kind (`require_crd`).
         rendered: The output of the provider's `render` (`render`).
@@ -67,6 +68,7 @@ class Turn:
     mark: str = ""
     deployment: Deployment = field(init=False)
     record: Record | None = None
+    last_record: LastRecord = field(default_factory=LastRecord)
     schema: Schema = field(init=False)
     kind: Kind = field(init=False)
     rendered: Rendered = field(init=False)

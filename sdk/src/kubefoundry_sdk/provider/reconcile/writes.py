@@ -52,7 +52,7 @@ async def check_compatibility(turn: Turn) -> End | None:
     """9. Check capabilities, overrides, and the provider's own restrictions."""
     context, report = turn.context, turn.report
     # Checked with the image that serves, if one was chosen earlier.
-    turn.record = recreate.applied(context, turn.deployment, turn.upstream)
+    turn.record = recreate.applied(context, turn.deployment, turn.upstream, turn.last_record)
     turn.deployment = pinned(turn.deployment, turn.record)
     result = compatibility.check(context.provider, turn.deployment, _supported_schema(turn))
     report.override_warning = result.warning
@@ -119,6 +119,7 @@ async def plan_changes(turn: Turn) -> End | None:
         turn.record,
         converts=context.upstream.converts,
         admission=turn.memory.admission,
+        last_record=turn.last_record,
     )
     # Only the plan has the names of the helpers that are named after their content.
     stop = preconditions.find_conflict(context, deployment, [turn.plan.main, *turn.plan.helpers])

@@ -156,6 +156,21 @@ def applied(live: Object) -> Record | None:
     return Record(manifest, spec, str(refresh), image)
 
 
+class LastRecord:
+    """The record that was unpacked last: a reconcile reads that of its main object several times."""
+
+    def __init__(self) -> None:
+        self._packed: str | None = None
+        self._record: Record | None = None
+
+    def of(self, live: Object) -> Record | None:
+        """Return the record as `applied` does."""
+        packed = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
+        if packed != self._packed:
+            self._packed, self._record = packed, applied(live)
+        return self._record
+
+
 def lost(applied: Object, stored: Object, *, watched_by_labels: bool) -> list[str]:
     """Return our marks that are missing or changed on the stored object.
 

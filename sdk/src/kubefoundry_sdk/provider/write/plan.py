@@ -81,6 +81,7 @@ def plan(
     *,
     converts: bool = True,
     admission: Admission | None = None,
+    last_record: manifest.LastRecord | None = None,
 ) -> Plan:
     """Decide what to write upstream.
 
@@ -94,11 +95,13 @@ def plan(
         remembered: The record of the previous main object, used if there is no main object now.
         converts: Whether a webhook converts between the CRD's versions. Otherwise only their names differ.
         admission: The values that the API server stored for earlier applies, which are no drift.
+        last_record: Reads the record of the live main object; None to unpack it here.
     """
     inputs = _Inputs(
         provider, deployment, schema, rendered, marked(live_helpers), converts, admission or Admission()
     )
-    applied = _read_applied(inputs, live, remembered)
+    record = (last_record or manifest.LastRecord()).of(live) if live else remembered
+    applied = _read_applied(inputs, live, record)
     merged = _merge(inputs, applied)
     if live is None:
         changed = [*_different(merged.helpers, inputs.helpers, inputs.admission), merged.main]
@@ -163,10 +166,9 @@ class _Merged:
     retained: tuple[Object, ...]
 
 
-def _read_applied(inputs: _Inputs, live: Object | None, remembered: manifest.Record | None) -> _Applied:
-    """Read the base of the three-way merge from the live objects and their records."""
+def _read_applied(inputs: _Inputs, live: Object | None, record: manifest.Record | None) -> _Applied:
+    """Read the base of the three-way merge from the live objects and the record of the main object."""
     version, rendered = inputs.schema.api_version, inputs.rendered
-    record = manifest.applied(live) if live else remembered
     if record is not None and not inputs.converts:
         record = manifest.in_version(record, version)
     base = earlier_render(inputs.provider, inputs.deployment, inputs.schema, record, rendered)
