@@ -114,6 +114,10 @@ class Store:
             return None
         return _inflated(entry[1])
 
+    def state(self, key: Key) -> object:
+        """Return a value that is equal as long as `get` returns the same object, None while there is none."""
+        return self._objects.get(key)
+
     def keys(self) -> list[Key]:
         """Return the keys of all objects."""
         return list(self._objects)

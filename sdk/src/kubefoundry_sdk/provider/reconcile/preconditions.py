@@ -19,34 +19,33 @@ from kubefoundry_sdk.provider.write.helpers import mark
 from kubefoundry_sdk.runtime.server_side_apply import NameTaken
 
 
-def find_conflict(context: Context, deployment: Deployment, manifests: list[Object]) -> Stop | None:
+def find_conflict(
+    context: Context, deployment: Deployment, obj: Object, live: Object | None, *, is_main: bool
+) -> Stop | None:
     """Return the condition for a live object of a manifest's name that we may not write, or None."""
-    for obj in manifests:
-        key = (deployment.namespace, obj["metadata"]["name"])
-        live = context.upstream.objects.get(key) if obj is manifests[0] else context.helpers.live(obj)
-        if live is None:
-            continue
-        named = f"{obj['kind']} '{obj['metadata']['name']}'"
-        admission = context.memory((deployment.namespace, deployment.name)).admission
-        if admission.recognizes(mark(obj), live) and not live["metadata"].get("deletionTimestamp"):
-            # Its uid shows that the object is ours, although it may have lost all other marks.
-            continue
-        match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
-            case "foreign":
-                if not is_restored(context, deployment, live):
-                    taken = NameTaken(named, context.manager in managed_fields.managers(live))
-                    return name_conflict(taken, deployment.uid)
-                # A restored helper is no reason to stop, because it follows its main object.
-                if obj is manifests[0] and not is_adoptable(context, deployment, live):
-                    return other_spec(named)
-            case "leaving":
-                is_own = manifest.made_for(live, deployment.uid)
-                finalizers = finalizer.held_by([live])
-                message = f"{named} is being deleted; it will be recreated once it is gone{finalizers}"
-                reason = "Recreating" if is_own else "WaitingForCleanup"
-                return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
-            case "ours":
-                pass
+    if live is None:
+        return None
+    named = f"{obj['kind']} '{obj['metadata']['name']}'"
+    admission = context.memory((deployment.namespace, deployment.name)).admission
+    if admission.recognizes(mark(obj), live) and not live["metadata"].get("deletionTimestamp"):
+        # Its uid shows that the object is ours, although it may have lost all other marks.
+        return None
+    match manifest.ownership(live, name=deployment.name, uid=deployment.uid):
+        case "foreign":
+            if not is_restored(context, deployment, live):
+                taken = NameTaken(named, context.manager in managed_fields.managers(live))
+                return name_conflict(taken, deployment.uid)
+            # A restored helper is no reason to stop, because it follows its main object.
+            if is_main and not is_adoptable(context, deployment, live):
+                return other_spec(named)
+        case "leaving":
+            is_own = manifest.made_for(live, deployment.uid)
+            finalizers = finalizer.held_by([live])
+            message = f"{named} is being deleted; it will be recreated once it is gone{finalizers}"
+            reason = "Recreating" if is_own else "WaitingForCleanup"
+            return Stop(reasons.RESOURCE_CREATED, reason, message, failed=False)
+        case "ours":
+            pass
     return None
 
 

@@ -78,6 +78,7 @@ class Turn:
 
     def __post_init__(self) -> None:
         live = self.context.deployments.get(self.key)
+        self._state = self.context.deployments.state(self.key)
         self.exists = live is not None
         if live is not None:
             self.live = live
@@ -118,10 +119,13 @@ class Turn:
         Returns:
             False if the ModelDeployment is gone, or if another one has its name.
         """
+        state = self.context.deployments.state(self.key)
+        if state == self._state:
+            return True
         newest = self.context.deployments.get(self.key)
         if newest is None or newest["metadata"]["uid"] != self.live["metadata"]["uid"]:
             return False
-        self.live = newest
+        self.live, self._state = newest, state
         return True
 
     def retry_in(self, seconds: float | None) -> None:

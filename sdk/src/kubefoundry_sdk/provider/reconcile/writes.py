@@ -98,7 +98,9 @@ async def check_ownership(turn: Turn) -> End | None:
     restored object is adopted instead (see [below](#7-annotations-labels-finalizers)).
     """
     # Check before the plan, which would treat another owner's object as an earlier state of ours.
-    stop = preconditions.find_conflict(turn.context, turn.deployment, [turn.rendered.main])
+    stop = preconditions.find_conflict(
+        turn.context, turn.deployment, turn.rendered.main, turn.upstream, is_main=True
+    )
     return turn.stop(stop) if stop else None
 
 
@@ -122,9 +124,10 @@ async def plan_changes(turn: Turn) -> End | None:
         last_record=turn.last_record,
     )
     # Only the plan has the names of the helpers that are named after their content.
-    stop = preconditions.find_conflict(context, deployment, [turn.plan.main, *turn.plan.helpers])
-    if stop:
-        return turn.stop(stop)
+    for helper in turn.plan.helpers:
+        live = context.helpers.live(helper)
+        if stop := preconditions.find_conflict(context, deployment, helper, live, is_main=False):
+            return turn.stop(stop)
     if turn.plan.moved is not None and upstream is not None:
         ignored = foreign_values.paths(context.provider)
         paths = await version_drift.drifted(

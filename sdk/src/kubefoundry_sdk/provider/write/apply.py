@@ -70,7 +70,7 @@ async def write(
         NameTaken: An object of another owner has the name.
         ApiError: A transient error.
     """
-    exists = store.get(key_of(todo.main)) is not None
+    exists = store.state(key_of(todo.main)) is not None
     writes_main = todo.main in todo.changed
     created = False
     helpers = [obj for obj in todo.changed if obj is not todo.main]
