@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.provider.contract import Provider, Rendered
@@ -20,7 +23,8 @@ def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, 
 
     Args:
         provider: The provider.
-        main: The main object to apply, which is changed.
+        main: The main object to apply. The map itself is changed, and none of the maps and lists in it, which the
+            render may share.
         live: The live main object.
         base: This provider's render of the spec that was applied, None if that spec is unknown.
         rendered: The render of the current deployment.
@@ -32,20 +36,20 @@ def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, 
         or same(documents.at(base.main, path.split(".")), documents.at(rendered.main, path.split(".")))
     ]
     for path in (*provider.ignored_differences, *untouched):
-        _copy(live, main, path.split("."))
+        main.update(_kept(live, main, path.split(".")))
 
 
-def _copy(live: object, main: object, path: list[str]) -> None:
-    if not path or not isinstance(live, dict) or not isinstance(main, dict):
-        return
-    name, items = path[0].removesuffix("[*]"), path[0].endswith("[*]")
-    if name not in live or name not in main:
-        return
-    if items:
-        if isinstance(live[name], list) and isinstance(main[name], list):
-            for theirs, ours in zip(live[name], main[name], strict=False):
-                _copy(theirs, ours, path[1:])
-    elif len(path) == 1:
-        main[name] = live[name]
-    else:
-        _copy(live[name], main[name], path[1:])
+def _kept(live: Any, main: Any, path: Sequence[str]) -> Any:
+    """Return `main` with the live values at the path, in copies of the maps and lists on the way."""
+    if not path:
+        return live
+    name, items, rest = path[0].removesuffix("[*]"), path[0].endswith("[*]"), path[1:]
+    if not isinstance(live, dict) or not isinstance(main, dict) or name not in live or name not in main:
+        return main
+    theirs, ours = live[name], main[name]
+    if not items:
+        return {**main, name: _kept(theirs, ours, rest)}
+    if not rest or not isinstance(theirs, list) or not isinstance(ours, list):
+        return main
+    kept = [_kept(*pair, rest) for pair in zip(theirs, ours, strict=False)]
+    return {**main, name: [*kept, *ours[len(kept) :]]}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import copy
 import json
 import lzma
 import re
@@ -50,10 +49,10 @@ def dress(rendered: Object, deployment: Deployment, provider: str, image: str | 
     """Return the object to apply: with namespace, owner, labels, annotations, and a record of the whole manifest.
 
     Labels are those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it (contract §7).
-    `image` is the image that serves, for the record.
+    `image` is the image that serves, for the record. All but the metadata is shared with `rendered`.
     """
-    obj = copy.deepcopy(rendered)
-    meta = obj["metadata"]
+    meta = dict(rendered["metadata"])
+    obj = {**rendered, "metadata": meta}
     meta["namespace"] = deployment.namespace
     meta["labels"] = {
         **meta.get("labels", {}),
