@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 from kubefoundry_sdk.api.conditions import first_of
@@ -108,7 +107,7 @@ def added(
     for entry in entries:
         is_own = _is_own(entry, manager)
         fields = entry.get("fieldsV1") or {}
-        place = _Place(manifest, live, "")
+        place = _Place(manifest, live)
         for path in _walk(fields, {} if is_own else own, place, root, lists=not is_own):
             if pattern(path) in ignored:
                 continue
@@ -171,18 +170,31 @@ def redirecting(named: str, manifest: Object, live: Object) -> str:
     return f"others gave {named} the type {external}, so its clients reach other programs; set its type to ClusterIP"
 
 
-@dataclass(frozen=True)
 class _Place:
     """A place in an object: the value that was applied there, and the live one."""
 
-    applied: Any
-    live: Any
-    path: str
+    __slots__ = ("_above", "_items", "_step", "applied", "live")
 
-    @cached_property
-    def _items(self) -> tuple[list_keys.Items, list_keys.Items]:
-        """The applied and the live items of a list."""
-        return list_keys.Items(self.applied), list_keys.Items(self.live)
+    def __init__(self, applied: Any, live: Any, above: _Place | None = None, step: str | list_keys.Keys = ""):
+        self.applied = applied
+        self.live = live
+        self._above = above
+        self._step = step
+        self._items: tuple[list_keys.Items, list_keys.Items] | None = None
+
+    @property
+    def path(self) -> str:
+        """The path. Most places are looked at and not reported, so it is built on request."""
+        if self._above is None:
+            return ""
+        if isinstance(self._step, str):
+            return f"{self._above.path}.{self._step}".removeprefix(".")
+        return f"{self._above.path}[{'/'.join(map(str, self._step.values()))}]"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it decides which program a container runs."""
+        return isinstance(self._step, str) and _replaces(self._step)
 
     def below(self, key: str) -> _Place | None:
         """Return the place that a key of fieldsV1 names, None if the live object has none."""
@@ -190,15 +202,14 @@ class _Place:
         if kind == "f":
             live = self.live.get(name, _MISSING) if isinstance(self.live, dict) else _MISSING
             applied = self.applied.get(name, _MISSING) if isinstance(self.applied, dict) else _MISSING
-            path = f"{self.path}.{name}".removeprefix(".")
-        elif kind == "k":
-            if (keys := list_keys.read(name)) is None:
-                return None
-            applied, live = (items.get(keys, _MISSING) for items in self._items)
-            path = f"{self.path}[{'/'.join(map(str, keys.values()))}]"
-        else:
+            return None if live is _MISSING else _Place(applied, live, self, name)
+        keys = list_keys.read(name) if kind == "k" else None
+        if keys is None:
             return None
-        return None if live is _MISSING else _Place(applied, live, path)
+        if self._items is None:
+            self._items = list_keys.Items(self.applied), list_keys.Items(self.live)
+        applied, live = (items.get(keys, _MISSING) for items in self._items)
+        return None if live is _MISSING else _Place(applied, live, self, keys)
 
 
 def _walk(
@@ -209,7 +220,7 @@ def _walk(
     `lists`: whether to compare the content of an atomic list or map that we applied, and that now belongs to the
     owner of `fields` as a whole.
     """
-    if depth > DEPTH or not isinstance(fields, Mapping):
+    if depth > DEPTH or not isinstance(fields, dict):
         return
     for key, below in fields.items():
         if depth < len(root) and key != f"f:{root[depth]}":
@@ -218,17 +229,14 @@ def _walk(
             continue
         if key == "." or (child := place.below(key)) is None:
             continue
-        deeper = isinstance(below, Mapping) and any(name != "." for name in below)
         if key in own:
             yield from _walk(below, own[key] or {}, child, root, depth + 1, lists=lists)
-        elif child.applied is _MISSING or (
-            lists and _replaces(child.path) and same(child.applied, child.live)
-        ):
+        elif child.applied is _MISSING or (lists and child.replaces and same(child.applied, child.live)):
             # Report a value that equals the record, too, because the record may be forged. A value that differs is
             # drift.
             if not _is_trivial(child.live, key.removeprefix("f:")):
                 yield child.path
-        elif deeper:
+        elif isinstance(below, dict) and any(name != "." for name in below):
             yield from _walk(below, {}, child, root, depth + 1, lists=lists)
         elif lists:
             yield from _extras(child.applied, child.live, child.path)

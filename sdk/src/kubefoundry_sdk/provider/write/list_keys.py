@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import NoneType
 from typing import Any, Final
 
 MOST: Final = 4
@@ -15,6 +16,8 @@ MOST: Final = 4
 one set, of at most two keys. Any further set is forged."""
 
 Keys = Mapping[str, Any]
+
+_SCALARS: Final = (str, int, float, NoneType)
 
 
 def read(text: str) -> Keys | None:
@@ -83,6 +86,4 @@ class Fields:
 
 def _values(item: Keys, names: tuple[str, ...]) -> tuple[Any, ...]:
     """Return the values as a hashable key. A map or list names no item and becomes a value without equal."""
-    return tuple(
-        value if isinstance(value := item[name], str | int | float | None) else object() for name in names
-    )
+    return tuple(value if isinstance(value := item[name], _SCALARS) else object() for name in names)
