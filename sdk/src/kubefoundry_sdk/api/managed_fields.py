@@ -12,6 +12,10 @@ from kubefoundry_sdk.api.kinds import Object
 
 Fields = Mapping[str, Any]
 
+_OF_TYPE: Final = re.compile(r'k:\{"type":"([A-Za-z]+)"\}')
+"""The key of a condition as the API server writes it. JSON is parsed only for other texts, because each event has a
+dozen keys."""
+
 _IN_BRACKETS: Final = re.compile(r"\[[^]]*\]")
 
 UNKNOWN: Final = "an unknown field manager"
@@ -133,7 +137,8 @@ def condition_owners(obj: Object, type_: str) -> set[str]:
 
 def _type(key: str) -> str:
     """Return the type of the condition that a key such as `k:{"type":"Ready"}` names."""
-    return str(json.loads(key[2:]).get("type"))
+    plain = _OF_TYPE.fullmatch(key)
+    return plain[1] if plain else str(json.loads(key[2:]).get("type"))
 
 
 def managers(obj: Object, subresource: str = "") -> set[str]:
