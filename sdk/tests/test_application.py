@@ -47,3 +47,21 @@ async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:
     note_applied(generations, report, live)
     slow = replace(provider(), settles=3.0)
     assert judge(generations, Snapshot(model, live, report, SERVES, slow, "example", 1.0)) is None
+
+
+def test_object_rewritten_before_its_first_status_serves_its_spec() -> None:
+    """The operator takes a new object over by a rewrite, and it serves before the next reconcile looks."""
+    upstream = Upstream(UNUSED, provider(), "example", lambda: None)
+    held = context(upstream=upstream)
+    generations, report = held.memory(("n", "m")).generations, Report(1)
+    upstream.objects.subscribe(held.upstream_changed)
+    meta = {"name": "m", "namespace": "n", "uid": "u", "generation": 2}
+    serving = {"metadata": {**meta, "resourceVersion": "9"}, "status": {"observedGeneration": 2}}
+
+    upstream.objects.put({"metadata": {**meta, "resourceVersion": "8"}})
+    upstream.objects.put(serving)
+
+    note_applied(generations, report, serving)
+    model: Object = {"metadata": {"name": "m", "namespace": "n", "uid": "uid", "generation": 1}, "spec": {}}
+    slow = replace(provider(), settles=3.0)
+    assert judge(generations, Snapshot(model, serving, report, SERVES, slow, "example", 1.0)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -13,12 +14,12 @@ from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
-from support.deployments import GPU
+from support.deployments import GPU, model_deployment
 from support.edits import running, until_upstream
 from support.foreign import foreign
 from support.kinds import UPSTREAM
 from support.refusing_webhook import refusing
-from support.waiting import until_deployment
+from support.waiting import SECONDS, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -26,6 +27,34 @@ LONGEST = 3.0
 """Seconds between KubeRay's acknowledgement and what Serve makes of an edit: its loop of 2 s, and one to spare."""
 
 FAIL = "kubefoundry.ai/simulator-fail"
+
+
+async def test_new_models_wait_for_no_settled_status(suite: Suite, api: Client, namespace: str) -> None:
+    """KubeRay rewrites a new object. A provider with many models sees it again only once it serves."""
+    names = {f"m-{number}" for number in range(20)}
+    _, version = await api.list(MODEL_DEPLOYMENTS, namespace)
+
+    await asyncio.gather(
+        *(
+            api.create(
+                MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU, provider="kuberay"), manager="test"
+            )
+            for name in names
+        )
+    )
+
+    messages, serving = set(), set[str]()
+    async with asyncio.timeout(SECONDS):
+        async for event in api.watch(
+            MODEL_DEPLOYMENTS, namespace, resource_version=version, seconds=60, silence=120
+        ):
+            obj = event["object"]
+            messages.add((obj.get("status") or {}).get("message"))
+            if serves(obj):
+                serving.add(obj["metadata"]["name"])
+            if serving == names:
+                break
+    assert [message for message in messages if message and "settle" in message] == []
 
 
 @pytest.mark.parametrize(

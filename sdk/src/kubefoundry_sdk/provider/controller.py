@@ -133,6 +133,7 @@ class Controller:
         self._deployments.subscribe(lambda key, obj: self._enqueue(key))
         # The upstream object has its ModelDeployment's name, so the keys are equal.
         objects.subscribe(lambda key, obj: self._enqueue(key))
+        objects.subscribe(self._context.upstream_changed)
         for kind, store in self._helpers:
             store.subscribe(partial(self._helper_changed, kind))
         if self._pods is not None:

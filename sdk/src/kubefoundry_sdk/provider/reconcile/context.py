@@ -14,6 +14,7 @@ from kubefoundry_sdk.provider.contract import Deployment, Provider
 from kubefoundry_sdk.provider.health import staleness
 from kubefoundry_sdk.provider.health.secret import SecretCheck
 from kubefoundry_sdk.provider.health.verification import Verification
+from kubefoundry_sdk.provider.reconcile import reported_generation
 from kubefoundry_sdk.provider.reconcile.memory import Memory
 from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
 from kubefoundry_sdk.provider.watch.pods import PodWatch
@@ -68,6 +69,16 @@ class Context:
         if memory is None:
             memory = self.memories[key] = Memory()
         return memory
+
+    def upstream_changed(self, key: Key, upstream: Object | None) -> None:
+        """Note that nothing serves at a version of the upstream object without a status.
+
+        An operator may rewrite a new object and report it as ready before the next reconcile. That reconcile would
+        take the status for that of an earlier version.
+        """
+        memory = self.memories.get(key)
+        if memory is not None and upstream is not None and not upstream.get("status"):
+            reported_generation.note_idle(memory.generations, upstream)
 
     def is_of_another(self, key: Key, helper: Object) -> bool:
         """Check whether this process applied the helper for another ModelDeployment than `key`.
