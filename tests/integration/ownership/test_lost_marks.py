@@ -8,12 +8,14 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind, Object
 from kubefoundry_sdk.cluster.client import Client
+from support.audit import AuditLog, until_logged
 from support.deployments import CPU, GPU, model_deployment
+from support.edits import running
 from support.events import notes, until_event
 from support.kinds import UPSTREAM
 from support.mutating_policies import Mutation, mutating, patch
 from support.restarts import stopped
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -166,6 +168,31 @@ async def test_annotation_gives_an_unknown_object_back(
     after = await until(api, kind, "m", namespace, lambda obj: is_marked(obj, uid), seconds=60)
     assert after is not None
     await until_deployment(api, "m", namespace, is_created)
+
+
+async def test_replaced_helper_is_not_looked_for(suite: Suite, api: Client, namespace: str) -> None:
+    """An edit gives KAITO a new ConfigMap. The provider has deleted the old one itself."""
+    before = await running(api, namespace, GPU, "kaito")
+    edit = [{"op": "add", "path": "/spec/engine/args", "value": {"max-num-seqs": "64"}}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, edit, manager="test")
+    generation = before["metadata"]["generation"] + 1
+    edited = await until_deployment(
+        api, "m", namespace, lambda obj: serves(obj) and obj["status"]["observedGeneration"] == generation
+    )
+    log = AuditLog(suite)
+
+    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=edited["metadata"]["uid"])
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+
+    # The removal of the finalizer is the last request, so all others are logged before it.
+    requests = await until_logged(
+        lambda: log.requests("provider-kaito", namespace, "modeldeployments"),
+        lambda logged: any(
+            entry["verb"] == "patch" and "subresource" not in entry["objectRef"] for entry in logged
+        ),
+    )
+    assert requests
+    assert [entry["verb"] for entry in log.requests("provider-kaito", namespace, "configmaps")] == ["delete"]
 
 
 async def test_deletion_of_a_foreign_object_is_no_loss(suite: Suite, api: Client, namespace: str) -> None:

@@ -41,7 +41,7 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
                 reported_generation.note_idle(memory.generations, new)
         keep = [*todo.helpers, *todo.retained]
         key = key_of(live)
-        await apply.prune(
+        memory.cleaned |= await apply.prune(
             context.client,
             context.helpers,
             key[0],
@@ -55,6 +55,7 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
         if obj in unseen and memory.admission.recognizes(mark(obj), stored):
             drift_repair.report_drift(context, live, obj, ("metadata.labels",), managed_fields.UNKNOWN)
         memory.admission.remember(mark(obj), stored)
+        memory.cleaned.discard(mark(obj))
     report.created += memory.admission.text(marked(todo.objects))
     return retry
 

@@ -44,7 +44,7 @@ class Memory:
     """The wait for the upstream objects of a deletion to be gone."""
     removal: Removal = field(default_factory=Removal)
     cleaned: set[Mark] = field(default_factory=set)
-    """The objects that a deletion has seen."""
+    """The objects that we have deleted, or that a deletion has seen: they are really gone once no store has them."""
     is_orphaning: bool = False
     """Whether the deletion leaves the objects on purpose."""
     conflict: bool = False

@@ -15,7 +15,7 @@ from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.write import drift, manifest, reclaim
 from kubefoundry_sdk.provider.write.admission import Admission
-from kubefoundry_sdk.provider.write.helpers import Helpers, kind_of, mark, marked
+from kubefoundry_sdk.provider.write.helpers import Helpers, Mark, kind_of, mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime import server_side_apply
 from kubefoundry_sdk.runtime.refusals import Origin, Refused, refused
@@ -205,15 +205,17 @@ async def prune(
     keep: list[Object],
     *,
     spared: Callable[[Object], bool],
-) -> None:
-    """Delete helpers of this owner that are not among `keep`.
+) -> set[Mark]:
+    """Delete helpers of this owner that are not among `keep`, and return those that were deleted.
 
     `spared` checks whether a helper is really another owner's.
     """
-    kept = marked(keep)
+    kept, deleted = marked(keep), set()
     for obj in stores.of(namespace, uid):
         if mark(obj) not in kept and not obj["metadata"].get("deletionTimestamp") and not spared(obj):
             await delete(client, kind_of(obj), obj)
+            deleted.add(mark(obj))
+    return deleted
 
 
 async def remove_main(
