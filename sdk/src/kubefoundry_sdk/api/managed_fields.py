@@ -155,6 +155,8 @@ def project(value: Any, fields: Fields) -> Any:
 
     Items of a list-map come in the order of the live list; an atomic list or map is one leaf.
     """
+    if not fields:
+        return value
     names = {key[2:]: sub for key, sub in fields.items() if key.startswith("f:")}
     if isinstance(value, dict) and names:
         return {name: project(value[name], sub) for name, sub in names.items() if name in value}
