@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import logging
 import random
 from collections.abc import Iterable
@@ -20,6 +22,7 @@ from kubefoundry_sdk.api import reasons
 from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk.api.validation import Problem, validate
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.runtime import status
 from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
@@ -67,6 +70,8 @@ class Controller:
         self._paced_queue = PacedQueue(self._queue.add)
         self._deletions: dict[Key, Wait] = {}
         self._release_at: dict[Key, float] = {}
+        self._valid: dict[Key, str] = {}
+        """Digests of valid specs, which are not validated again: most events change only a status."""
         self._timeout = process.options.finalizer_timeout
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
@@ -117,6 +122,7 @@ class Controller:
         if live is None:
             self._deletions.pop(key, None)
             self._release_at.pop(key, None)
+            self._valid.pop(key, None)
             return None
         try:
             waits: list[float | None] = []
@@ -153,7 +159,8 @@ class Controller:
         """
         # A deployment that still waits for its paced report keeps the last report.
         health = {} if key in self._paced_queue else self._healths
-        desired = decide(live, Surroundings(self._providers.registered(), self._selector, health, unreported))
+        surroundings = Surroundings(self._providers.registered(), self._selector, health, unreported)
+        desired = decide(live, surroundings, self._problems(key, live))
         client, store = self._process.client, self._deployments
         # Nothing is shared if core has to write the phase itself: it takes these fields over from a provider that
         # does not report a deletion.
@@ -169,6 +176,19 @@ class Controller:
             if labels := selection(before, desired):
                 SELECTIONS.labels(*labels).inc()
         return written
+
+    def _problems(self, key: Key, live: Object) -> list[Problem]:
+        """Return the problems of the spec."""
+        spec = live.get("spec", {})
+        digest = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+        if self._valid.get(key) == digest:
+            return []
+        problems = validate(spec)
+        if problems:
+            self._valid.pop(key, None)
+        else:
+            self._valid[key] = digest
+        return problems
 
     def _release_in(self, key: Key, live: Object) -> float | None:
         """Return the seconds until core releases its shared fields, or None if there is no wait."""

@@ -10,7 +10,7 @@ Core writes these fields (contract §3):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -73,14 +73,22 @@ class Selection:
     waiting: str
 
 
-def decide(deployment: Object, surroundings: Surroundings) -> Object:
+def decide(
+    deployment: Object, surroundings: Surroundings, problems: Sequence[validation.Problem] | None = None
+) -> Object:
     """Return the status fields that core has to own, conditions without transition times.
 
     Core has to release every other field.
+
+    Args:
+        deployment: The ModelDeployment.
+        surroundings: The state of the cluster.
+        problems: The problems of the spec, None to look for them here.
     """
     live = LiveModelDeployment(deployment)
     generation = live.generation
-    problems = validation.validate(deployment.get("spec", {}))
+    if problems is None:
+        problems = validation.validate(deployment.get("spec", {}))
     invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems[:PROBLEMS])
     if len(problems) > PROBLEMS:
         invalid += f"; and {len(problems) - PROBLEMS} more"
