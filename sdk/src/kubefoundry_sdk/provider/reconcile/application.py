@@ -55,7 +55,9 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
         if obj in unseen and memory.admission.recognizes(mark(obj), stored):
             drift_repair.report_drift(context, live, obj, ("metadata.labels",), managed_fields.UNKNOWN)
         memory.admission.remember(mark(obj), stored)
-    report.created += memory.admission.text(marked(todo.objects))
+    memory.altered = memory.admission.text(marked(todo.objects))
+    if memory.altered:
+        report.created = f"{report.created}; {memory.altered}"
     return retry
 
 

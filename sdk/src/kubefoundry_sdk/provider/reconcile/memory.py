@@ -63,6 +63,8 @@ class Memory:
     """Bounds the writes of its status."""
     drift: str = ""
     """The fields that others changed, as the last plan found them; empty once they are reverted."""
+    altered: str = ""
+    """The values that admission changed, as the last complete write found them, in one clause."""
     additions: str = ""
     """The fields of others that an Event has named."""
     pod_creations: Creations = field(default_factory=Creations)

@@ -92,6 +92,7 @@ def _observe(context: Context, live: Object, report: Report) -> float | None:
         report.endpoint = LiveModelDeployment(live).status.get("endpoint")
     else:
         due = _explain(context, key, upstream, report)
+        report.altered = context.memory(key).altered
         _name_additions(context, live, upstream, report)
     due = _soonest(due, _hold(context, live, upstream, report))
     _verify(context, live, deployment, report)

@@ -74,7 +74,9 @@ def refused(context: Context, live: Object, report: Report, standing: Standing) 
     retried.
     """
     if not standing.passing:
-        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", standing.text, failed=True)
+        report.stop = Stop(
+            reasons.RESOURCE_CREATED, "ApplyRejected", standing.text, failed=True, is_mixed=standing.is_mixed
+        )
     elif context.memory(key_of(live)).refusal.repeated:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", standing.text, failed=False)
     else:
