@@ -63,6 +63,8 @@ class Report:
     """The fields that others changed and that the stop keeps from being reverted, in one clause."""
     altered: str = ""
     """The values of the upstream objects that admission changed, in one clause."""
+    unchecked: str = ""
+    """The upstream object that may have fields of earlier versions, in one clause."""
     additions: str = ""
     """The fields that others added to the upstream object, in one clause."""
     replaced: str = ""
@@ -90,7 +92,7 @@ class Report:
     def status(self, provider: Provider) -> dict[str, Any]:
         """Return the status fields that the provider in `status.provider.name` owns (contract §3)."""
         phase, reason, message = self._outcome()
-        for clause in (self.altered, self.additions):
+        for clause in (self.altered, self.unchecked, self.additions):
             if clause:
                 message = f"{message}; {clause}"
         status: dict[str, Any] = {
