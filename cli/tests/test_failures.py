@@ -76,5 +76,5 @@ def test_an_encoding_without_arrows_gets_escapes(file: Callable[..., str]) -> No
         pytest.param(status('admission webhook "w" denied the request: no'), False, id="denial"),
     ],
 )
-def test_missing_kind_is_told_by_the_typed_answer(body: object, expected: bool) -> None:
+def test_missing_kind_is_recognized_by_the_typed_answer(body: object, expected: bool) -> None:
     assert not_served(ApiError.from_status(404, body)) is expected

@@ -48,7 +48,7 @@ def test_conflict_with_a_manifest_of_kubectl_is_taken_over(messages: list[str], 
     assert is_of_kubectl(error) == taken
 
 
-def test_denial_in_words_of_a_conflict_is_not_taken_over() -> None:
+def test_denial_with_causes_of_a_conflict_is_not_taken_over() -> None:
     words = 'admission webhook "w" denied the request: no'
     cause = Cause("FieldManagerConflict", 'conflict with "kubectl" using apps/v1', ".spec.replicas")
 

@@ -12,6 +12,7 @@ from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog, until_logged
+from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.events import notes, until_event
 from support.kinds import UPSTREAM
@@ -100,6 +101,13 @@ async def _until_patched(log: AuditLog, namespace: str) -> None:
         lambda: log.requests("provider-dynamo", namespace, "dynamographdeployments"),
         lambda sent: any(entry["verb"] == "patch" for entry in sent),
     )
+
+
+async def _serving(api: Client, namespace: str) -> None:
+    """Create a model on provider Dynamo, and wait until it serves."""
+    body = model_deployment("m", namespace, GPU, provider="dynamo")
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(api, "m", namespace, serves)
 
 
 async def edited(api: Client, namespace: str, path: str, value: Any) -> None:
@@ -221,9 +229,7 @@ async def test_refused_finalizer_removal_is_reported(suite: Suite, api: Client, 
 
 @pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_edit_that_admission_takes_back_is_not_ready(suite: Suite, api: Client, namespace: str) -> None:
-    body = model_deployment("m", namespace, GPU, provider="dynamo")
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    await until_deployment(api, "m", namespace, serves)
+    await _serving(api, namespace)
 
     async with mutating(api, namespace, [UNDONE]):
         await change_spec(api, namespace, "/spec/engine/contextLength", 4096)
@@ -251,13 +257,11 @@ async def test_edit_that_admission_takes_back_is_not_ready(suite: Suite, api: Cl
 
 @pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_part_that_admission_takes_back_is_not_ready(suite: Suite, api: Client, namespace: str) -> None:
-    body = model_deployment("m", namespace, GPU, provider="dynamo")
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    await until_deployment(api, "m", namespace, serves)
+    await _serving(api, namespace)
     component = suite.components["dynamo"]
 
     async with mutating(api, namespace, [REPLICAS_UNDONE]):
-        edit = [
+        edit: list[dict[str, Any]] = [
             {"op": "add", "path": "/spec/scaling/replicas", "value": 2},
             {"op": "add", "path": "/spec/engine/contextLength", "value": 4096},
         ]
@@ -282,6 +286,10 @@ async def test_part_that_admission_takes_back_is_not_ready(suite: Suite, api: Cl
             assert (phase(refused), refused["status"]["observedGeneration"]) == ("Running", 1)
             live = await api.get(UPSTREAM["dynamo"], "m", namespace)
             assert "--max-model-len" in str(live["spec"])
+        kubefoundry = CommandLine(suite.plane.kubeconfig, namespace)
+        listed, waited = await kubefoundry("status"), await kubefoundry("wait", "m", "--timeout", "60s")
+        assert "NotApplied" in listed.out
+        assert (waited.code, WORKER_REPLICAS in waited.out + waited.err) == (1, True)
     # Without an edit, because the refused write is tried again.
     whole = await until_deployment(api, "m", namespace, serves)
     live = await api.get(UPSTREAM["dynamo"], "m", namespace)
@@ -294,12 +302,10 @@ async def test_part_that_admission_takes_back_is_not_ready(suite: Suite, api: Cl
 async def test_undone_edit_is_no_drift_when_partly_in_force(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    body = model_deployment("m", namespace, GPU, provider="dynamo")
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    await until_deployment(api, "m", namespace, serves)
+    await _serving(api, namespace)
 
     async with mutating(api, namespace, [REPLICAS_UNDONE]):
-        edit = [
+        edit: list[dict[str, Any]] = [
             {"op": "add", "path": "/spec/scaling/replicas", "value": 2},
             {"op": "add", "path": "/spec/image", "value": "example.com/other:2.0.0"},
         ]
@@ -307,7 +313,10 @@ async def test_undone_edit_is_no_drift_when_partly_in_force(
         await until_deployment(
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
         )
-        undo = [{"op": "remove", "path": "/spec/scaling"}, {"op": "remove", "path": "/spec/image"}]
+        undo: list[dict[str, Any]] = [
+            {"op": "remove", "path": "/spec/scaling"},
+            {"op": "remove", "path": "/spec/image"},
+        ]
         await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, undo, manager="test")
 
         await until_deployment(api, "m", namespace, serves)

@@ -75,7 +75,7 @@ async def test_conflict_names_the_managers_of_others(
         pytest.param(CONFIG_MAPS, False, id="missing built-in object"),
     ],
 )
-async def test_missing_kind_is_told_from_a_missing_object(
+async def test_missing_kind_differs_from_a_missing_object(
     cluster: ControlPlane, api: Client, namespace: str, kind: Kind, expected: bool
 ) -> None:
     with pytest.raises(ApiError) as raised:

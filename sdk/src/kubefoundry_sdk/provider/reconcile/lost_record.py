@@ -37,7 +37,7 @@ def clause(live: Object, upstream: Object, memory: Memory) -> str:
     named = f"{upstream['kind']} '{upstream['metadata']['name']}'"
     text = (
         f"the record on {named} was lost before an edit, so fields that earlier versions set may remain; to be sure, "
-        "delete that object, which interrupts the model: it is created anew"
+        "delete that object, which interrupts the model: it is created again"
     )
     uid = str(upstream["metadata"]["uid"])
     if memory.unchecked is None:
