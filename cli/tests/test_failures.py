@@ -9,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_cli.failure import Failure
+from kubefoundry_cli.failure import Failure, not_served
 from kubefoundry_cli.output import say
+from kubefoundry_sdk.cluster.errors import ApiError
 from support.deployments import GPU
+
+
+def status(message: str, **details: str) -> dict[str, object]:
+    """Return a Status with the reason NotFound."""
+    return {"kind": "Status", "code": 404, "reason": "NotFound", "message": message, "details": details}
+
 
 HOSTILE = "provider '\x1b[2J\x07\u202eevil' is\nnot here"
 
@@ -56,3 +63,18 @@ def test_an_encoding_without_arrows_gets_escapes(file: Callable[..., str]) -> No
     )
 
     assert (done.returncode, "\\u2192" in done.stdout) == (0, True), done
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param("404 page not found\n", True, id="custom group"),
+        pytest.param(status("the server could not find the requested resource"), True, id="built-in group"),
+        pytest.param(status("nothing here"), True, id="other words"),
+        pytest.param(status('pods "page not found" not found', name="page not found"), False, id="object"),
+        pytest.param("<html>nginx: page not found</html>", False, id="another server"),
+        pytest.param(status('admission webhook "w" denied the request: no'), False, id="denial"),
+    ],
+)
+def test_missing_kind_is_recognized_by_the_typed_answer(body: object, expected: bool) -> None:
+    assert not_served(ApiError.from_status(404, body)) is expected

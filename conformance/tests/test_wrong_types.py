@@ -51,7 +51,8 @@ RETURNED: Any = {
 def test_wrong_types_are_reported(function: str, data: st.DataObject) -> None:
     returned = data.draw(RETURNED[function])
     sound = subjects.of_a_crd()
-    provider = replace(sound.provider, **{function: lambda *_: returned})
+    changed: Any = {function: lambda *_: returned}
+    provider = replace(sound.provider, **changed)
 
     try:
         results = check_functions(Functions(provider, sound.crd, sound.cases, examples=3))

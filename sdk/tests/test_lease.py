@@ -114,6 +114,69 @@ async def test_lease_is_lost_when_renewed_too_late(quick: None, monkeypatch: pyt
         assert first.holds
 
 
+class Denying(Server):
+    """A server with a webhook that denies every write of the Lease with this code, while `denies` is set."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__()
+        self.code, self.reason, self.denies = code, reason, True
+        self.denials = 0
+        self.denied_often = asyncio.Event()
+
+    def answer(self, asked: Asked) -> web.Response:
+        if self.denies and asked.method != "GET":
+            self.denials += 1
+            if self.denials == 3:
+                self.denied_often.set()
+            return refusal(self.code, self.reason, DENIAL)
+        return super().answer(asked)
+
+
+DENIAL = 'admission webhook "leases.example.com" denied the request: no'
+DENIALS = pytest.mark.parametrize(
+    ("code", "reason"), [(403, "Forbidden"), (404, "NotFound"), (409, "Conflict"), (409, "AlreadyExists")]
+)
+
+
+@DENIALS
+async def test_denied_lease_is_reported_and_retried(quick: None, code: int, reason: str) -> None:
+    server = Denying(code, reason)
+    async with wire(server.answer) as api:
+        first = holder(api, "a")
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        taking = asyncio.create_task(first.take())
+        async with asyncio.timeout(SECONDS):
+            await server.denied_often.wait()
+        # Between two attempts is the usual time, so no attempt took the denial for a Lease that has changed.
+        assert loop.time() - started >= 2 * lease.RETRY
+        assert not taking.done()
+        assert first.refused == (
+            f"lease n/l cannot be held: {DENIAL}; contact the owner of that webhook or policy"
+        )
+        server.denies = False
+        async with asyncio.timeout(SECONDS):
+            await taking
+
+        assert server.holder == "a"
+    assert first.refused is None
+
+
+@DENIALS
+async def test_lease_is_lost_in_time_when_renewals_are_denied(quick: None, code: int, reason: str) -> None:
+    server = Denying(code, reason)
+    server.denies = False
+
+    def denied() -> None:
+        server.denies = True
+
+    async with wire(server.answer) as api:
+        with pytest.raises(LeaseLost, match="lease n/l could not be renewed in time"):
+            await kept(api, server, denied)
+        # The denial is not taken for another replica's write, so the Lease is not read again.
+        assert sum(asked.method == "GET" for asked in api.asked) == 1
+
+
 async def test_given_back_at_the_end_the_next_one_takes_it_at_once(quick: None) -> None:
     server = Server()
     async with wire(server.answer) as api:

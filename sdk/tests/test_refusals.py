@@ -157,3 +157,18 @@ def test_passing_refusal_is_retried_for_half_a_minute() -> None:
     assert 5 <= tries <= 12
     assert pending.left == RETRY
     assert refusal.remember("changed", now, reported).is_transient
+
+
+def test_gradual_refusal_is_retried_with_backoff() -> None:
+    refusal, taken = Refusal(), Refused("m lacks a value", gradual=True, is_mixed=True)
+    now, delays = 0.0, []
+
+    for _ in range(8):
+        pending = refusal.remember("a", now, taken)
+        delays.append(pending.left)
+        assert refusal.pending("a", now) == PendingRefusal(
+            "m lacks a value", pending.left, False, is_mixed=True
+        )
+        now += pending.left
+
+    assert delays == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, RETRY, RETRY]

@@ -80,6 +80,27 @@ def test_what_is_reported_of_a_stop_and_of_what_runs(
     assert status["observedGeneration"] == ready["observedGeneration"] == 3
 
 
+def test_mixed_stop_does_not_name_a_good_version() -> None:
+    part = Stop("ResourceCreated", "ApplyRejected", "a part is taken back", failed=True, is_mixed=True)
+    result = report(part, "Running")
+    result.seen_generation = 2
+
+    status = result.status(PROVIDER)
+
+    assert status["message"] == "a part is taken back; the model keeps serving"
+    assert status["observedGeneration"] == 2
+
+
+def test_ready_names_what_admission_changed_before_additions() -> None:
+    result = report(None, "Running")
+    result.altered, result.additions = "admission changed a", "others added b"
+
+    status = result.status(PROVIDER)
+
+    [ready] = [item for item in status["conditions"] if item["type"] == "Ready"]
+    assert status["message"] == ready["message"] == "it is Running; admission changed a; others added b"
+
+
 @pytest.mark.parametrize(
     ("serving", "words"),
     [

@@ -43,7 +43,7 @@ ADVICE: Final[dict[str, dict[str, str]]] = {
         "DryRun": f"the result is in annotation {names.DRY_RUN_RESULT_ANNOTATION}",
         "CRDNotInstalled": "it goes on by itself then",
         "UnsupportedSchema": "it goes on by itself then",
-        "ApplyRejected": "it is tried again at each change, and every 5 minutes",
+        "ApplyRejected": "it is tried again at each change, and at least every 5 minutes",
         "ApplyFailed": "there is nothing to do: the next try is at the latest in 6 minutes",
         "ProviderError": "to collect data for the report: {doctor --bundle FILE}",
         "NameConflict": "",

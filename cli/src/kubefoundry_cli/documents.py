@@ -35,6 +35,8 @@ class ExplainDocument(TypedDict):
         verdicts: The verdict on each other provider, with the change that would select it.
     """
 
+    namespace: str
+    name: str
     deletion: str | None
     named: str | None
     selected: Stored | None
@@ -127,13 +129,13 @@ class VersionDocument(TypedDict):
 
 
 DOCUMENTS: Final[Mapping[str, Any]] = {
-    "explain": ExplainDocument,
-    "plan": PlanDocument,
+    "explain": ExplainDocument | list[ExplainDocument],
+    "plan": PlanDocument | list[PlanDocument],
     "compat": CompatDocument,
     "doctor": list[Finding],
     "version": VersionDocument,
 }
-"""The type of the document by command."""
+"""The type of the document by command. `explain` and `plan` print a list for a file with several models."""
 
 
 def schemas() -> dict[str, Any]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubefoundry_cli import cluster
-from kubefoundry_cli.cluster import Target
+from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.providers import as_running_all, in_cluster, installed
-from kubefoundry_cli.requested import Requested, registered_configs, requested
+from kubefoundry_cli.requested import Requested, all_requested, registered_configs
 from kubefoundry_cli.selection import Stored, asked, foreseen, pending, stored
+from kubefoundry_cli.several import Failures
 from kubefoundry_cli.suspension import deletion
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
@@ -73,7 +74,10 @@ class Answer:
 
     def to_json(self, refusals: Sequence[str]) -> dict[str, Any]:
         """Return the document that `-o json` prints."""
+        meta = self.requested.obj["metadata"]
         return {
+            "namespace": meta["namespace"],
+            "name": meta["name"],
             "deletion": self.deletion,
             "named": self.named,
             "selected": None if self.named or self.selection is None else self.selection.to_json(),
@@ -82,6 +86,10 @@ class Answer:
             **self.explanation.to_json(),
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
         }
+
+
+Explained = tuple[Answer, tuple[str, ...]]
+"""An answer, and the chosen provider's refusals."""
 
 
 def _chosen(named: str | None, selection: Stored | None, explanation: Explanation) -> str | None:
@@ -108,35 +116,45 @@ def explained(
 
 
 async def explained_in_cluster(
-    name: str | None, file: str | None, edits: tuple[str, ...], target: Target
-) -> tuple[Answer, tuple[str, ...]]:
-    """Return the answer for the registered providers, and the chosen provider's refusals. Raises Failure."""
+    name: str | None, file: str | None, edits: tuple[str, ...], target: Target, failures: Failures
+) -> list[Explained | None]:
+    """Return an answer for each model; None if there is none. Raises Failure."""
+    answers = list[Explained | None]()
     async with cluster.session(target) as session:
-        model, configs = await requested(session, name, file, edits), await registered_configs(session)
-        packages, notes = as_running_all(installed(), configs)
-        notes = [*model.notes, *notes]
-        answer = explained(model, [registered(config) for config in configs], packages, notes)
-        package = packages.get(answer.chosen or "")
-        if package is None or answer.is_unregistered:
-            return answer, ()
-        published = next(
-            (
-                part(config, "status", "settings")
-                for config in configs
-                if config["metadata"]["name"] == package.name
-            ),
-            {},
-        )
-        try:
-            schema, _ = await in_cluster(session.client, package, published)
-        except (ApiError, Unreachable) as error:
-            raise of(error, f"read CRD {package.upstream.crd}") from error
-        except Failure as failure:
-            if failure.exit_code == Exit.FORBIDDEN:
-                # Judge without the CRD, as the selector does.
-                return answer, answer.refusals(None)
-            return answer, (failure.message,)
-        return answer, answer.refusals(schema)
+        for model in await all_requested(session, name, file, edits):
+            answers.append(None)
+            with failures.of_one():
+                answers[-1] = await _explained_in_cluster(session, await model())
+    return answers
+
+
+async def _explained_in_cluster(session: Session, model: Requested) -> Explained:
+    """Return the answer for the registered providers, and the chosen provider's refusals. Raises Failure."""
+    configs = await registered_configs(session)
+    packages, notes = as_running_all(installed(), configs)
+    notes = [*model.notes, *notes]
+    answer = explained(model, [registered(config) for config in configs], packages, notes)
+    package = packages.get(answer.chosen or "")
+    if package is None or answer.is_unregistered:
+        return answer, ()
+    published = next(
+        (
+            part(config, "status", "settings")
+            for config in configs
+            if config["metadata"]["name"] == package.name
+        ),
+        {},
+    )
+    try:
+        schema, _ = await in_cluster(session.client, package, published)
+    except (ApiError, Unreachable) as error:
+        raise of(error, f"read CRD {package.upstream.crd}") from error
+    except Failure as failure:
+        if failure.exit_code == Exit.FORBIDDEN:
+            # Judge without the CRD, as the selector does.
+            return answer, answer.refusals(None)
+        return answer, (failure.message,)
+    return answer, answer.refusals(schema)
 
 
 def values_read(rule: RuleVerdict) -> str:

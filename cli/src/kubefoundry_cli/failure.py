@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import IntEnum
+from typing import Final
 
 import click
 
@@ -11,7 +12,7 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import printable
 from kubefoundry_cli.permission import remedy
 from kubefoundry_sdk.api.names import GROUP
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.cluster.errors import NO_REASON, ApiError, Unreachable
 
 
 class Exit(IntEnum):
@@ -42,13 +43,17 @@ class Missing(Failure):
     """The object that the command is about does not exist."""
 
 
-NOT_SERVED = ("could not find the requested resource", "page not found")
-"""The API server's messages about a kind that it does not serve."""
+UNROUTED: Final = "404 page not found"
+"""The API server's answer for a kind of a custom group, or of a version that its CRD does not have. Matched by text,
+because that answer is no Status, and so has no reason (seen on Kubernetes 1.36). Servers in between answer 404 in
+other words."""
 
 
 def not_served(error: ApiError) -> bool:
-    """Check whether the API server does not serve the kind at all."""
-    return error.not_found and any(words in error.message for words in NOT_SERVED)
+    """Check whether the API server does not serve the kind at all: a 404 that names no object."""
+    if error.reason == NO_REASON:
+        return error.not_found and error.message.startswith(UNROUTED)
+    return error.not_found and not error.details.name
 
 
 def not_installed(error: ApiError) -> bool:

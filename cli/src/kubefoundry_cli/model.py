@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import say
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
 from kubefoundry_sdk.api import foreign_text, names
@@ -25,13 +26,47 @@ NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]
 
 def from_file(name: str, namespace: str = "default") -> Object:
     """Return the only ModelDeployment of a file of YAML documents; `-` reads standard input. Raises Failure."""
+    return from_text(_text_of(name), name, namespace)
+
+
+def all_from_file(name: str, edits: Sequence[str], namespace: str = "default") -> list[Object]:
+    """Return the ModelDeployments of a file, and name the skipped documents on standard error.
+
+    Args:
+        name: The file; `-` reads standard input.
+        edits: Edits of the only model (`edited`).
+        namespace: The namespace of an object without one.
+
+    Raises:
+        Failure: There is none, one is twice there, has an unknown field, or there are edits and several models.
+    """
+    deployments, others = _split(_text_of(name), name)
+    if not deployments:
+        raise _wrong_number(name, deployments, others)
+    if edits and len(deployments) > 1:
+        raise Failure(
+            f"{name} has {len(deployments)} ModelDeployments, and --set edits one: give it in a file of its own",
+            Exit.USAGE,
+        )
+    objects = [edited(_read(document, name, namespace), edits) for document in deployments]
+    seen = set()
+    for obj in objects:
+        key = (obj["metadata"]["namespace"], obj["metadata"]["name"])
+        if key in seen:
+            raise Failure(f"{name} has ModelDeployment {'/'.join(key)} twice", Exit.USAGE)
+        seen.add(key)
+    if others:
+        say(f"note: {name} also has {foreign_text.listed(others)}, which this command skips")
+    return objects
+
+
+def _text_of(name: str) -> str:
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(
             f"cannot read {name}: {getattr(error, 'strerror', None) or error}", Exit.USAGE
         ) from error
-    return from_text(text, name, namespace)
 
 
 def from_text(text: str, name: str, namespace: str = "default") -> Object:
@@ -45,25 +80,31 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
     Raises:
         Failure: There is not exactly one ModelDeployment, or it has an unknown field.
     """
-    documents = [item for document in plain_yaml.documents(text, name) for item in _items(document)]
-    deployments = [
-        document
-        for document in documents
-        if isinstance(document, dict) and document.get("kind") == names.MODEL_DEPLOYMENT
-    ]
+    deployments, others = _split(text, name)
     if len(deployments) != 1:
-        others = [
-            str(document.get("kind"))
-            for document in documents
-            if isinstance(document, dict) and document not in deployments
-        ]
-        instead = f" beside {foreign_text.listed(others)}" if others else ""
-        raise Failure(
-            f"{name} has {len(deployments)} ModelDeployments{instead}; exactly one is needed", Exit.USAGE
-        )
-    for field in unknown_fields(deployments[0]):
+        raise _wrong_number(name, deployments, others)
+    return _read(deployments[0], name, namespace)
+
+
+def _split(text: str, name: str) -> tuple[list[Object], list[str]]:
+    """Return the ModelDeployments of some YAML documents, and the kinds of the others."""
+    documents = [item for document in plain_yaml.documents(text, name) for item in _items(document)]
+    maps = [document for document in documents if isinstance(document, dict)]
+    deployments = [document for document in maps if document.get("kind") == names.MODEL_DEPLOYMENT]
+    return deployments, [str(document.get("kind")) for document in maps if document not in deployments]
+
+
+def _wrong_number(name: str, deployments: Sequence[Object], others: Sequence[str]) -> Failure:
+    instead = f" beside {foreign_text.listed(others)}" if others else ""
+    needed = "exactly one" if deployments else "one"
+    return Failure(f"{name} has {len(deployments)} ModelDeployments{instead}; {needed} is needed", Exit.USAGE)
+
+
+def _read(document: Object, name: str, namespace: str) -> Object:
+    """Return a ModelDeployment as it is stored. Raises Failure."""
+    for field in unknown_fields(document):
         raise Failure(f"{name}: a ModelDeployment has no field {field}", Exit.USAGE)
-    obj = completed(deployments[0], name, namespace)
+    obj = completed(document, name, namespace)
     if (version := obj.get("apiVersion")) != names.API_VERSION:
         version_text = f"apiVersion {foreign_text.shown(str(version))}" if version else "no apiVersion"
         raise Failure(f"{name} has {version_text}; a ModelDeployment has {names.API_VERSION}", Exit.USAGE)

@@ -85,6 +85,14 @@ def data(value: Any, form: str) -> None:
         documents([value])
 
 
+def one_or_all(values: Sequence[Any], form: str, *, several: bool) -> None:
+    """Print a list if the command is about several objects, otherwise the value, if there is one."""
+    if several:
+        data(list(values), form)
+    for value in () if several else values:
+        data(value, form)
+
+
 def documents(values: Iterable[Any]) -> None:
     """Print YAML documents."""
     print(as_yaml(values), end="")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -11,7 +12,7 @@ from kubefoundry_cli.apply import applied, kept
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.model import NO_UID, edited, from_file, valid, valid_new
+from kubefoundry_cli.model import NO_UID, all_from_file, edited, valid, valid_new
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
@@ -41,13 +42,23 @@ class Requested:
         return self.live is not None and self.obj["metadata"] != self.live["metadata"]
 
 
-async def requested(session: Session, name: str | None, file: str | None, edits: Sequence[str]) -> Requested:
-    """Return the stored object, or the file's object as an apply would store it, with the edits. Raises Failure."""
+async def all_requested(
+    session: Session, name: str | None, file: str | None, edits: Sequence[str]
+) -> list[Callable[[], Awaitable[Requested]]]:
+    """Return a function for each model, which returns it as `_stored` or `_of_file`. Raises Failure."""
     if name is not None:
-        live: Object | None = await session.model(name)
-        assert live is not None
-        return Requested(live, with_spec(live, valid(edited(live, edits))["spec"]))
-    obj = from_file(str(file), session.namespace)
+        return [partial(_stored, session, name, edits)]
+    return [partial(_of_file, session, obj) for obj in all_from_file(str(file), edits, session.namespace)]
+
+
+async def _stored(session: Session, name: str, edits: Sequence[str]) -> Requested:
+    """Return the stored object with the edits. Raises Failure."""
+    live = await session.model(name)
+    return Requested(live, with_spec(live, valid(edited(live, edits))["spec"]))
+
+
+async def _of_file(session: Session, obj: Object) -> Requested:
+    """Return the file's object as an apply would store it. Raises Failure."""
     meta = obj["metadata"]
     _check_namespace(obj)
     try:
@@ -55,8 +66,8 @@ async def requested(session: Session, name: str | None, file: str | None, edits:
     except (ApiError, Unreachable) as error:
         if not (isinstance(error, ApiError) and error.not_found):
             raise of(error, f"read ModelDeployment '{meta['name']}'") from error
-        return Requested(None, valid_new(edited(obj, edits)))
-    return _applied(edited(obj, edits), live)
+        return Requested(None, valid_new(obj))
+    return _applied(obj, live)
 
 
 def _applied(obj: Object, live: Object) -> Requested:

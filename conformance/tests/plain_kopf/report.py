@@ -58,12 +58,17 @@ def decisions(generation: int, stop: Stop | None, ignored: str) -> list[Object]:
     return [fits, condition("ResourceCreated", stop is None, reason, message, generation), *warnings]
 
 
-def serving(name: str, generation: int, stop: Stop | None, observation: Seen | None) -> Object:
+def kept(generation: int, newest: int) -> str:
+    """Return the clause about the version that serves, which claims no more than is known."""
+    if not generation:
+        return "the model serves, but it is not known which version"
+    return "the last good version keeps serving" if generation < newest else "the model keeps serving"
+
+
+def serving(name: str, generation: int, newest: int, stop: Stop | None, observation: Seen | None) -> Object:
     """Return the fields of the serving provider, with `Ready`. `generation`: the one that it serves."""
     if observation and observation.phase == "Running":
-        running_message = (
-            f"{stop.message}; the last good version keeps serving" if stop else observation.message
-        )
+        running_message = f"{stop.message}; {kept(generation, newest)}" if stop else observation.message
         phase, reason, message = "Running", "DeploymentReady", running_message
     elif observation and (stop is None or stop.reason == "ApplyFailed"):
         phase, reason = observation.phase, observation.reason

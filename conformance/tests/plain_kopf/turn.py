@@ -265,7 +265,7 @@ class Turn(ModelDeployment):
             )
             if ours and self.is_unseen(ours):
                 served = min(served, self.served_before)
-            fields = serving(meta["name"], served, stop, seen)
+            fields = serving(meta["name"], served, meta["generation"], stop, seen)
             fields["conditions"] = [*decided, *fields["conditions"]]
         before = self.live.get("status") or {}
         if await self.write(fields):

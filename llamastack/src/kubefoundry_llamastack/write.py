@@ -92,8 +92,8 @@ class Writer:
         """
         refusal = self.memory((cr.namespace, cr.name)).refusals[kind.plural, manifest["metadata"]["name"]]
         digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-        if previous := refusal.standing(digest, now):
-            raise Refused(previous.text, previous.left, may_pass=previous.passing)
+        if previous := refusal.pending(digest, now):
+            raise Refused(previous.text, previous.left, may_pass=previous.is_transient)
         if live is not None:
             live = await self.take_over(kind, store, live, cr)
         try:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from kubefoundry_cli.failure import not_served
+from kubefoundry_cli.install.ownership import is_of_kubectl
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, NAMESPACES, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    MODEL_DEPLOYMENTS,
+    NAMESPACES,
+    PROVIDER_CONFIGS,
+    Kind,
+    Object,
+)
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
 from support.registrations import register
@@ -33,6 +45,50 @@ async def test_conflict_names_the_fields_of_others(cluster: ControlPlane, api: C
 
     assert raised.value.conflicting_fields == (".spec.selectionRules",)
     await api.delete(PROVIDER_CONFIGS, "typed", None, uid=config["metadata"]["uid"])
+
+
+async def test_conflict_names_the_managers_of_others(
+    cluster: ControlPlane, api: Client, namespace: str
+) -> None:
+    body = config_map(namespace)
+    await api.create(CONFIG_MAPS, {**body, "data": {"a": "1"}}, manager="kubectl")
+
+    with pytest.raises(ApiError) as updated:
+        await api.apply(CONFIG_MAPS, {**body, "data": {"a": "2"}}, manager="test", force=False)
+    await api.apply(CONFIG_MAPS, {**body, "data": {"b": "1"}}, manager="kubectl", force=False)
+    with pytest.raises(ApiError) as applied:
+        await api.apply(CONFIG_MAPS, {**body, "data": {"b": "2"}}, manager="test", force=False)
+
+    assert is_of_kubectl(updated.value)
+    assert not is_of_kubectl(applied.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        pytest.param(Kind("example.com", "v1", "things", "Thing"), True, id="unknown group"),
+        pytest.param(replace(MODEL_DEPLOYMENTS, version="v9"), True, id="unknown version of a CRD"),
+        pytest.param(replace(MODEL_DEPLOYMENTS, plural="things"), True, id="unknown kind of our group"),
+        pytest.param(replace(DEPLOYMENTS, version="v9"), True, id="unknown version of a built-in group"),
+        pytest.param(replace(CONFIG_MAPS, plural="things"), True, id="unknown built-in kind"),
+        pytest.param(MODEL_DEPLOYMENTS, False, id="missing object"),
+        pytest.param(CONFIG_MAPS, False, id="missing built-in object"),
+    ],
+)
+async def test_missing_kind_differs_from_a_missing_object(
+    cluster: ControlPlane, api: Client, namespace: str, kind: Kind, expected: bool
+) -> None:
+    with pytest.raises(ApiError) as raised:
+        await api.get(kind, "a", namespace)
+
+    assert not_served(raised.value) is expected
+
+
+async def test_missing_namespace_is_no_missing_kind(cluster: ControlPlane, api: Client) -> None:
+    with pytest.raises(ApiError) as raised:
+        await api.create(CONFIG_MAPS, config_map("no-such-namespace"), manager="test")
+
+    assert (raised.value.not_found, not_served(raised.value)) == (True, False)
 
 
 async def test_new_object_names_the_terminating_namespace(

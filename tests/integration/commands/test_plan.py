@@ -16,6 +16,7 @@ from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.edits import ADMIN, running
 from support.kinds import GRAPHS, QUOTAS
+from support.output_schema import checked
 from support.waiting import AGAIN, SECONDS, message, reason, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -89,6 +90,34 @@ async def test_plan_names_permission_that_the_caller_lacks(
     assert "dry run: not tried: Service 'm-server' was refused: " in done.out, done
     assert 'User "ann" cannot patch resource "services"' in done.err
     assert (done.code, "ServiceAccount" in done.err) == (5, False)
+
+
+async def test_plan_of_several_models_has_the_worst_exit_code(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    body = model_deployment("m", namespace, CPU, provider="direct")
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
+    )
+    edited = {**body, "spec": {**body["spec"], "scaling": {"replicas": 2}}}
+    refused = model_deployment("refused", namespace, GPU, provider="no-such")
+    new = model_deployment("new", namespace, CPU, provider="direct")
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    file = tmp_path / "models.yaml"
+    file.write_text(yaml.safe_dump_all([edited, secret, refused, new]))
+
+    text = await kubefoundry("plan", "-f", str(file))
+    document = await kubefoundry("plan", "-f", str(file), "-o", "json")
+    explained = await kubefoundry("explain", "-f", str(file), "-o", "json")
+
+    assert (text.code, document.code, explained.code) == (1, 1, 1)
+    assert f"Deployment {namespace}/m   CHANGED IN PLACE" in text.out
+    assert f"Deployment {namespace}/new   CREATED" in text.out
+    assert "error: ModelDeployment 'refused' names provider no-such, which is not registered" in text.err
+    assert "also has Secret, which this command skips" in text.err
+    assert [plan["name"] for plan in checked("plan", document.out)] == ["m", "new"]
+    assert [answer["name"] for answer in checked("explain", explained.out)] == ["m", "refused", "new"]
 
 
 async def test_plan_predicts_name_conflict_of_helper(

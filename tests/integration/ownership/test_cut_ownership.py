@@ -17,9 +17,10 @@ from kubefoundry_sdk.api.managed_fields import managers
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.provider.write import manifest
 from support.deployments import CPU, GPU, model_deployment
+from support.restarts import stopped
 from support.tenant import KINDS, deployments_available, tenant
 from support.tenant_edits import PREFIX, content, leaves, patch
-from support.waiting import serves, until, until_deployment
+from support.waiting import message, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -103,6 +104,52 @@ async def test_edit_removes_fields_that_lost_their_owner(
             assert values_with(NEW, between) or not new
             new = values_with(NEW, between)
         assert new
+
+
+async def test_edit_after_a_lost_record_names_unchecked_fields(
+    suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    kind, component = KINDS["dynamo"], suite.components["dynamo"]
+    async with tenant(suite, namespace, tmp_path) as user:
+        body = model_deployment("m", namespace, GPU | STATED, provider="dynamo")
+        await user.create(MODEL_DEPLOYMENTS, body, manager="test")
+        await until_deployment(user, "m", namespace, serves)
+        change = [patch("replace", f"/spec/{key}", value) for key, value in EDITED.items()]
+        traces = [
+            patch("replace", "/metadata/managedFields", [{}]),
+            {"op": "remove", "path": f"/metadata/annotations/{PREFIX}applied"},
+        ]
+        with stopped(component):
+            await user.json_patch(kind, "m", namespace, traces, manager="kubectl-edit")
+            edited = await user.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="kubectl-edit")
+
+        words = "the record on DynamoGraphDeployment 'm' was lost before an edit, so fields that earlier versions set"
+        told = await until_deployment(
+            user, "m", namespace, lambda obj: serves(obj) and is_observed(obj, edited)
+        )
+        assert words in message(told, "Ready")
+        assert words in told["status"]["message"]
+        # Another process repeats it.
+        with stopped(component):
+            await user.json_patch(
+                MODEL_DEPLOYMENTS,
+                "m",
+                namespace,
+                [patch("add", "/spec/engine/contextLength", 4096)],
+                manager="kubectl-edit",
+            )
+        again = await until_deployment(
+            user, "m", namespace, lambda obj: serves(obj) and obj["metadata"]["generation"] == 3
+        )
+        assert words in message(again, "Ready")
+        live = await user.get(kind, "m", namespace)
+        await user.delete(kind, "m", namespace, uid=live["metadata"]["uid"])
+
+        fresh = await until_deployment(
+            user, "m", namespace, lambda obj: serves(obj) and words not in message(obj, "Ready")
+        )
+        assert words not in fresh["status"]["message"]
+        assert not values_with(DROPPED, await user.get(kind, "m", namespace))
 
 
 def forged(upstream: Object) -> str:

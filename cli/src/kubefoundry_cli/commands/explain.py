@@ -8,15 +8,23 @@ import click
 
 from kubefoundry_cli import cluster, output
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.explanation import Answer, explained, explained_in_cluster, result_of, values_read
+from kubefoundry_cli.explanation import (
+    Answer,
+    Explained,
+    explained,
+    explained_in_cluster,
+    result_of,
+    values_read,
+)
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.model import edited, from_file, valid_new
+from kubefoundry_cli.model import all_from_file, valid_new
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.requested import Requested
 from kubefoundry_cli.selection import Stored, registered_packages
+from kubefoundry_cli.several import Failures
 from kubefoundry_cli.what_if import Verdict
 from kubefoundry_selector.explain import Explanation
 from kubefoundry_selector.select import Decision
@@ -24,7 +32,7 @@ from kubefoundry_selector.select import Decision
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("-f", "--file", metavar="FILE", help="A ModelDeployment; - reads standard input.")
+@click.option("-f", "--file", metavar="FILE", help="ModelDeployments; - reads standard input.")
 @click.option("--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec first.")
 @click.option(
     "--offline",
@@ -43,29 +51,49 @@ def command(
     kubefoundry explain -f llama-8b.yaml --set resources.gpu.count=0 --offline
 
     A provider that refuses the model in the words of its package is left out, as the selector does it in a cluster.
-    Exit code 1 when no provider would run it, or the one that would be used refuses it.
+    Exit code 1 when no provider would run it, or the one that would be used refuses it. Of a file with several
+    models, each is explained, and the exit code is the worst.
     """  # noqa: D301
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
     if offline and name:
         raise Failure("--offline needs a file: -f FILE", Exit.USAGE)
-    if offline:
-        assert file is not None
-        packages = installed()
-        asked_for = Requested(None, valid_new(edited(from_file(file), edits)))
-        answer = explained(asked_for, registered_packages(packages), packages)
-        refusals = answer.refusals(None)
-    else:
-        answer, refusals = cluster.run(explained_in_cluster(name, file, edits, target))
-    for note in answer.notes:
-        say(f"note: {note}")
+    failures = Failures()
+    models = (
+        _offline(str(file), edits, failures)
+        if offline
+        else cluster.run(explained_in_cluster(name, file, edits, target, failures))
+    )
+    answers = [model for model in models if model is not None]
+    for answer, _ in answers:
+        for note in answer.notes:
+            say(f"note: {note}")
     if form == "table":
-        _show_chosen(answer, refusals)
-        _show(answer.explanation, bool(answer.named), answer.verdicts)
+        for number, (answer, refusals) in enumerate(answers):
+            if len(models) > 1:
+                meta = answer.requested.obj["metadata"]
+                print("\n" if number else "", end="")
+                print(clean(f"ModelDeployment {meta['namespace']}/{meta['name']}"))
+            _show_chosen(answer, refusals)
+            _show(answer.explanation, bool(answer.named), answer.verdicts)
     else:
-        output.data(answer.to_json(refusals), form)
-    if not answer.chosen or answer.is_unregistered or refusals:
-        raise SystemExit(Exit.NO)
+        documents = [answer.to_json(refusals) for answer, refusals in answers]
+        output.one_or_all(documents, form, several=len(models) > 1)
+    for answer, refusals in answers:
+        if not answer.chosen or answer.is_unregistered or refusals:
+            failures.note(Exit.NO)
+    failures.end()
+
+
+def _offline(file: str, edits: tuple[str, ...], failures: Failures) -> list[Explained | None]:
+    """Return an answer for each model of the file among the installed packages; None if there is none."""
+    packages, answers = installed(), list[Explained | None]()
+    for obj in all_from_file(file, edits):
+        answers.append(None)
+        with failures.of_one():
+            answer = explained(Requested(None, valid_new(obj)), registered_packages(packages), packages)
+            answers[-1] = (answer, answer.refusals(None))
+    return answers
 
 
 def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ from kubefoundry_cli.live_objects import HandOver, check_helper_names, hand_over
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import RELEASE_HELP, as_running, definitions, in_cluster, named, probed
-from kubefoundry_cli.requested import provider_after, requested
+from kubefoundry_cli.requested import Requested, all_requested, provider_after
+from kubefoundry_cli.several import Failures
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_cli.upstream import Change, Planned
@@ -56,7 +57,7 @@ class Trial:
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("-f", "--file", metavar="FILE", help="A ModelDeployment; - reads standard input.")
+@click.option("-f", "--file", metavar="FILE", help="ModelDeployments; - reads standard input.")
 @click.option(
     "--set", "edits", multiple=True, metavar="PATH=VALUE", help="Edit a field of the spec; repeatable."
 )
@@ -98,47 +99,70 @@ def command(
     kubefoundry plan llama-8b --set engine.contextLength=16384
     kubefoundry plan -f llama-8b.yaml
 
-    Exit code 0 whether or not something changes; 1 when the edit is refused, also by the dry run of --server.
+    Exit code 0 whether or not something changes; 1 when the edit is refused, also by the dry run of --server. Of a
+    file with several models, each is planned, and the exit code is the worst.
     """  # noqa: D301
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
-    cluster.run(_plan(name, file, edits, provider_name, crds, release, server, form, target))
+    options = Options(provider_name, crds, release, server, form)
+    cluster.run(_plan(name, file, edits, options, target))
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of the command that are the same for each model."""
+
+    provider: str | None
+    crds: tuple[str, ...]
+    release: str | None
+    server: bool
+    form: str
 
 
 async def _plan(
-    name: str | None,
-    file: str | None,
-    edits: tuple[str, ...],
-    provider_name: str | None,
-    crds: tuple[str, ...],
-    release: str | None,
-    server: bool,
-    form: str,
-    target: Target,
+    name: str | None, file: str | None, edits: tuple[str, ...], options: Options, target: Target
 ) -> None:
+    failures = Failures()
+    plans: list[PlanDocument] = []
     async with cluster.session(target) as session:
-        try:
-            asked = await requested(session, name, file, edits)
-            obj = asked.obj
-            check_not_deleted(obj)
-            held, doubts = suspensions(obj), warnings(obj["spec"])
-            chosen, unsure = (
-                (provider_name, list[str]()) if provider_name else await provider_after(session, obj)
-            )
-            provider, settings, started = await as_running(session.client, named(chosen))
-            crds_by_name = definitions(crds, release, provider)
-            if provider.upstream.crd in crds_by_name:
-                schema, notes = probed(provider, crds_by_name[provider.upstream.crd]), list[str]()
-            else:
-                schema, notes = await in_cluster(session.client, provider, settings)
-            kind = provider.upstream.served(schema.api_version)
-            live, helpers = await live_of(session, kind, obj), await helpers_of(session, provider, obj)
-            planned = upstream.planned(provider, obj, schema, live, helpers)
-            notes += await check_helper_names(session, provider, obj, planned.todo.helpers, helpers)
-            changing = await hand_over(session, obj, provider, planned.todo.objects)
-            trial = await _tried(session, provider, kind, planned, live, helpers) if server else None
-        except (ApiError, Unreachable) as error:
-            raise of(error, "plan") from error
+        models = await all_requested(session, name, file, edits)
+        for model in models:
+            with failures.of_one():
+                await _plan_one(session, model, options, plans)
+    if options.form != "text":
+        output.one_or_all(plans, options.form, several=len(models) > 1)
+    failures.end()
+
+
+async def _plan_one(
+    session: Session,
+    model: Callable[[], Awaitable[Requested]],
+    options: Options,
+    plans: list[PlanDocument],
+) -> None:
+    """Print the plan of a model, or append its document. Raises Failure, also if the dry run is refused."""
+    try:
+        asked = await model()
+        obj = asked.obj
+        check_not_deleted(obj)
+        held, doubts = suspensions(obj), warnings(obj["spec"])
+        chosen, unsure = (
+            (options.provider, list[str]()) if options.provider else await provider_after(session, obj)
+        )
+        provider, settings, started = await as_running(session.client, named(chosen))
+        crds_by_name = definitions(options.crds, options.release, provider)
+        if provider.upstream.crd in crds_by_name:
+            schema, notes = probed(provider, crds_by_name[provider.upstream.crd]), list[str]()
+        else:
+            schema, notes = await in_cluster(session.client, provider, settings)
+        kind = provider.upstream.served(schema.api_version)
+        live, helpers = await live_of(session, kind, obj), await helpers_of(session, provider, obj)
+        planned = upstream.planned(provider, obj, schema, live, helpers)
+        notes += await check_helper_names(session, provider, obj, planned.todo.helpers, helpers)
+        changing = await hand_over(session, obj, provider, planned.todo.objects)
+        trial = await _tried(session, provider, kind, planned, live, helpers) if options.server else None
+    except (ApiError, Unreachable) as error:
+        raise of(error, "plan") from error
     for note in (
         *asked.notes,
         *doubts,
@@ -149,10 +173,10 @@ async def _plan(
         *_versions(provider, schema),
     ):
         say(f"note: {clean(note)}")
-    if form == "text":
+    if options.form == "text":
         _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), trial)
     else:
-        output.data(_as_json(kind, obj, planned, changing, held, trial), form)
+        plans.append(_as_json(kind, obj, planned, changing, held, trial))
     if trial is not None and trial.is_forbidden:
         raise Failure(f"cannot try it with --server: {trial.message}", Exit.FORBIDDEN)
     if trial is not None and trial.accepted is False:

@@ -6,18 +6,17 @@ import click
 
 from kubefoundry_cli import output, upstream
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_cli.model import edited, from_file, valid_new
+from kubefoundry_cli.model import all_from_file, valid_new
 from kubefoundry_cli.output import say
 from kubefoundry_cli.providers import RELEASE_HELP, crds_in, definitions, installed, named, probed
 from kubefoundry_cli.selection import registered_packages, selected
+from kubefoundry_cli.several import Failures
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 
 
 @click.command()
-@click.option(
-    "-f", "--file", required=True, metavar="FILE", help="A ModelDeployment; - reads standard input."
-)
+@click.option("-f", "--file", required=True, metavar="FILE", help="ModelDeployments; - reads standard input.")
 @click.option(
     "--provider",
     "name",
@@ -42,14 +41,26 @@ def command(
     edits: tuple[str, ...],
     form: str,
 ) -> None:
-    """Print the upstream objects of a ModelDeployment FILE as its provider renders them, without a cluster.
+    """Print the upstream objects of the ModelDeployments in FILE as their providers render them, without a cluster.
 
     \b
     kubefoundry render -f llama-8b.yaml --provider kuberay --crd ray.io_rayservices.yaml
     """  # noqa: D301
-    obj = valid_new(edited(from_file(file), edits))
     if release and name == "all":
         raise Failure("--release is of one upstream system; name its provider", Exit.USAGE)
+    failures, objects = Failures(), list[Object]()
+    for obj in all_from_file(file, edits):
+        with failures.of_one():
+            objects += _rendered(valid_new(obj), name, crds, release)
+    if objects and form == "yaml":
+        output.documents(objects)
+    elif objects:
+        output.data(objects, form)
+    failures.end()
+
+
+def _rendered(obj: Object, name: str | None, crds: tuple[str, ...], release: str | None) -> list[Object]:
+    """Return the upstream objects of a model. Raises Failure if no provider renders it."""
     crds_by_name = crds_in(crds)
     if name == "all":
         chosen = [
@@ -83,10 +94,7 @@ def command(
         say(words)
     if not objects:
         raise Failure(f"no provider renders ModelDeployment '{obj['metadata']['name']}'")
-    if form == "yaml":
-        output.documents(objects)
-    else:
-        output.data(objects, form)
+    return objects
 
 
 def _selected(obj: Object) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.edit import guarded
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk.cluster.errors import FIELD_CONFLICT, ApiError
 
 CLIENT_SIDE: Final = "kubectl-client-side-apply"
 """The field manager of `kubectl apply` without --server-side."""
@@ -21,8 +21,25 @@ administrator's edit or patch has another manager, a scale has a subresource, an
 apply has no "using".
 """
 
-CONFLICT: Final = re.compile(r'conflicts? with ("[^"]*"(?: with subresource "[^"]*")?(?: using)?)')
+MANAGER_IN_CAUSE: Final = re.compile(
+    r'conflict with ("(?:[^"\\]|\\.)*"(?: with subresource "[^"]*")?(?: using)?)'
+)
+"""The other manager in the message of a cause. Only the message has it: the typed parts of a cause are its reason
+and the field (metav1.StatusCause, seen on Kubernetes 1.36). "using" stands for an update; without it, the manager has
+applied."""
+
 UPDATES: Final = frozenset(f'"{manager}" using' for manager in TAKEN_OVER)
+
+
+def is_of_kubectl(error: ApiError) -> bool:
+    """Check whether the error is a conflict with managers of kubectl only."""
+    causes = [cause for cause in error.details.causes if cause.reason == FIELD_CONFLICT]
+    managers = [MANAGER_IN_CAUSE.match(cause.message) for cause in causes]
+    return (
+        error.conflict
+        and bool(managers)
+        and all(manager is not None and manager[1] in UPDATES for manager in managers)
+    )
 
 
 async def applied(
@@ -32,8 +49,7 @@ async def applied(
     try:
         return await session.client.apply(kind, body, manager=MANAGER, force=force, dry_run=dry_run)
     except ApiError as error:
-        managers = set(CONFLICT.findall(error.message)) if error.conflict else set()
-        if not managers or not managers <= UPDATES:
+        if not is_of_kubectl(error):
             raise
     return await session.client.apply(kind, body, manager=MANAGER, force=True, dry_run=dry_run)
 

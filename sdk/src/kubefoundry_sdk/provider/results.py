@@ -56,9 +56,9 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
 
 def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
     """Return the upstream objects of a deployment. Raise Fault, and any exception of the function."""
-    rendered: Any = _call("render", lambda: provider.render(deployment, schema))
+    rendered = _call("render", lambda: provider.render(deployment, schema))
     for problem in chain(
-        wrong_types_render_problems(rendered, deployment),
+        wrong_types_of_render(rendered, deployment),
         _render_problems(provider, deployment, schema, rendered),
     ):
         raise Fault(f"render returned {problem}")
@@ -67,7 +67,7 @@ def render(provider: Provider, deployment: Deployment, schema: Schema) -> Render
 
 def observe(provider: Provider, deployment: Deployment, upstream: Object) -> Observation:
     """Return the state of the upstream object. Raise Fault, and any exception of the function."""
-    observation: Any = _call("observe", lambda: provider.observe(deployment, upstream))
+    observation = _call("observe", lambda: provider.observe(deployment, upstream))
     for problem in chain(wrong_types_of_observation(observation), _observation_problems(observation)):
         raise Fault(f"observe returned {problem}")
     return observation
@@ -80,7 +80,7 @@ def _call(function: str, call: Callable[[], Answer]) -> Answer:
         raise Fault(f"{function} tried to exit the process") from error
 
 
-def wrong_types_render_problems(rendered: Any, deployment: Deployment) -> Iterator[str]:
+def wrong_types_of_render(rendered: Any, deployment: Deployment) -> Iterator[str]:
     """Yield values that `Rendered` does not allow, for any kind. Each check relies on those before it."""
     if not isinstance(rendered, Rendered):
         yield f"{_quoted(rendered)}, not a Rendered"

@@ -16,6 +16,7 @@ from typing import Any, Final
 from kubefoundry_sdk.api.kinds import LEASES, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk.runtime.refusals import Obstacle, obstacle
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,14 @@ RENEW: Final = 5.0
 RETRY: Final = 2.0
 """Seconds: how long a Lease is valid without renewal, how often it is renewed, how often others try (duration and
 retry as in Kubernetes' own components; renewal is rarer because it is the only traffic of an idle installation)."""
+
+
+_REMEDIES: Final = {
+    Obstacle.POLICY: "contact the owner of that webhook or policy",
+    Obstacle.QUOTA: "have the quota raised",
+    Obstacle.NAMESPACE: "the namespace is being deleted",
+}
+"""Advice about a refused write by its cause. For any other cause of a 403, a permission is missing."""
 
 
 class LeaseLost(Exception):
@@ -81,7 +90,7 @@ class Holder:
         self._renewed: float | None = None
         """The time at which the request was sent that took or renewed the Lease last; None while it is not held."""
         self.refused: str | None = None
-        """Why the Lease cannot be taken, if this process lacks the permission: waiting does not help."""
+        """Why the Lease cannot be taken, if the API server or its admission refuses that: waiting does not help."""
 
     @property
     def holds(self) -> bool:
@@ -97,10 +106,10 @@ class Holder:
                     log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
                     return
             except (ApiError, Unreachable, TimeoutError) as error:
-                if isinstance(error, ApiError) and error.code == 403:
+                if isinstance(error, ApiError) and (error.denied or error.rejected):
                     self.refused = (
-                        f"lease {self._namespace}/{self._name} cannot be held: {error.message}; grant this in "
-                        f"namespace {self._namespace}, or set --namespace to the component's own"
+                        f"lease {self._namespace}/{self._name} cannot be held: {error.message}; "
+                        f"{self._remedy(error)}"
                     )
                 if failures in (0, 10) or failures % 100 == 99:
                     log.warning(
@@ -108,6 +117,16 @@ class Holder:
                     )
                 failures += 1
             await asyncio.sleep(RETRY)
+
+    def _remedy(self, error: ApiError) -> str:
+        """Return the advice about a refused write. A webhook may deny it with any code."""
+        cause = Obstacle.POLICY if error.denied else obstacle(error)
+        grant = (
+            f"grant this in namespace {self._namespace}, or set --namespace to the component's own"
+            if error.code == 403
+            else "contact the cluster's administrator"
+        )
+        return _REMEDIES.get(cause, grant)
 
     async def keep(self) -> None:
         """Renew until cancelled, then release the Lease. Raise LeaseLost.

@@ -25,6 +25,10 @@ PASSING: Final = 30.0
 """Seconds for which a refusal that may pass is retried with back-off from the first delay. After that it is treated
 like any other refusal."""
 
+GRADUAL: Final = backoff.Backoff(5.0, RETRY)
+"""The delays after an apply of which admission took a part away. No event tells that the webhook is gone. The first
+delay is long enough that several writes in a row are not a stream."""
+
 _WEBHOOK: Final = "admission webhook"
 _UNCOUNTED: Final = "status unknown for quota"
 """Part of a ResourceQuota's refusal before Kubernetes has counted its usage, mostly within a second of its creation
@@ -82,6 +86,8 @@ class Refused(Exception):
         may_pass: Whether the refusal may end without a change of the object. Then the first retries come soon.
         lacking: The API server's message without our advice if the writer lacks a permission, empty otherwise.
         obstacle: The cause, as far as the server's answer has it.
+        gradual: Whether the retries begin soon and become rarer, up to `retry`.
+        is_mixed: Whether a part of the object is in force, so that no version of it serves as a whole.
     """
 
     def __init__(
@@ -92,12 +98,16 @@ class Refused(Exception):
         may_pass: bool = False,
         lacking: str = "",
         obstacle: Obstacle = Obstacle.OTHER,
+        gradual: bool = False,
+        is_mixed: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry = retry
         self.may_pass = may_pass
         self.lacking = lacking
         self.obstacle = obstacle
+        self.gradual = gradual
+        self.is_mixed = is_mixed
 
 
 class PendingRefusal(NamedTuple):
@@ -107,11 +117,13 @@ class PendingRefusal(NamedTuple):
         text: The refusal, for the user.
         left: Seconds until the retry is due.
         is_transient: Whether the refusal may still pass by itself.
+        is_mixed: Whether a part of the object is in force.
     """
 
     text: str
     left: float
     is_transient: bool
+    is_mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +134,7 @@ class _Last:
     due: float
     text: str
     is_transient: bool
+    is_mixed: bool
 
 
 class Refusal:
@@ -139,7 +152,7 @@ class Refusal:
         last = self._last
         if last is None or now >= last.due:
             return None
-        return PendingRefusal(last.text, last.due - now, last.is_transient)
+        return PendingRefusal(last.text, last.due - now, last.is_transient, last.is_mixed)
 
     def remember(self, digest: str, now: float, refused: Refused) -> PendingRefusal:
         """Record that the manifest was refused. Return the refusal, with the time of its retry."""
@@ -148,9 +161,12 @@ class Refusal:
         since = last.since if is_same and last else now
         count = last.count + 1 if is_same and last else 0
         is_transient = refused.may_pass and now - since < PASSING
-        retry = min(backoff.OBJECT.after(count + 1), refused.retry) if is_transient else refused.retry
-        self._last = _Last(digest, since, count, now + retry, str(refused), is_transient)
-        return PendingRefusal(str(refused), retry, is_transient)
+        retry = refused.retry
+        if is_transient or refused.gradual:
+            delays = backoff.OBJECT if is_transient else GRADUAL
+            retry = min(delays.after(count + 1), retry)
+        self._last = _Last(digest, since, count, now + retry, str(refused), is_transient, refused.is_mixed)
+        return PendingRefusal(str(refused), retry, is_transient, refused.is_mixed)
 
     @property
     def repeated(self) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from kubefoundry_sdk.api import managed_fields
+from kubefoundry_sdk.api import managed_fields, reasons
 from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk.provider.reconcile import release
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply, drift, foreign_values, lost_ownership, manifest
@@ -28,6 +30,9 @@ async def revert(
     Values that admission changes are left as they are. After `repairs.LIMIT` repairs, report the limit and change
     nothing. Raises as `apply.write`.
 
+    A value that admission removed is applied again, too, but is nobody's change: the back-off of its refusal bounds
+    these writes.
+
     Returns:
         Seconds until the next attempt after the limit is reached, else None.
     """
@@ -35,12 +40,16 @@ async def revert(
     history = memory.repairs
     now = asyncio.get_running_loop().time()
     changed = await _changed_by_others(context, kind, todo, deployment)
-    if changed and (wait := history.wait(now)):
-        report.left_alone = " and ".join(_fields(obj, paths) for obj, paths in changed)
+    others = {mark(obj): memory.admission.without_removed(mark(obj), paths) for obj, paths in changed}
+    if any(others.values()) and (wait := history.wait(now)):
+        report.left_alone = " and ".join(
+            _fields(obj, others[mark(obj)]) for obj, _ in changed if others[mark(obj)]
+        )
         report.created = _limit_message(report.left_alone)
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
-    for obj, paths in changed:
+    for obj, _ in changed:
+        paths = others[mark(obj)]
         is_main = obj is todo.main
         obj_kind = kind if is_main else kind_of(obj)
         store = context.upstream.objects if is_main else context.helpers.store(obj)
@@ -53,10 +62,14 @@ async def revert(
         except Refused:
             # Count the attempt, because the API server may have stored a part. A conflict corrects nothing and does
             # not count.
-            history.note(now)
+            if paths:
+                history.note(now)
             raise
-        history.note(now)
-        report_drift(context, deployment, obj, paths, writer)
+        if paths:
+            history.note(now)
+        # After a refusal, a difference that nobody is known to have made may be our own write's.
+        if paths and not (writer == managed_fields.UNKNOWN and _is_refused(context, deployment)):
+            report_drift(context, deployment, obj, paths, writer)
     return None
 
 
@@ -70,6 +83,8 @@ def pending(context: Context, todo: Plan, admission: Admission) -> str:
     for obj, paths in todo.repairs:
         is_main = obj is todo.main
         live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
+        if admission.knows(obj) and not (paths := admission.without_removed(mark(obj), paths)):
+            continue
         is_certain = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
         if is_certain:
             fields.append(_fields(obj, paths))
@@ -82,6 +97,13 @@ def report_drift(
     """Emit the Event about a change by others that was reverted."""
     note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
     context.recorder.event(deployment, "Warning", "DriftDetected", note)
+
+
+def _is_refused(context: Context, deployment: Object) -> bool:
+    """Check whether our last report is that the API server or admission refused our write."""
+    created = LiveModelDeployment(deployment).condition(reasons.RESOURCE_CREATED) or {}
+    ours = release.owns_condition(deployment, context.manager, reasons.RESOURCE_CREATED)
+    return ours and created.get("reason") == "ApplyRejected"
 
 
 async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deployment: Object) -> Repairs:

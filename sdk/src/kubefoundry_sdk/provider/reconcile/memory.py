@@ -63,6 +63,10 @@ class Memory:
     """Bounds the writes of its status."""
     drift: str = ""
     """The fields that others changed, as the last plan found them; empty once they are reverted."""
+    altered: str = ""
+    """The values that admission changed, as the last complete write found them, in one clause."""
+    unchecked: str | None = None
+    """The uid of an upstream object whose record was lost before an edit; None until the last message was read."""
     additions: str = ""
     """The fields of others that an Event has named."""
     pod_creations: Creations = field(default_factory=Creations)

@@ -16,7 +16,7 @@ from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider import results
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk.provider.health import pod_causes, staleness
-from kubefoundry_sdk.provider.reconcile import release, reported_generation
+from kubefoundry_sdk.provider.reconcile import lost_record, release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import UNREAD, Report
 from kubefoundry_sdk.provider.write import additions, foreign_values, manifest, server_values
@@ -103,6 +103,8 @@ def _observe(context: Context, live: Object, report: Report, last_record: LastRe
         report.endpoint = LiveModelDeployment(live).status.get("endpoint")
     else:
         due = _explain(context, key, upstream, report)
+        report.altered = context.memory(key).altered
+        report.unchecked = lost_record.clause(live, upstream, context.memory(key))
         if record is not None:
             _name_additions(context, live, upstream, record, report)
     due = _soonest(due, _hold_back(context, live, upstream, report))

@@ -22,6 +22,7 @@ class Stop:
         message: Its message.
         failed: Whether a user has to change something.
         retry: Seconds after which to try again without an event; None to wait for an event.
+        is_mixed: Whether a part of the newest spec is in force, so that no version serves as a whole.
     """
 
     type: str
@@ -29,6 +30,7 @@ class Stop:
     message: str
     failed: bool
     retry: float | None = None
+    is_mixed: bool = False
 
 
 _DELETING: Final = frozenset({"Recreating", "Terminating"})
@@ -59,6 +61,10 @@ class Report:
     or soon will."""
     unreverted: str = ""
     """The fields that others changed and that the stop keeps from being reverted, in one clause."""
+    altered: str = ""
+    """The values of the upstream objects that admission changed, in one clause."""
+    unchecked: str = ""
+    """The upstream object that may have fields of earlier versions, in one clause."""
     additions: str = ""
     """The fields that others added to the upstream object, in one clause."""
     replaced: str = ""
@@ -86,8 +92,9 @@ class Report:
     def status(self, provider: Provider) -> dict[str, Any]:
         """Return the status fields that the provider in `status.provider.name` owns (contract §3)."""
         phase, reason, message = self._outcome()
-        if self.additions:
-            message = f"{message}; {self.additions}"
+        for clause in (self.altered, self.unchecked, self.additions):
+            if clause:
+                message = f"{message}; {clause}"
         status: dict[str, Any] = {
             "phase": phase,
             "message": message,
@@ -164,6 +171,8 @@ class Report:
         if self.stale is not None and self.stale_reason == UNREAD:
             # The status could not be read, so it is not known whether the model serves now.
             return f"; {seen.message}"
+        if stop.is_mixed:
+            return "; the model keeps serving"
         serving = self._observed_generation()
         if not serving:
             return "; the model serves, but it is not known which version"

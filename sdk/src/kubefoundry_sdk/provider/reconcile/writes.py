@@ -207,7 +207,8 @@ async def apply_plan(turn: Turn) -> End | None:
 
     Revert changes by others (Event `DriftDetected`), at most five times in ten minutes. An object whose
     `managedFields` no longer name the provider as an owner of content counts as changed. Values that admission
-    changes are named in `ResourceCreated` and left as they are. Delete helpers that are no longer rendered.
+    changes are named in `ResourceCreated` and `Ready`, and left as they are. A value that it removes, or takes back
+    from an edit, is a refusal. Delete helpers that are no longer rendered.
     """
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     turn.memory.refusal.over()

@@ -13,8 +13,8 @@ from kubefoundry_sdk.api.conditions import first_of
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write import drift, manifest, reclaim
-from kubefoundry_sdk.provider.write.admission import Admission
+from kubefoundry_sdk.provider.write import manifest, reclaim
+from kubefoundry_sdk.provider.write.admission import Admission, NotInForce, not_in_force
 from kubefoundry_sdk.provider.write.helpers import Helpers, Mark, kind_of, mark, marked
 from kubefoundry_sdk.provider.write.plan import Plan
 from kubefoundry_sdk.runtime import server_side_apply
@@ -254,6 +254,8 @@ async def _store(
         try:
             stored = await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN)
             await _store_response(client, kind, store, obj, stored, admission, new=True)
+            if lacking := not_in_force(obj, None, stored):
+                raise _refusal(kind, name, lacking, origin)
             return True
         except NameTaken:
             # It may be ours, and have lost the labels that we watch.
@@ -262,34 +264,31 @@ async def _store(
         raise NameTaken(f"{kind.kind} '{name}'", manager in managed_fields.managers(live))
     stored = await _update(client, kind, obj, live, manager=manager, origin=origin)
     await _store_response(client, kind, store, obj, stored, admission, new=False)
-    if kept := _reverted_paths(obj, live, stored):
-        # Restore the earlier record. With the new one, another process would conclude that the edit serves.
-        body = server_side_apply.pinned(reclaim.with_earlier_record(obj, live), stored, exact=True)
-        store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=origin))
-        raise Refused(
-            f"{kind.kind} '{name}' was accepted, but the change of {first_of(kept)} was not stored: an admission "
-            f"webhook or policy reverts it; change the {origin.kind} or contact the owner of that policy"
-        )
+    if lacking := not_in_force(obj, live, stored):
+        # Restore the earlier record. With the new one, another process would conclude that the edit serves. Not of an
+        # exact version: the upstream operator may have written its status already.
+        body = reclaim.with_earlier_record(obj, live)
+        if body["metadata"]["annotations"] != obj["metadata"]["annotations"]:
+            body = server_side_apply.pinned(body, stored, exact=False)
+            store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=origin))
+        raise _refusal(kind, name, lacking, origin)
     return False
 
 
-def _reverted_paths(obj: Object, live: Object, stored: Object) -> list[str]:
-    """Return the paths at which admission reverted an edit, or none if a part of the edit took effect.
-
-    A new generation of the object shows that a part took effect. An object without a generation is a helper, and is
-    not checked.
-    """
-    record, generation = manifest.applied(live), live["metadata"].get("generation")
-    if record is None or generation is None or stored["metadata"].get("generation") != generation:
-        return []
-    # Do not compare with the record of `obj`, because it lacks the live values at paths that others own.
-    sent = manifest.content(obj)
-    refused = drift.values(sent, stored)
-    return [
-        path
-        for path in drift.values(sent, record.manifest)
-        if path in refused and not path.startswith("metadata")
-    ]
+def _refusal(kind: Kind, name: str, lacking: NotInForce, origin: Origin) -> Refused:
+    """Return the error for an apply of which admission took a part away."""
+    if lacking.kept:
+        part = "this part of the edit" if lacking.is_mixed else "the change"
+        rest = ", and the rest is in force" if lacking.is_mixed else ""
+        fault = f"stays as it was at {first_of(lacking.kept)}: an admission webhook or policy takes {part} back{rest}"
+    else:
+        fault = f"without {first_of(lacking.removed)}: an admission webhook or policy removes that"
+    return Refused(
+        f"{kind.kind} '{name}' was accepted, but {fault}; change the {origin.kind} or contact the owner of that "
+        "policy",
+        gradual=True,
+        is_mixed=lacking.is_mixed,
+    )
 
 
 async def _update(

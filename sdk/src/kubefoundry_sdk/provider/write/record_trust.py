@@ -32,12 +32,12 @@ def trusted(
         fallback: The object that replaces values.
         ignored_differences: Paths that others own and may have changed.
     """
-    trusted_record, _ = compared(record, live, instead, ignored_differences)
+    trusted_record, _ = compared(record, live, fallback, ignored_differences)
     return trusted_record
 
 
 def compared(
-    record: Record, live: Object, instead: Object, ignored_differences: Sequence[str] = ()
+    record: Record, live: Object, fallback: Object, ignored_differences: Sequence[str] = ()
 ) -> tuple[Record, dict[str, Any]]:
     """Return the trusted record, and the live values that differ from it, by path (`drift.values`).
 
