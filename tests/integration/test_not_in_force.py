@@ -1,4 +1,4 @@
-"""Values that admission takes back from an edit, removes or changes: refused or named, and never reported as served."""
+"""Values that admission takes back, removes or changes: refused or named, and never reported as served."""
 
 from __future__ import annotations
 
