@@ -32,8 +32,14 @@ FORBIDDEN = 'models.acme.io "m" is forbidden: '
         pytest.param(
             422,
             f"{FORBIDDEN}ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
-            "change the ModelDeployment accordingly",
+            "change the ModelDeployment or contact the owner of that policy",
             id="policy that answers 422, as by default",
+        ),
+        pytest.param(
+            422,
+            'Model "m" is invalid: spec.x: is required',
+            "change the ModelDeployment accordingly",
+            id="CRD",
         ),
         pytest.param(
             403,

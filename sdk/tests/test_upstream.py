@@ -239,7 +239,22 @@ def test_refusal_is_retried_soon_after_a_crd_change() -> None:
     assert (before, changed, after) == (300, (AGAIN, 1), 300)
 
 
-def test_kind_is_unlisted_when_listing_keeps_failing() -> None:
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            ApiError(500, "InternalError", "conversion webhook failed"),
+            "500 InternalError: conversion webhook failed; check the Acme operator and its webhooks",
+        ),
+        (
+            ApiError(403, "Forbidden", "User a cannot list models"),
+            "403 Forbidden: User a cannot list models; grant it that permission: "
+            "apply the provider's manifest again",
+        ),
+    ],
+    ids=["operator", "permission"],
+)
+def test_kind_is_unlisted_when_listing_keeps_failing(error: ApiError, expected: str) -> None:
     now = 0.0
     chosen = options.parser("t", "").parse_args([])
     process = Process("t", chosen, Client(Credentials("", None, lambda: None), user_agent="t"))
@@ -247,20 +262,16 @@ def test_kind_is_unlisted_when_listing_keeps_failing() -> None:
     process.outage_clock.sees("another watch")
     changes: list[str | None] = []
     upstream = Upstream(process, ACME, "acme-provider", lambda: changes.append(upstream.unlisted))
-    down = ApiError(500, "InternalError", "conversion webhook failed")
 
     for _ in range(3):
-        upstream.listing(down)
+        upstream.listing(error)
         now += UNLISTED / 2
-    upstream.listing(down)
+    upstream.listing(error)
     upstream.listing(Unreachable("nobody answers"))
     [message] = changes
     upstream.listing(None)
 
-    assert message == (
-        "Model objects cannot be listed: 500 InternalError: conversion webhook failed; "
-        "check the Acme operator and its webhooks"
-    )
+    assert message == f"Model objects cannot be listed: {expected}"
     assert changes == [message, None]
     assert upstream_condition(ACME, Schema("acme.io/v1"), message) == {
         "type": "UpstreamReady",

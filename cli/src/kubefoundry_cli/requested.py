@@ -79,7 +79,9 @@ def _applied(obj: Object, live: Object) -> Requested:
     spec = valid(after)["spec"]
     left = kept(obj, after, default(obj["spec"]))
     notes = (f"an apply keeps these fields, which the file does not set: {', '.join(left)}",)
-    return Requested(live, with_spec(after, spec), notes if left else ())
+    # The edit is that of the stored spec, so `after`, which has the new one, would keep its generation.
+    stored = {**after, "spec": live["spec"]}
+    return Requested(live, with_spec(stored, spec), notes if left else ())
 
 
 def _check_version(obj: Object, live: Object) -> None:

@@ -17,7 +17,7 @@ from support.deployments import CPU, GPU, model_deployment
 from support.edits import ADMIN, running
 from support.kinds import GRAPHS, QUOTAS
 from support.output_schema import checked
-from support.waiting import AGAIN, SECONDS, message, reason, until_deployment
+from support.waiting import AGAIN, SECONDS, message, reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -134,6 +134,26 @@ async def test_plan_predicts_name_conflict_of_helper(
 
     assert planned.code == 1
     assert planned.err.strip().removeprefix("error: ") == message(refused, "ResourceCreated")
+
+
+async def test_file_and_set_foresee_the_same_hand_over(
+    kubefoundry: CommandLine, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
+    live = await until_deployment(api, "m", namespace, serves)
+    sizes = ("--set", "resources.memory=", "--set", "resources.cpu=", "--set", "resources.gpu.count=1")
+    edit = ("--set", "engine.type=sglang", "--set", "image=", *sizes)
+    content = {**GPU, "engine": {"type": "sglang"}}
+    file = written(tmp_path, model_deployment("m", namespace, content))
+
+    by_set = await kubefoundry("plan", "m", *edit, "-o", "json")
+    by_file = await kubefoundry("plan", "-f", file, "--set", "image=", *sizes, "-o", "json")
+    explained = await kubefoundry("explain", "-f", file)
+
+    assert live["status"]["provider"]["name"] == "kaito"
+    assert json.loads(by_set.out)["handOver"]["from"] == "kaito"
+    assert json.loads(by_file.out)["handOver"] == json.loads(by_set.out)["handOver"], by_file
+    assert explained.out.startswith("after this edit, dynamo is selected: "), explained
 
 
 async def test_plan_shows_drift_that_will_be_put_back(

@@ -56,13 +56,14 @@ def _name(deployment: Deployment, line: Version | None) -> Iterator[str]:
             "begin with a letter, and use only lower-case letters, digits and inner dashes"
         )
     suffix, shown = _longest_suffix(deployment.spec, line)
-    if len(name) + suffix > MAX_LABEL:
+    # A limit of the release is lower than that of the Service, so a name that keeps to it is accepted.
+    if line is not None and (of_release := list(_name_on(line, deployment))):
+        yield from of_release
+    elif len(name) + suffix > MAX_LABEL:
         yield (
             f"name {name} is too long: Dynamo names a Service {name}-{shown}, "
             f"and a Service's name has {MAX_LABEL} characters at most; use at most {MAX_LABEL - suffix}"
         )
-    elif line is not None:
-        yield from _name_on(line, deployment)
     if len(namespace) + 1 + len(name) > MAX_LABEL:
         yield (
             f"name {name} is too long for namespace {namespace}: Dynamo uses {namespace}-{name} as a label value, "

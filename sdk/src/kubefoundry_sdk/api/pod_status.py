@@ -145,10 +145,11 @@ _FOLLOW_UP: Final = re.compile(
     r"|scheduler.{0,40} (died|terminated)"
     r"|ChildFailedError|ChildProcessError|BrokenPipeError|ConnectionResetError|EOFError|CancelledError|SystemExit"
     r"|KeyboardInterrupt|Executor worker returned error|MPI_ABORT|mpirun|validation errors? for"
+    r"|: failed to load model(?! from)|exiting due to model loading error"
     r"|resource_tracker|leaked|[A-Z]\w{0,40}Warning\b|destroy_process_group"
 )
-"""Errors that only report that another process or step has failed (vLLM, SGLang, TensorRT-LLM, torchrun), and noise
-of an exit."""
+"""Errors that only report that another process or step has failed (vLLM, SGLang, TensorRT-LLM, llama.cpp, torchrun),
+and noise of an exit."""
 
 
 def root_cause(text: str) -> str:

@@ -63,9 +63,19 @@ class Obstacle(Enum):
     OTHER = "anything else"
 
 
+_POLICY: Final = "AdmissionPolicy"
+_DENIED_BY_POLICY: Final = "denied request: "
+"""Parts of the message of a denial by a ValidatingAdmissionPolicy.
+
+Its code is 422 unless the policy names a reason, as for an invalid object. But a policy may demand something that no
+field of a ModelDeployment sets, such as a label.
+"""
+
+_ASK_OWNER: Final = "change the {kind} or contact the owner of that policy"
+
 _OBSTACLES: Final = {
     _WEBHOOK: Obstacle.POLICY,
-    "AdmissionPolicy": Obstacle.POLICY,
+    _POLICY: Obstacle.POLICY,
     "exceeded quota": Obstacle.QUOTA,
     "insufficient quota": Obstacle.QUOTA,
     " cannot ": Obstacle.PERMISSION,
@@ -235,6 +245,8 @@ def remedy(error: ApiError, origin: Origin) -> Remedy:
         )
     if error.code == 403:
         return _forbidden(error, origin)
+    if _POLICY in error.message and _DENIED_BY_POLICY in error.message:
+        return Remedy(_ASK_OWNER.format(kind=origin.kind), RETRY)
     return Remedy(f"change the {origin.kind} accordingly", RETRY)
 
 
@@ -264,7 +276,7 @@ def obstacle(error: ApiError) -> Obstacle:
 def _forbidden(error: ApiError, origin: Origin) -> Remedy:
     cause = obstacle(error)
     text, retry = {
-        Obstacle.POLICY: (f"change the {origin.kind} or contact the owner of that policy", RETRY),
+        Obstacle.POLICY: (_ASK_OWNER.format(kind=origin.kind), RETRY),
         Obstacle.QUOTA: ("request less or have the quota raised", QUOTA),
         Obstacle.NAMESPACE: ("the namespace is being deleted", RETRY),
         Obstacle.PERMISSION: (f"ask an administrator to grant {origin.account} that permission", PERMISSION),

@@ -106,9 +106,14 @@ class Upstream(CrdWatch):
             self._failing_since = now if self._failing_since is None else self._failing_since
             if now - self._failing_since >= UNLISTED and self.unlisted is None:
                 upstream = self._provider.upstream
+                what_to_do = (
+                    "grant it that permission: apply the provider's manifest again"
+                    if error.code == 403
+                    else f"check the {self._provider.title} operator and its webhooks"
+                )
                 self._report_unlisted(
                     f"{upstream.kind} objects cannot be listed: {error.code} {error.reason}: {error.message}; "
-                    f"check the {self._provider.title} operator and its webhooks"
+                    f"{what_to_do}"
                 )
 
     def _report_unlisted(self, message: str | None) -> None:
