@@ -263,7 +263,7 @@ def test_the_provider_that_is_chosen_and_what_others_would_need(call: Call, file
 
     assert done.exit_code == 0
     assert done.stdout.startswith("no GPU requested → kaito")
-    assert "dynamo: selected with engine.type=vllm" in done.stdout
+    assert "direct: selected with image removed; would accept it if named" in done.stdout
 
 
 def test_none_is_chosen(call: Call, file: Callable[..., str]) -> None:
