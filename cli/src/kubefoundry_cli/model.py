@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
-from kubefoundry_sdk.api import foreign_text, names
+from kubefoundry_sdk.api import foreign_text, foreign_yaml, names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import Problem, default, name_problem, schema, validate
 
@@ -34,6 +33,14 @@ def from_file(name: str, namespace: str = "default") -> Object:
     return from_text(text, name, namespace)
 
 
+def documents_in(text: str, name: str) -> list[Any]:
+    """Return the YAML documents of a text without empty ones. `name` is the text's name in errors. Raises Failure."""
+    try:
+        return [document for document in foreign_yaml.documents(text) if document]
+    except foreign_yaml.Unreadable as error:
+        raise Failure(f"cannot read {name}: it {error}", Exit.USAGE) from error
+
+
 def from_text(text: str, name: str, namespace: str = "default") -> Object:
     """Return the only ModelDeployment of some YAML documents.
 
@@ -45,7 +52,7 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
     Raises:
         Failure: There is not exactly one ModelDeployment, or it has an unknown field.
     """
-    documents = [item for document in plain_yaml.documents(text, name) for item in _items(document)]
+    documents = [item for document in documents_in(text, name) for item in _items(document)]
     deployments = [
         document
         for document in documents
@@ -143,9 +150,9 @@ def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
     if types == {"string"}:
         return text
     try:
-        return plain_yaml.value(text)
-    except ValueError as error:
-        raise Failure(f"--set {edit}: the value is not YAML: {error}", Exit.USAGE) from error
+        return foreign_yaml.document(text)
+    except foreign_yaml.Unreadable as error:
+        raise Failure(f"--set {edit}: the value {error}", Exit.USAGE) from error
 
 
 def _types(steps: Sequence[str], edit: str) -> set[str]:

@@ -14,7 +14,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
-from kubefoundry_dashboard.form import missing, plain_yaml, sections, spec_of
+from kubefoundry_dashboard.form import missing, sections, spec_of, yaml_value
 from kubefoundry_dashboard.page import WRITES, opened, page
 from kubefoundry_dashboard.verdict import Judgement, judge_in_cluster
 from kubefoundry_sdk.api import names
@@ -72,7 +72,7 @@ def from_yaml(text: str, namespace: str) -> Draft:
     """Read a draft from YAML, and keep the text as written."""
     draft = Draft("", namespace, text=text)
     try:
-        document = plain_yaml(text, WHERE)
+        document = yaml_value(text, WHERE)
         if not isinstance(document, dict) or document.get("kind") != names.MODEL_DEPLOYMENT:
             raise Failure(f"{WHERE} is not one ModelDeployment", Exit.USAGE)
         obj = completed(document, WHERE, namespace)
