@@ -21,7 +21,7 @@ Ownership = Literal["ours", "leaving", "foreign"]
 
 AMOUNTS: Final = frozenset({"limits", "requests", "sizeLimit", "divisor"})
 """Fields that hold quantities: the API server normalizes them ("0.5" to "500m")."""
-_DROPPED: Final = (None, "", False, 0, [], {})
+_DROPPED: Final[tuple[Any, ...]] = (None, "", False, 0, [], {})
 """Values that the API server drops from objects of built-in kinds."""
 
 
