@@ -132,13 +132,13 @@ async def check(request: web.Request) -> web.Response:
 async def _show_draft(
     request: web.Request, session: Session, draft: Draft, *, status: int = 200
 ) -> web.Response:
-    verdict: Judgement | None = None
+    judgement: Judgement | None = None
     if not draft.problem and not missing(draft.spec):
         try:
-            verdict = await judge_in_cluster(session, completed(draft.obj, WHERE))
+            judgement = await judge_in_cluster(session, completed(draft.obj, WHERE))
         except Failure as failure:
             draft.problem = failure.message
-    values: dict[str, Any] = {"draft": draft, "sections": sections(draft.spec), "verdict": verdict}
+    values: dict[str, Any] = {"draft": draft, "sections": sections(draft.spec), "judgement": judgement}
     return page(
         request, "create.html", status=status, may_create=await _may(request, session, draft), **values
     )
