@@ -137,7 +137,10 @@ def is_within(path: str, place: str) -> bool:
 
 
 def differing(left: Leaves, right: Leaves) -> set[Path]:
-    """Return the paths at which the two do not have the same value."""
+    """Return the paths at which the two do not have the same value, on either side.
+
+    The SDK's `drift` is apart: it compares only the values of a manifest, and ignores values that an upstream adds.
+    """
     return {path for path in left.keys() | right.keys() if left.get(path, ABSENT) != right.get(path, ABSENT)}
 
 
