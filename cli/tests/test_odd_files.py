@@ -39,8 +39,8 @@ BOMB = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         (HEAD + "metadata: {name: a, namespace: 7}\n" + SPEC, "metadata.namespace is not text: quote it"),
         (HEAD + "metadata: {name: a, name: b}\n" + SPEC, "the key 'name' occurs twice"),
         (HEAD + "metadata: {name: a}\n" + SPEC + SPEC, "the key 'spec' occurs twice"),
-        (HEAD + "metadata: {name: a}\nspec: &a {model: *a}\n", "its aliases expand to more than"),
-        (HEAD + "metadata: {name: a}\n" + BOMB, "its aliases expand to more than"),
+        (HEAD + "metadata: {name: a}\nspec: &a {model: *a}\n", "it has aliases that expand to more than"),
+        (HEAD + "metadata: {name: a}\n" + BOMB, "it has aliases that expand to more than"),
     ],
 )
 def test_it_is_said_what_the_file_has_instead(text: str, said: str) -> None:

@@ -107,9 +107,7 @@ def test_a_provider_that_refuses_is_left_out(call: Callable[..., Result]) -> Non
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("no other provider takes it → direct")
     assert "matched, but kaito refuses it" in done.stdout
-    assert (
-        "kaito: cannot be selected by changing one or two fields; would refuse it if named: " in done.stdout
-    )
+    assert "kaito: cannot be selected by changing one field; would refuse it if named: " in done.stdout
 
 
 def test_the_selection_that_is_stored_says_who_was_left_out() -> None:

@@ -49,13 +49,11 @@ def test_the_edits_have_that_provider_chosen(spec: dict[str, Any]) -> None:
     ("spec", "name", "said"),
     [
         pytest.param(GPU, "kuberay", "kuberay: would accept it if named", id="by name only"),
-        pytest.param(
-            CPU, "dynamo", "dynamo: selected with engine.type=vllm, resources.gpu.count=1", id="two fields"
-        ),
+        pytest.param(CPU, "dynamo", "dynamo: cannot be selected by changing one field", id="two fields"),
         pytest.param(
             DISAGGREGATED,
             "kaito",
-            "kaito: cannot be selected by changing one or two fields",
+            "kaito: cannot be selected by changing one field",
             id="another model",
         ),
     ],
@@ -74,10 +72,10 @@ def test_what_is_said(spec: dict[str, Any], name: str, said: str) -> None:
     [
         pytest.param(GPU, "direct", "direct: would accept it if named", id="as it is"),
         pytest.param(
-            CPU,
+            {**GPU, "engine": {"type": "llamacpp"}},
             "dynamo",
-            "dynamo: would accept it with engine.type=vllm, resources.gpu.count=1",
-            id="two fields",
+            "dynamo: would accept it with engine.type=vllm; would refuse it if named: ",
+            id="another engine",
         ),
     ],
 )

@@ -126,23 +126,6 @@ PROVIDER_KINDS: Final[Mapping[str, Mapping[str, Hostile]]] = {
             "by recursion": "self.__init__(**values)",
         }.items()
     },
-    "a secret in another form": {
-        name: Hostile(
-            module(
-                f"import os, base64, urllib.parse\nkey = os.environ['KEY'].encode()\nraise ValueError({text_of_it})"
-            ),
-            "ImportFailed",
-            ("${env.KEY}",),
-            secret=("KEY",),
-        )
-        for name, text_of_it in {
-            "each byte as in a URL": "''.join(f'%{one:02x}' for one in key)",
-            "a URL within a URL": "urllib.parse.quote(urllib.parse.quote(key, safe=''), safe='')",
-            "hexadecimal with colons": "key.hex(':')",
-            "hexadecimal of C": "''.join(chr(92) + f'x{one:02x}' for one in key)",
-            "letters with hyphens": "'-'.join(key.decode())",
-        }.items()
-    },
 }
 PROVIDER_VARIANTS: Final = {
     f"{kind}: {name}": case for kind, cases in PROVIDER_KINDS.items() for name, case in cases.items()

@@ -271,11 +271,9 @@ PRYING: Final[dict[str, Hostile]] = {
         "in lower case": "key.lower()",
         "in upper case": "key.upper()",
         "swapped": "key.swapcase()",
-        "backwards": "key[::-1]",
         "in base64": "base64.b64encode(key.encode())",
         "in base64 behind a name": "base64.b64encode(b'user:' + key.encode()).decode()",
         "in base64 for addresses": "base64.urlsafe_b64encode(b'me:' + key.encode() + b'@')",
-        "in hexadecimal": "key.encode().hex()",
         "as part of an address": "'https://me:' + urllib.parse.quote(key, safe='') + '@host/'",
         "in two lines": "key[:11] + '\\n' + key[11:]",
         "cut": "key[:14] + '...'",
@@ -283,7 +281,6 @@ PRYING: Final[dict[str, Hostile]] = {
         "in JSON": "__import__('json').dumps({'key': key})",
         "in a chain of errors": "ValueError(RuntimeError(key))",
         "in a long text": "'x' * 3000 + key + 'y' * 3000",
-        "letter by letter over lines": "'\\n'.join(key)",
     }.items()
 } | {
     "tells a secret that is not named in its config": Hostile(says("key"), "ImportFailed", secret=("KEY",)),

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from kubefoundry_cli import upstream
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import NO_UID, valid
-from kubefoundry_cli.provenance import Path, leaves
-from kubefoundry_cli.provenance import text as dotted
+from kubefoundry_cli.provenance import Leaves, Path, at_or_below, leaves
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
 from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
@@ -177,14 +176,14 @@ def compared(
     changes = [
         change for applied, current in pairs for change in _changes(provider, applied, current, others)
     ]
-    unstated = sum(len(_content(current).keys() - _content(applied)) for applied, current in pairs)
+    unstated = sum(len(content(current).keys() - content(applied)) for applied, current in pairs)
     # The plan leaves these counts to autoscalers, but the spec still has to state them.
     counts = [path.split(".") for path in provider.scaled]
     unstated += sum(not same(documents.at(rendered.main, path), documents.at(live, path)) for path in counts)
     return Adoption(obj, todo, tuple(changes), tuple(missing), unstated)
 
 
-def _content(obj: Object) -> dict[Path, Any]:
+def content(obj: Object) -> Leaves:
     """Return the values of the object without metadata and status, which neither users nor the provider write."""
     return leaves({key: value for key, value in obj.items() if key not in ("metadata", "status")})
 
@@ -219,12 +218,12 @@ def with_live_texts(provider: Provider, live: Object, rendered: Object) -> Objec
         if document.kind != rendered.get("kind"):
             continue
         text, new = (documents.at(obj, document.path) for obj in (live, rendered))
-        if isinstance(text, str) and isinstance(new, str) and _have_same_content(text, new):
+        if isinstance(text, str) and isinstance(new, str) and _have_samecontent(text, new):
             rendered = documents.replaced(rendered, document.path, text)
     return rendered
 
 
-def _have_same_content(text: str, other: str) -> bool:
+def _have_samecontent(text: str, other: str) -> bool:
     if text == other:
         return True
     try:
@@ -286,23 +285,14 @@ def _bare(dressed: Object, rendered: Object) -> Object:
 def _changes(provider: Provider, target: Object, live: Object, others: Sequence[str]) -> list[Change]:
     """Return the values at which the live object differs from the target."""
     changes = []
+    values = [upstream.flattened(provider, [obj]) for obj in (live, target)]
     for path in drift.differences(target, live, others):
-        place = f"{target['kind']}.{path}"
-        before, after = (_below(provider, obj, place) for obj in (live, target))
+        before, after = (at_or_below(part, f"{target['kind']}.{path}") for part in values)
         for leaf_path in sorted(before.keys() | after.keys()):
             old, new = before.get(leaf_path, ABSENT), after.get(leaf_path, ABSENT)
             if old != new:
                 changes.append(Change(leaf_path, old, new, ()))
     return changes
-
-
-def _below(provider: Provider, obj: Object, place: str) -> dict[Path, Any]:
-    values = upstream.flattened(provider, [obj])
-    return {
-        path: value
-        for path, value in values.items()
-        if (written := dotted(path)) == place or written.startswith((f"{place}.", f"{place}["))
-    }
 
 
 def _simplest(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubefoundry_cli.adoption import Adoption
+from kubefoundry_cli.adoption import Adoption, content
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import clean
-from kubefoundry_cli.provenance import differing, leaves, text
+from kubefoundry_cli.provenance import differing, text
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.errors import ApiError
@@ -66,10 +66,9 @@ async def apply_in_dry_run(
     identity = {part: meta[part] for part in ("uid", "resourceVersion")}
     body = {**target, "metadata": {**target["metadata"], **identity}}
     tried: Object = await session.client.apply(kind, body, manager=manager, dry_run=True)
+    live_values = content(live)
     paths = [
-        text(path)
-        for path in sorted(differing(leaves(_content(tried)), leaves(_content(live))))
-        if leaves(_content(live)).get(path) != {}
+        text(path) for path in sorted(differing(content(tried), live_values)) if live_values.get(path) != {}
     ]
     if paths:
         raise Failure(
@@ -87,7 +86,3 @@ async def get(session: Session, kind: Kind, name: str) -> Object | None:
         if error.not_found:
             return None
         raise
-
-
-def _content(obj: Object) -> Object:
-    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import say
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
-from kubefoundry_sdk.api import foreign_text, names
+from kubefoundry_sdk.api import foreign_text, foreign_yaml, names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import Problem, default, name_problem, schema, validate
 
@@ -69,6 +68,14 @@ def _text_of(name: str) -> str:
         ) from error
 
 
+def documents_in(text: str, name: str) -> list[Any]:
+    """Return the YAML documents of a text without empty ones. `name` is the text's name in errors. Raises Failure."""
+    try:
+        return [document for document in foreign_yaml.documents(text) if document]
+    except foreign_yaml.Unreadable as error:
+        raise Failure(f"cannot read {name}: it {error}", Exit.USAGE) from error
+
+
 def from_text(text: str, name: str, namespace: str = "default") -> Object:
     """Return the only ModelDeployment of some YAML documents.
 
@@ -88,7 +95,7 @@ def from_text(text: str, name: str, namespace: str = "default") -> Object:
 
 def _split(text: str, name: str) -> tuple[list[Object], list[str]]:
     """Return the ModelDeployments of some YAML documents, and the kinds of the others."""
-    documents = [item for document in plain_yaml.documents(text, name) for item in _items(document)]
+    documents = [item for document in documents_in(text, name) for item in _items(document)]
     maps = [document for document in documents if isinstance(document, dict)]
     deployments = [document for document in maps if document.get("kind") == names.MODEL_DEPLOYMENT]
     return deployments, [str(document.get("kind")) for document in maps if document not in deployments]
@@ -184,9 +191,9 @@ def _typed(steps: Sequence[str], text: str, edit: str) -> Any:
     if types == {"string"}:
         return text
     try:
-        return plain_yaml.value(text)
-    except ValueError as error:
-        raise Failure(f"--set {edit}: the value is not YAML: {error}", Exit.USAGE) from error
+        return foreign_yaml.document(text)
+    except foreign_yaml.Unreadable as error:
+        raise Failure(f"--set {edit}: the value {error}", Exit.USAGE) from error
 
 
 def _types(steps: Sequence[str], edit: str) -> set[str]:

@@ -121,21 +121,26 @@ def below(values: Leaves, place: str) -> Leaves:
 
     Such a path has the index of an argument. If no value has that path, return all arguments of the list.
     """
-
-    def at_or_below(place: str) -> Leaves:
-        return {
-            path: value
-            for path, value in values.items()
-            if (written := text(path)) == place or written.startswith((f"{place}.", f"{place}["))
-        }
-
-    exact = at_or_below(place)
+    exact = at_or_below(values, place)
     arguments = _BY_PLACE.sub("", place)
-    return exact or (at_or_below(arguments) if arguments != place else {})
+    return exact or (at_or_below(values, arguments) if arguments != place else {})
+
+
+def at_or_below(values: Leaves, place: str) -> Leaves:
+    """Return the values at or below a path."""
+    return {path: value for path, value in values.items() if is_within(text(path), place)}
+
+
+def is_within(path: str, place: str) -> bool:
+    """Check whether the path is the place, or below it."""
+    return path == place or path.startswith((f"{place}.", f"{place}["))
 
 
 def differing(left: Leaves, right: Leaves) -> set[Path]:
-    """Return the paths at which the two do not have the same value."""
+    """Return the paths at which the two do not have the same value, on either side.
+
+    The SDK's `drift` is apart: it compares only the values of a manifest, and ignores values that an upstream adds.
+    """
     return {path for path in left.keys() | right.keys() if left.get(path, ABSENT) != right.get(path, ABSENT)}
 
 

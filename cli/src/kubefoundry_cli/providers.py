@@ -13,8 +13,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.model import documents_in
 from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
@@ -139,7 +139,7 @@ def crds_in(files: Sequence[str]) -> dict[str, Any]:
             text = Path(file).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise Failure(f"cannot read {file}: {' '.join(str(error).split())}", Exit.USAGE) from error
-        for document in plain_yaml.documents(text, file):
+        for document in documents_in(text, file):
             if isinstance(document, dict) and document.get("kind") == CRDS.kind:
                 crds[_name_of_crd(document, file)] = document
     return crds

@@ -2,6 +2,8 @@
 
 A list names the kept fields: unknown fields keep only their name. Free text (messages, log lines) has no such list;
 text that looks like a credential is removed from it.
+
+`llamastack_providers.redaction` is apart: it runs beside a provider and knows the values that it removes.
 """
 
 from __future__ import annotations

@@ -161,11 +161,6 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
             yield from _unknown(item, schema.get("items") or {}, f"{path}[]")
 
 
-def gained(old: Release, new: Release) -> tuple[str, ...]:
-    """Return the features that only the new release supports."""
-    return tuple(field for field in old.lost if field not in new.lost) if new.schema else ()
-
-
 def given_up(old: Release, new: Release) -> tuple[str, ...]:
     """Return the features that only the old release supports."""
     return tuple(field for field in new.lost if field not in old.lost) if old.schema else ()

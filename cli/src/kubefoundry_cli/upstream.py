@@ -10,7 +10,17 @@ from typing import Any, Final
 
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import clean
-from kubefoundry_cli.provenance import Leaves, Origins, Path, below, differing, leaves, origins, text
+from kubefoundry_cli.provenance import (
+    Leaves,
+    Origins,
+    Path,
+    below,
+    differing,
+    is_within,
+    leaves,
+    origins,
+    text,
+)
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
 from kubefoundry_sdk.api.kinds import Object
@@ -199,7 +209,7 @@ def _specific(fields: Sequence[str], counts: Mapping[str, int]) -> tuple[str, ..
 def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tuple[str, ...]:
     """Return the spec fields that a value follows. After an edit, return only the edited fields if there are any."""
     fields = dict.fromkeys(field for source in sources for field in source.follows.get(path, ()))
-    touched = tuple(field for field in fields if any(_within(edited_path, field) for edited_path in edited))
+    touched = tuple(field for field in fields if any(is_within(edited_path, field) for edited_path in edited))
     if touched or (fields and not edited):
         return touched or tuple(fields)
     # A field that the edit does not change is not the cause.
@@ -208,10 +218,6 @@ def _fields(path: Path, sources: Sequence[Origins], edited: Sequence[str]) -> tu
     return tuple(
         field for field in rigid if any(source.rigid.get(field) != first.get(field) for source in sources)
     )
-
-
-def _within(path: str, field: str) -> bool:
-    return path == field or path.startswith((f"{field}.", f"{field}["))
 
 
 def _refuse(provider: Provider, deployment: Deployment, schema: Schema) -> None:

@@ -1,4 +1,4 @@
-"""Find small edits that would make the selector choose a provider, or the provider accept the model.
+"""Find the edit of one field that would make the selector choose a provider, or the provider accept the model.
 
 The functions of the selector and of the providers judge each edit.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
-from typing import Any, Final
+from typing import Any
 
 from kubefoundry_cli import upstream
 from kubefoundry_cli.selection import foreseen, selected_provider, with_spec
@@ -22,9 +21,6 @@ from kubefoundry_selector.candidate import Provider
 Edit = tuple[str, Any]
 """A path below the spec and its new value, None to remove it."""
 
-LARGEST: Final = 2
-"""Maximum number of fields that an answer changes, also in its text. Three fields would make another model."""
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -34,8 +30,8 @@ class Verdict:
         provider: The provider's name.
         accepts: Whether it would run the model if it were named, None if its package is not installed.
         refusals: Why it would refuse the model.
-        edits: The smallest change with which it is chosen, None if no change of up to LARGEST fields suffices. If
-            `by_rules` is false, the smallest change with which it accepts the model, empty if it has no refusals.
+        edits: The edit of one field with which it is chosen, None if there is no such edit. If `by_rules` is false,
+            the edit with which it accepts the model, empty if it has no refusals.
         by_rules: Whether rules may choose it. They may not if it has none, or if the spec names a provider.
         text: The verdict in one line.
     """
@@ -77,25 +73,19 @@ def _verdict(
     refusals = upstream.problems(package, obj, None) if package else ()
     accepts = not refusals if package else None
     by_rules = bool(provider.rules) and not LiveModelDeployment(obj).requested_provider
-    edits = _smallest(obj, provider, registered, packages, by_rules) if by_rules or refusals else ()
-    named = (
-        (
-            ""
-            if by_rules or not provider.rules
-            else "its package is not installed with this command, so whether it accepts is unknown"
-        )
-        if accepts is None
-        else "would accept it if named"
-        if accepts
-        else f"would refuse it if named: {'; '.join(refusals)}"
-    )
-    if edits is None:
-        way = f"cannot {'be selected' if by_rules else 'accept it'} by changing one or two fields"
-    elif edits:
-        verb = "selected" if by_rules else "would accept it"
-        way = f"{verb} with {', '.join(map(_words, edits))}"
-    else:
-        way = ""
+    edits = _edit(obj, provider, registered, packages, by_rules) if by_rules or refusals else ()
+    way = ""
+    if edits:
+        way = f"{'selected' if by_rules else 'would accept it'} with {_words(edits[0])}"
+    elif by_rules:
+        way = "cannot be selected by changing one field"
+    named = ""
+    if refusals:
+        named = f"would refuse it if named: {'; '.join(refusals)}"
+    elif accepts:
+        named = "would accept it if named"
+    elif provider.rules and not by_rules:
+        named = "its package is not installed with this command, so whether it accepts is unknown"
     how = "; ".join(part for part in (way, named) if part)
     return Verdict(
         provider.name,
@@ -107,28 +97,23 @@ def _verdict(
     )
 
 
-def _smallest(
+def _edit(
     obj: Object,
     provider: Provider,
     registered: Sequence[Provider],
     packages: Mapping[str, Package],
     by_rules: bool,
-) -> tuple[Edit, ...] | None:
+) -> tuple[Edit] | None:
     package = packages.get(provider.name)
-    edits = list(_edits(obj["spec"]))
-    for size in range(1, LARGEST + 1):
-        for tried in combinations(edits, size):
-            if len({path for path, _ in tried}) < size:
-                continue
-            spec = edited(obj["spec"], tried)
-            if validate(spec):
-                continue
-            other = with_spec(obj, default(spec))
-            if package and upstream.problems(package, other, None):
-                continue
-            if by_rules and selected_provider(foreseen(other, registered, packages)) != provider.name:
-                continue
-            return tried
+    for edit in _edits(obj["spec"]):
+        spec = edited(obj["spec"], [edit])
+        if validate(spec):
+            continue
+        other = with_spec(obj, default(spec))
+        if package and upstream.problems(package, other, None):
+            continue
+        if not by_rules or selected_provider(foreseen(other, registered, packages)) == provider.name:
+            return (edit,)
     return None
 
 

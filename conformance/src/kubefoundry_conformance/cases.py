@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kubefoundry_sdk.api import validation
-from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
+from kubefoundry_sdk.api import foreign_yaml, validation
 from kubefoundry_sdk.provider.contract import ObservedPhase, ReadyReason
 
 
@@ -111,10 +109,7 @@ def document_of(file: Path) -> Any:
     Raises:
         Unusable: The file cannot be read or is not YAML.
     """
-    try:
-        return yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
-        raise Unusable(f"cannot read {file}: {' '.join(str(error).split())}") from error
+    return _read(file, foreign_yaml.document)
 
 
 def documents_of(file: Path) -> list[dict[str, Any]]:
@@ -123,11 +118,16 @@ def documents_of(file: Path) -> list[dict[str, Any]]:
     Raises:
         Unusable: The file cannot be read or is not YAML.
     """
+    return [document for document in _read(file, foreign_yaml.documents) if isinstance(document, dict)]
+
+
+def _read(file: Path, read: Callable[[str], Any]) -> Any:
     try:
-        documents = list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
-    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
+        return read(file.read_text(encoding="utf-8"))
+    except foreign_yaml.Unreadable as error:
+        raise Unusable(f"cannot read {file}: it {error}") from error
+    except (OSError, UnicodeError) as error:
         raise Unusable(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    return [document for document in documents if isinstance(document, dict)]
 
 
 def crd_in(file: Path, name: str) -> Any:

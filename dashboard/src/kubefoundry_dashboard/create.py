@@ -14,7 +14,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
-from kubefoundry_dashboard.form import missing, plain_yaml, sections, spec_of
+from kubefoundry_dashboard.form import missing, sections, spec_of, yaml_value
 from kubefoundry_dashboard.page import WRITES, opened, page
 from kubefoundry_dashboard.verdict import Judgement, judge_in_cluster
 from kubefoundry_sdk.api import names
@@ -72,7 +72,7 @@ def from_yaml(text: str, namespace: str) -> Draft:
     """Read a draft from YAML, and keep the text as written."""
     draft = Draft("", namespace, text=text)
     try:
-        document = plain_yaml(text, WHERE)
+        document = yaml_value(text, WHERE)
         if not isinstance(document, dict) or document.get("kind") != names.MODEL_DEPLOYMENT:
             raise Failure(f"{WHERE} is not one ModelDeployment", Exit.USAGE)
         obj = completed(document, WHERE, namespace)
@@ -132,13 +132,13 @@ async def check(request: web.Request) -> web.Response:
 async def _show_draft(
     request: web.Request, session: Session, draft: Draft, *, status: int = 200
 ) -> web.Response:
-    verdict: Judgement | None = None
+    judgement: Judgement | None = None
     if not draft.problem and not missing(draft.spec):
         try:
-            verdict = await judge_in_cluster(session, completed(draft.obj, WHERE))
+            judgement = await judge_in_cluster(session, completed(draft.obj, WHERE))
         except Failure as failure:
             draft.problem = failure.message
-    values: dict[str, Any] = {"draft": draft, "sections": sections(draft.spec), "verdict": verdict}
+    values: dict[str, Any] = {"draft": draft, "sections": sections(draft.spec), "judgement": judgement}
     return page(
         request, "create.html", status=status, may_create=await _may(request, session, draft), **values
     )

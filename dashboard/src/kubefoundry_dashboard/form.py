@@ -153,10 +153,10 @@ def _value(field: Field, text: str) -> Any:
         return int(text) if text.lstrip("-").isdecimal() and len(text) < 20 else text
     if field.kind == "choice" and field.choices == ("true", "false"):
         return {"true": True, "false": False}.get(text, text)
-    return plain_yaml(text, field.path) if field.kind == "yaml" else text
+    return yaml_value(text, field.path) if field.kind == "yaml" else text
 
 
-def plain_yaml(text: str, where: str) -> Any:
+def yaml_value(text: str, where: str) -> Any:
     """Decode a YAML value. References are rejected, because a few lines of them can expand to gigabytes.
 
     Raises:

@@ -103,8 +103,16 @@ async def why(request: web.Request) -> web.Response:
     """Show why the model has its provider: every rule with the values that it read."""
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
-        verdict = await judge_in_cluster(session, obj)
-    return render_tab(request, "why.html", obj, verdict=verdict, values_read=values_read, result_of=result_of)
+        answer, refusals = await judge_in_cluster(session, obj)
+    return render_tab(
+        request,
+        "why.html",
+        obj,
+        answer=answer,
+        refusals=refusals,
+        values_read=values_read,
+        result_of=result_of,
+    )
 
 
 @routes.get(f"{PATH}/objects")

@@ -1,7 +1,8 @@
 """Compares a live child with its manifest, and adopts children from the existing operator.
 
 Server-side apply uses one field manager. Fields that the CR no longer requests are removed, because only we
-own them.
+own them. `kubefoundry_sdk.provider.write.drift` is apart: it compares objects of any CRD, of which nothing is
+dropped, with the recorded values of the last apply.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final, Literal
 
 from kubefoundry_llamastack.names import LLSD, MANAGED_BY, MANAGED_BY_LABEL, MANAGER, OLD_MANAGER
 from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk.api.equality import same
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.managed_fields import Fields, owned
 
@@ -19,6 +21,8 @@ Ownership = Literal["ours", "leaving", "foreign"]
 
 AMOUNTS: Final = frozenset({"limits", "requests", "sizeLimit", "divisor"})
 """Fields that hold quantities: the API server normalizes them ("0.5" to "500m")."""
+_DROPPED: Final[tuple[Any, ...]] = (None, "", False, 0, [], {})
+"""Values that the API server drops from objects of built-in kinds."""
 
 
 def ownership(live: Object, uid: str) -> Ownership:
@@ -114,61 +118,46 @@ def _is_scalar(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _is_equal(desired: Any, live: Any, name: str) -> bool:
-    """Compare the values, apart from defaults of the API server."""
-    if desired in (None, "", False, 0, [], {}) and live in (None, "", False, 0, [], {}):
+def _is_equal(desired: Any, live: Any, name: str, *, contained: bool = False) -> bool:
+    """Compare the values, apart from defaults of the API server.
+
+    With `contained`, the live value may have further items in lists whose items have a name or a path.
+    """
+    if desired in _DROPPED and live in _DROPPED:
         return True
     if isinstance(desired, dict) and isinstance(live, dict):
         return all(
-            _is_equal(value, live.get(key), name if name in AMOUNTS else key)
+            _is_equal(value, live.get(key), name if name in AMOUNTS else key, contained=contained)
             for key, value in desired.items()
         )
     if isinstance(desired, list) and isinstance(live, list):
-        return len(desired) == len(live) and all(
-            _is_equal(desired_item, live_item, name)
-            for desired_item, live_item in zip(desired, live, strict=True)
-        )
-    return bool(desired == live) or (name in AMOUNTS and _same_amount(desired, live))
+        key_field = _list_key(desired) if contained else None
+        if key_field is None:
+            return len(desired) == len(live) and all(
+                _is_equal(desired_item, live_item, name)
+                for desired_item, live_item in zip(desired, live, strict=True)
+            )
+        by_key = {
+            item.get(key_field): item
+            for item in live
+            if isinstance(item, dict) and _is_scalar(item.get(key_field))
+        }
+        return all(_is_equal(item, by_key.get(item[key_field]), name, contained=True) for item in desired)
+    return same(desired, live) or (name in AMOUNTS and quantity.same(desired, live))
 
 
-def _same_amount(desired: Any, live: Any) -> bool:
-    try:
-        return quantity.same(desired, live)
-    except ValueError:
-        return False
+def _list_key(items: list[Any]) -> str | None:
+    """Return the field that all items have a text in: their path or name."""
+    for field in ("mountPath", "name"):
+        if items and all(isinstance(item, dict) and isinstance(item.get(field), str) for item in items):
+            return field
+    return None
 
 
 def contains(manifest: Object, live: Object) -> bool:
     """Check whether the live object has everything in the manifest, whoever wrote it."""
     body = {key: value for key, value in manifest.items() if key not in ("apiVersion", "kind", "metadata")}
-    return _is_contained(body, live, "")
-
-
-def _is_contained(desired: Any, live: Any, name: str) -> bool:
-    """Compare as `_is_equal`, but allow further items in lists whose items have a name or a path."""
-    if isinstance(desired, dict) and isinstance(live, dict):
-        return all(
-            _is_contained(value, live.get(key), name if name in AMOUNTS else key)
-            for key, value in desired.items()
-        )
-    if isinstance(desired, list) and isinstance(live, list):
-        key_field = next(
-            (key_field for key_field in ("mountPath", "name") if _are_keyed(desired, key_field)), None
-        )
-        if key_field is not None:
-            live_by_key = {
-                item.get(key_field): item
-                for item in live
-                if isinstance(item, dict) and _is_scalar(item.get(key_field))
-            }
-            return all(_is_contained(item, live_by_key.get(item[key_field]), name) for item in desired)
-    return _is_equal(desired, live, name)
-
-
-def _are_keyed(items: list[Any], key_field: str) -> bool:
-    return bool(items) and all(
-        isinstance(item, dict) and isinstance(item.get(key_field), str) for item in items
-    )
+    return _is_equal(body, live, "", contained=True)
 
 
 ROLLING: Final[Fields] = {

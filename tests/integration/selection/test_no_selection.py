@@ -180,8 +180,8 @@ async def test_last_resort_waits_for_a_provider_that_is_down(
     first, second, *_ = explained.out.splitlines()
     assert first == f"no provider is selected for this spec: {why}"
     assert second.startswith("the rules, with the providers as they are now: ")
-    judged = judge(waiting, (await api.list(PROVIDER_CONFIGS))[0])
-    assert (judged.pending, judged.explanation.decision.provider) == (why, "last")
+    judged, _ = judge(waiting, (await api.list(PROVIDER_CONFIGS))[0])
+    assert (judged.waits, judged.explanation.decision.provider) == (why, "last")
 
     await register(api, "a", ("true", 1))
     await until_deployment(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import yaml
-
-from kubefoundry_cli import plain_yaml
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.model import documents_in
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_sdk.api import selectable_fields
-from kubefoundry_sdk.api.foreign_yaml import quick_loader
 from kubefoundry_sdk.api.kinds import Object
 
 HERE: Final = Path(__file__).parent
@@ -60,12 +57,12 @@ def provider(name: str) -> list[Object]:
             f"Name a manifest's file or https URL for another one{suggestion(name, providers())}",
             Exit.USAGE,
         )
-    return list(_documents(_root() / "manifests" / "providers" / f"{name}.yaml"))
+    return _documents(_root() / "manifests" / "providers" / f"{name}.yaml")
 
 
 def parsed(text: str, origin: str) -> list[Object]:
     """Return the objects of a manifest. Raises Failure if the text is not a manifest."""
-    objects = plain_yaml.documents(text, origin)
+    objects = documents_in(text, origin)
     for obj in objects:
         named = (
             isinstance(obj, dict) and isinstance(obj.get("metadata"), dict) and obj["metadata"].get("name")
@@ -111,10 +108,8 @@ def from_registry(objects: Iterable[Object], registry: str | None) -> list[Objec
     return result
 
 
-def _documents(path: Path) -> Iterator[Object]:
-    for document in yaml.load_all(path.read_text(encoding="utf-8"), quick_loader()):  # a safe loader
-        if document:
-            yield document
+def _documents(path: Path) -> list[Object]:
+    return documents_in(path.read_text(encoding="utf-8"), path.name)
 
 
 def _root() -> Path:

@@ -13,7 +13,6 @@ from kubefoundry_conformance.cases import Case
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.functions.subject import Functions, build_deployment
 from kubefoundry_conformance.nonsense import spoiled
-from kubefoundry_conformance.storable import storable
 from kubefoundry_sdk.api import structure
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.reasons import READY, REASONS
@@ -21,6 +20,7 @@ from kubefoundry_sdk.api.schema import Schema, structural
 from kubefoundry_sdk.api.status import ModelDeploymentStatus
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Provider
 from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk.testing.structural import storable
 
 UNHEARD: Final = "NeverHeardOf"
 
@@ -204,7 +204,7 @@ def _corrupt_status(subject: Functions, case: Case, seed: int) -> Any:
     if subject.crd is None:
         return status
     schema = subject.structure().get("properties", {}).get("status")
-    return storable(status, schema) if schema else status
+    return storable(schema, status) if schema else status
 
 
 def check_exceptions(subject: Functions) -> Iterator[Finding]:

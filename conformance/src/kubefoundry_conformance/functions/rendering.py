@@ -12,7 +12,7 @@ from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.functions.kubelet import expanded
 from kubefoundry_conformance.functions.starts import check_restarts
 from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment
-from kubefoundry_conformance.functions.supporting import generated
+from kubefoundry_conformance.functions.supporting import generated, maps
 from kubefoundry_sdk.provider.contract import Rendered
 from kubefoundry_sdk.provider.write import manifest
 from kubefoundry_sdk.provider.write.earlier_render import pinned
@@ -179,20 +179,16 @@ def check_termination_message_policy(subject: Functions) -> Iterator[Finding]:
         raise Skipped("no container is rendered")
 
 
-def containers(value: Any) -> Iterator[Mapping[str, Any]]:
+def containers(rendered: Rendered) -> Iterator[Mapping[str, Any]]:
     """Yield the items of `containers` and `initContainers`, and `mainContainer`, at any depth."""
-    if isinstance(value, Rendered):
-        yield from containers([value.main, *value.helpers])
-    elif isinstance(value, Mapping):
-        for key, child in value.items():
-            if key in ("containers", "initContainers") and isinstance(child, list):
-                yield from (item for item in child if isinstance(item, Mapping))
-            elif key == "mainContainer" and isinstance(child, Mapping):
-                yield child
-            yield from containers(child)
-    elif isinstance(value, list):
-        for item in value:
-            yield from containers(item)
+    for part in maps([rendered.main, *rendered.helpers]):
+        for key in ("containers", "initContainers"):
+            items = part.get(key)
+            yield from (
+                (item for item in items if isinstance(item, Mapping)) if isinstance(items, list) else ()
+            )
+        if isinstance(part.get("mainContainer"), Mapping):
+            yield part["mainContainer"]
 
 
 def check_secrets(subject: Functions) -> Iterator[Finding]:
@@ -216,14 +212,10 @@ def check_secrets(subject: Functions) -> Iterator[Finding]:
 
 def _environment(value: Any) -> Iterator[Any]:
     """Yield the plain values of `env` lists."""
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            if key in ("env", "envs") and isinstance(child, list):
-                yield from (item.get("value") for item in child if isinstance(item, Mapping))
-            yield from _environment(child)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _environment(item)
+    for part in maps(value):
+        for key in ("env", "envs"):
+            if isinstance(part.get(key), list):
+                yield from (item.get("value") for item in part[key] if isinstance(item, Mapping))
 
 
 def check_default_image(subject: Functions) -> Iterator[Finding]:
@@ -238,7 +230,7 @@ def check_default_image(subject: Functions) -> Iterator[Finding]:
             continue
         deployment = build_deployment(base)
         rendered = subject.render(deployment)
-        images = set(_images(rendered.main))
+        images = {part["image"] for part in maps(rendered.main) if isinstance(part.get("image"), str)}
         if not images:
             continue
         checked = True
@@ -259,17 +251,6 @@ def check_default_image(subject: Functions) -> Iterator[Finding]:
         raise Skipped(
             "no default image is rendered: every spec that is taken names one, or the upstream chooses it"
         )
-
-
-def _images(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            if key == "image" and isinstance(child, str):
-                yield child
-            yield from _images(child)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _images(item)
 
 
 CHECKS: Final = (

@@ -171,17 +171,22 @@ def _invalid(part: str, name: str) -> Finding:
     )
 
 
+def maps(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield all maps at any depth of a value, each before its parts."""
+    if isinstance(value, Mapping):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from maps(item)
+
+
 def _labels(value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the labels and label selectors at any depth of an object."""
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            if key in ("labels", "matchLabels") and isinstance(child, Mapping):
-                yield from child.items()
-            else:
-                yield from _labels(child)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _labels(item)
+    for part in maps(value):
+        for key in ("labels", "matchLabels"):
+            if isinstance(part.get(key), Mapping):
+                yield from part[key].items()
 
 
 def check_pod_labels(subject: Functions) -> Iterator[Finding]:
@@ -214,29 +219,19 @@ def check_pod_labels(subject: Functions) -> Iterator[Finding]:
 
 def _selectors(value: Any) -> Iterator[Mapping[str, str]]:
     """Yield the selectors of Services and of objects with a pod template."""
-    if isinstance(value, Mapping):
-        selector = value.get("selector")
-        if value.get("kind") == "Service":
-            yield (value.get("spec") or {}).get("selector") or {}
-        elif isinstance(selector, Mapping) and "template" in value:
+    for part in maps(value):
+        selector = part.get("selector")
+        if part.get("kind") == "Service":
+            yield (part.get("spec") or {}).get("selector") or {}
+        elif isinstance(selector, Mapping) and "template" in part:
             yield selector.get("matchLabels") or {}
-        for child in value.values():
-            yield from _selectors(child)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _selectors(item)
 
 
 def _templates(value: Any) -> Iterator[Mapping[str, str]]:
     """Yield the labels of pod templates."""
-    if isinstance(value, Mapping):
-        for key, child in value.items():
-            if key == "template" and isinstance(child, Mapping):
-                yield (child.get("metadata") or {}).get("labels") or {}
-            yield from _templates(child)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _templates(item)
+    for part in maps(value):
+        if isinstance(part.get("template"), Mapping):
+            yield (part["template"].get("metadata") or {}).get("labels") or {}
 
 
 def check_overrides(subject: Functions) -> Iterator[Finding]:

@@ -1,7 +1,12 @@
-"""Decodes YAML that others wrote, so that any content can be handled: a field of an object, or a form of the page."""
+"""Reads the YAML of others: a text in an object, a form of the page, and a file of the user.
+
+Every reader of YAML but one uses it. llamastack_providers.yaml_file is apart: its zipapp runs in images without the
+SDK, keeps dates, as llama-stack does, and reports line and column.
+"""
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any, Final
 
@@ -10,8 +15,13 @@ LIMIT: Final = 64 * 1024
 seconds to parse, in which nobody else's objects are reconciled."""
 DEPTH: Final = 32
 """Levels of nesting that are decoded."""
+FILE_DEPTH: Final = 200
+"""Levels of nesting in a file of the user; those of JSON, see foreign_json."""
+MOST: Final = 200_000
+"""Maximum number of values of a user's file with all aliases expanded. A few lines of nested aliases can expand to
+billions."""
 
-CONVERSIONS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_CONVERSIONS: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Exceptions of PyYAML beside its own YAMLError: its conversions of values like `!!bool x`, `!!int ""` and
 `!!timestamp x` check nothing (PyYAML 6.0, constructor.py)."""
 
@@ -32,33 +42,88 @@ def quick_loader() -> Any:
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+@functools.cache
+def _loader(*, unique_keys: bool) -> Any:
+    """Return a loader of the values that JSON has: `2024-01-01` is text, as it is for kubectl.
+
+    With unique keys, a repeated key is an error: one of its values would be lost silently.
+    """
+    import yaml
+
+    class Loader(quick_loader()):  # type: ignore[misc]
+        yaml_implicit_resolvers = {  # noqa: RUF012 (as the base class declares it)
+            first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+            for first, resolvers in quick_loader().yaml_implicit_resolvers.items()
+        }
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = set()
+            for key, _ in node.value if unique_keys and isinstance(node, yaml.MappingNode) else ():
+                if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                    if key.value in keys:
+                        raise yaml.constructor.ConstructorError(
+                            None, None, f"the key {key.value!r} occurs twice", key.start_mark
+                        )
+                    keys.add(key.value)
+            return super().construct_mapping(node, deep=deep)
+
+    return Loader
+
+
 def decode(text: str, *, depth: int = DEPTH, limit: int = LIMIT) -> Any:
-    """Return the content of YAML text.
+    """Return the content of YAML text that somebody else wrote. Of a repeated key the last value counts.
 
     Raises:
         Unreadable: The text is not YAML, has more than `limit` characters, is nested more than `depth` levels
             deep, has a number of more than DIGITS characters, or contains aliases, with which a short text can
             expand to any size.
     """
-    import yaml
-
-    loader = quick_loader()
     if len(text) > limit:
         raise Unreadable(f"has more than {limit} characters")
+    return _only(_loaded(text, depth, aliases=False, unique_keys=False))
+
+
+def documents(text: str, *, unique_keys: bool = True) -> list[Any]:
+    """Return the documents of a user's file, as kubectl reads them.
+
+    Raises:
+        Unreadable: The text is not YAML, is nested more than FILE_DEPTH levels deep, has a number of more than DIGITS
+            characters, has aliases that expand to more than MOST values, or repeats a key that has to be unique.
+    """
+    return _loaded(text, FILE_DEPTH, aliases=True, unique_keys=unique_keys)
+
+
+def document(text: str, *, unique_keys: bool = True) -> Any:
+    """Return the only document of a user's file or argument, None for an empty one. Raises Unreadable."""
+    return _only(documents(text, unique_keys=unique_keys))
+
+
+def _only(parsed: list[Any]) -> Any:
+    if len(parsed) > 1:
+        raise Unreadable(f"holds {len(parsed)} YAML documents instead of one")
+    return parsed[0] if parsed else None
+
+
+def _loaded(text: str, depth: int, *, aliases: bool, unique_keys: bool) -> list[Any]:
+    import yaml
+
     level = 0
     try:
-        for event in yaml.parse(text, Loader=loader):
+        for event in yaml.parse(text, Loader=quick_loader()):
             level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.AliasEvent):
+            if isinstance(event, yaml.AliasEvent) and not aliases:
                 raise Unreadable("contains aliases, which are not accepted")
             if isinstance(event, yaml.ScalarEvent) and _endless(event):
                 raise Unreadable(f"has a number of more than {DIGITS} characters")
             if level > depth:
                 raise Unreadable(f"is nested more than {depth} levels deep")
-        return yaml.load(text, Loader=loader)  # a safe loader
+        parsed = list(yaml.load_all(text, Loader=_loader(unique_keys=unique_keys)))  # a safe loader
+        if "*" in text and _expanded(parsed, {}) > MOST:
+            raise Unreadable(f"has aliases that expand to more than {MOST} values")
+        return parsed
     except Unreadable:
         raise
-    except (yaml.YAMLError, *CONVERSIONS) as error:
+    except (yaml.YAMLError, *_CONVERSIONS) as error:
         raise Unreadable(f"is not YAML: {' '.join(str(error).split())}") from error
 
 
@@ -66,3 +131,15 @@ def _endless(scalar: Any) -> bool:
     """Check whether a scalar may be read as a number and is too long for one: it is not quoted, or has a tag."""
     typed = scalar.tag is not None or scalar.implicit[0]
     return typed and len(scalar.value) > DIGITS and _NUMBER.fullmatch(scalar.value) is not None
+
+
+def _expanded(content: Any, counts: dict[int, int]) -> int:
+    """Return the number of values; a part that is repeated by aliases counts each time."""
+    if not isinstance(content, dict | list):
+        return 1
+    if id(content) not in counts:
+        # For a value that contains itself: its expansion has no end.
+        counts[id(content)] = MOST + 1
+        parts = content.values() if isinstance(content, dict) else content
+        counts[id(content)] = 1 + sum(_expanded(part, counts) for part in parts)
+    return counts[id(content)]

@@ -26,7 +26,7 @@ _UNITS: Final[dict[str, Fraction]] = {
 }
 
 
-def parse(quantity: int | str) -> Fraction:
+def parse(quantity: object) -> Fraction:
     """Return the exact amount: bytes for memory, cores for CPU.
 
     Raises:
@@ -45,6 +45,9 @@ def parse(quantity: int | str) -> Fraction:
     return value * Fraction(10) ** int(suffix[1:])
 
 
-def same(amount: int | str, other: int | str) -> bool:
-    """Check whether both are the same amount, as `1Gi` and `1024Mi` are. Raise ValueError like `parse`."""
-    return parse(amount) == parse(other)
+def same(amount: object, other: object) -> bool:
+    """Check whether both are quantities of the same amount, as `1Gi` and `1024Mi` are."""
+    try:
+        return parse(amount) == parse(other)
+    except ValueError:
+        return False

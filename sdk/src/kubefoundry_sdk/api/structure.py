@@ -2,7 +2,8 @@
 
 Objects stored before the CRD had a rule were never checked by the API server, and a webhook has to describe an error
 in a sentence, so the same schema is applied here. Source of the order and of the treatment of null:
-apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting.
+apiextensions-apiserver v0.26, pkg/apiserver/schema/defaulting. `kubefoundry_sdk.testing.structural` is apart: it
+checks objects of any CRD, whose patterns and keywords have no sentence here.
 """
 
 from __future__ import annotations

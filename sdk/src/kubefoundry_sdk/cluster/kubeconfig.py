@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from kubefoundry_sdk.api.foreign_yaml import CONVERSIONS
+from kubefoundry_sdk.api import foreign_yaml
 
 CLUSTER: Final[Mapping[str, type]] = {
     "server": str,
@@ -258,11 +258,10 @@ def _impersonation_problems(user: Mapping[str, Any]) -> Iterator[str]:
 
 def _content(file: Path) -> dict[str, Any]:
     """Return the file's YAML. Raise Unusable if it is not a kubeconfig."""
-    import yaml
-
     try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, *CONVERSIONS) as error:
+        # kubectl takes the last value of a repeated key
+        content = foreign_yaml.document(file.read_text(encoding="utf-8"), unique_keys=False)
+    except (OSError, ValueError) as error:
         raise Unusable(f"{file} cannot be read: {' '.join(str(error).split())[:300]}") from error
     if content is None:
         raise Unusable(f"{file} is empty")

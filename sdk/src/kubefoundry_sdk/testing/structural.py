@@ -3,11 +3,15 @@
 Does what kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidation=Strict` (Kubernetes documentation,
 "Extend the Kubernetes API with CustomResourceDefinitions": structural schemas and pruning), without defaulting and
 `x-kubernetes-validations`, which only a real create shows.
+
+`kubefoundry_sdk.api.structure` is apart: it checks only specs of our own CRD, in sentences for users, and knows the
+meaning of each pattern. This module checks objects of any CRD.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -56,31 +60,62 @@ def _check(schema: Schema, value: Any, path: str, *, strict: bool, resource: boo
         if not schema.get("nullable") and "type" in schema:
             yield f"{_at(path)}: must not be null"
         return
-    mismatch = _type_mismatch(schema, value)
-    if mismatch:
-        yield f"{_at(path)}: {mismatch}"
+    if not _has_type(schema, value):
+        expected = "integer or string" if schema.get("x-kubernetes-int-or-string") else schema["type"]
+        yield f"{_at(path)}: must be {expected}, is {_shown(value)}"
         return
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{_at(path)}: {_shown(value)} is not one of {_shown(schema['enum'])}"
+    yield from _check_scalar(schema, value, path)
     if isinstance(value, dict):
         yield from _check_object(schema, value, path, strict, resource or _embedded(schema))
     elif isinstance(value, list):
         yield from _check_list(schema, value, path, strict)
-    elif isinstance(value, str):
-        yield from _check_string(schema, value, path)
-    elif not isinstance(value, bool):
-        yield from _check_number(schema, value, path)
     yield from _check_junctors(schema, value, path)
 
 
-def _type_mismatch(schema: Schema, value: Any) -> str | None:
-    if schema.get("x-kubernetes-int-or-string"):
-        fits = _is_integer(value) or isinstance(value, str)
-        return None if fits else f"must be integer or string, is {_shown(value)}"
-    type_ = schema.get("type")
-    if type_ is None or _TYPES[type_](value):
+def _check_scalar(schema: Schema, value: Any, path: str) -> Iterator[str]:
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{_at(path)}: {_shown(value)} is not one of {_shown(schema['enum'])}"
+    if isinstance(value, str):
+        yield from _check_string(schema, value, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _check_number(schema, value, path)
+
+
+def storable(schema: Schema, value: Any) -> Any:
+    """Return the parts of a value that the API server would store, None if it stores nothing."""
+    if value is None or not _has_type(schema, value) or any(_check_scalar(schema, value, "")):
         return None
-    return f"must be {type_}, is {_shown(value)}"
+    if isinstance(value, list):
+        items = [storable(schema.get("items", {}), item) for item in value]
+        return [item for item in items if item is not None]
+    if not isinstance(value, dict):
+        return None if _is_unstorable(value) else value
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return value
+    properties, additional = schema.get("properties", {}), schema.get("additionalProperties")
+    parts = {
+        name: storable(properties.get(name) or additional or {}, child)
+        for name, child in value.items()
+        if name in properties or isinstance(additional, dict)
+    }
+    kept = {name: child for name, child in parts.items() if child is not None}
+    return kept if all(name in kept for name in schema.get("required", ())) else None
+
+
+def _is_unstorable(value: Any) -> bool:
+    """Check for a number that JSON or Kubernetes cannot express, in a schema without a format."""
+    low, high = INTEGER_RANGES["int64"]
+    return (
+        not math.isfinite(value)
+        if isinstance(value, float)
+        else _is_integer(value) and not low <= value <= high
+    )
+
+
+def _has_type(schema: Schema, value: Any) -> bool:
+    if schema.get("x-kubernetes-int-or-string"):
+        return _is_integer(value) or isinstance(value, str)
+    return "type" not in schema or _TYPES[schema["type"]](value)
 
 
 def _check_object(

@@ -1,7 +1,8 @@
 """Drift: a value on the live object that differs from what was applied (contract §4.19).
 
 Only values of the applied manifest are compared. A generation, the owner of a field or a value that the upstream adds
-is not drift.
+is not drift. The LlamaStack operator's `ownership` is apart: it compares objects of built-in kinds, of which the API
+server drops values such as false and 0, by the owner of each field, because it records no applied values.
 """
 
 from __future__ import annotations
@@ -86,15 +87,8 @@ def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> N
             _compare(value, live.get(key), f"{path}.{key}", differing)
     elif isinstance(applied, list):
         _compare_list(applied, live, path, differing)
-    elif not same(applied, live) and not (_AMOUNT.search(path) and _same_amount(applied, live)):
+    elif not same(applied, live) and not (_AMOUNT.search(path) and quantity.same(applied, live)):
         differing[path] = live
-
-
-def _same_amount(applied: Any, live: Any) -> bool:
-    try:
-        return quantity.same(applied, live)
-    except ValueError:
-        return False
 
 
 def _compare_list(applied: list[Any], live: Any, path: str, differing: dict[str, Any]) -> None:
