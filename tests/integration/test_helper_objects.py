@@ -12,6 +12,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import WORKSPACES
 from support.waiting import phase, until, until_deployment
+from support.wishes import change_spec
 
 pytestmark = pytest.mark.integration
 
@@ -56,7 +57,7 @@ async def test_it_follows_the_spec(suite: Suite, api: Client, namespace: str) ->
     before = await config_of(api, namespace)
     name = before["metadata"]["name"]
 
-    await edit(api, namespace, "/spec/engine/args", {"max-num-seqs": "7"})
+    await change_spec(api, namespace, "/spec/engine/args", {"max-num-seqs": "7"})
 
     await until(
         api, WORKSPACES, "m", namespace, lambda obj: obj and obj["inference"]["config"] not in (None, name)
@@ -71,7 +72,7 @@ async def test_it_goes_when_it_is_no_longer_rendered(suite: Suite, api: Client, 
     await create_running(api, namespace)
     name = (await config_of(api, namespace))["metadata"]["name"]
 
-    await edit(api, namespace, "/spec/image", "example.com/vllm:1.0.0")
+    await change_spec(api, namespace, "/spec/image", "example.com/vllm:1.0.0")
 
     await until(api, CONFIG_MAPS, name, namespace, lambda obj: obj is None)
     workspace = await until(
@@ -105,9 +106,3 @@ async def create_running(api: Client, namespace: str) -> Object:
     )
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     return made
-
-
-async def edit(api: Client, namespace: str, path: str, value: object) -> None:
-    await api.json_patch(
-        MODEL_DEPLOYMENTS, "m", namespace, [{"op": "add", "path": path, "value": value}], manager="test"
-    )

@@ -19,6 +19,7 @@ from support.foreign import foreign
 from support.kinds import UPSTREAM
 from support.refusing_webhook import refusing
 from support.waiting import until_deployment
+from support.wishes import edit_model
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +43,7 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
     old = before["metadata"]["generation"]
     live = await api.get(UPSTREAM["kuberay"], "m", namespace)
 
-    edited = await edit(
+    edited = await edit_model(
         api,
         namespace,
         {"op": "add", "path": "/metadata/labels", "value": {FAIL: "frozen"}},
@@ -63,7 +64,7 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
     assert unseen["status"]["observedGeneration"] == old
     assert (find(unseen["status"]["conditions"], "ResourceCreated") or {})["observedGeneration"] == new
 
-    await edit(api, namespace, {"op": "remove", "path": "/metadata/labels"})
+    await edit_model(api, namespace, {"op": "remove", "path": "/metadata/labels"})
 
     await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
 
@@ -73,7 +74,7 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
     old = before["metadata"]["generation"]
     log = AuditLog(suite)
 
-    edited = await edit(
+    edited = await edit_model(
         api,
         namespace,
         {"op": "add", "path": "/metadata/labels", "value": {FAIL: "updating"}},
@@ -96,7 +97,7 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
     # the only engine is replaced: it must not be called ready at the new generation before that
     assert set(states) <= {("True", old), ("False", new)} or operator_lagged(log, namespace)
 
-    await edit(api, namespace, {"op": "remove", "path": "/metadata/labels"})
+    await edit_model(api, namespace, {"op": "remove", "path": "/metadata/labels"})
 
     await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
 
@@ -131,13 +132,13 @@ async def test_edit_not_in_force_keeps_the_generation(
         words="no",
         example=foreign(provider, "example", namespace),
     ):
-        edited = await edit(api, namespace, {"op": "add", **change})
+        edited = await edit_model(api, namespace, {"op": "add", **change})
         seen = await states(api, namespace, edited, lambda obj: words in obj["status"]["message"])
 
         assert edited["metadata"]["generation"] == old + 1
         assert seen[-1] == ("True", old)
         assert ("True", old + 1) not in seen
-        await edit(api, namespace, {"op": "replace", "path": "/spec", "value": before["spec"]})
+        await edit_model(api, namespace, {"op": "replace", "path": "/spec", "value": before["spec"]})
 
         back = await states(api, namespace, edited, lambda obj: ready(obj) == ("True", old + 2))
 
@@ -148,7 +149,7 @@ async def test_dry_run_of_an_edit_keeps_the_generation(suite: Suite, api: Client
     before = await running(api, namespace, GPU, "dynamo")
     old = before["metadata"]["generation"]
 
-    edited = await edit(
+    edited = await edit_model(
         api,
         namespace,
         {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.ai/dry-run": "true"}},
@@ -191,7 +192,3 @@ def ready(obj: Object) -> tuple[str, int]:
     """Status of Ready, and the generation that it speaks of."""
     found = find(obj["status"]["conditions"], "Ready") or {}
     return found["status"], found["observedGeneration"]
-
-
-async def edit(api: Client, namespace: str, *changes: dict[str, Any]) -> Object:
-    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, list(changes), manager="test")
