@@ -98,7 +98,7 @@ def test_an_image_that_does_not_run_is_not_kept(runs: str, expected: str | None)
         ("kaito.sh/..", False),
         ("kaito.sh/%2e%2e", False),
         (["v1"], False),
-        ("v1\n", False),
+        pytest.param("v1\n", False, id="line break"),
     ],
 )
 def test_a_version_that_is_none_makes_a_record_unreadable(version: Any, read: bool) -> None:
