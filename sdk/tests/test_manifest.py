@@ -248,3 +248,20 @@ def test_who_made_it(owner: str | None, marked: str | None, manager: str, expect
     }
 
     assert manifest.made_by(live, "u", "acme-provider") is expected
+
+
+@pytest.mark.parametrize(
+    ("removed", "watched_by_labels", "missing"),
+    [
+        ("labels", True, ["label kubefoundry.ai/managed-by", "label kubefoundry.ai/provider"]),
+        ("labels", False, []),
+        ("ownerReferences", False, ["the owner reference"]),
+    ],
+)
+def test_lost_marks_are_named(removed: str, watched_by_labels: bool, missing: list[str]) -> None:
+    rendered = {"apiVersion": "v1", "kind": "E", "metadata": {"name": "m", "labels": {}}}
+    applied = manifest.dress(rendered, deployment(), "acme")
+    stored = {**applied, "metadata": {**applied["metadata"], removed: None}}
+
+    assert manifest.lost(applied, applied, watched_by_labels=watched_by_labels) == []
+    assert manifest.lost(applied, stored, watched_by_labels=watched_by_labels) == missing

@@ -42,6 +42,13 @@ def believed(applied: Any, live: Any, render: Any) -> Any:
             {"volumes": [{"name": "own"}]},
             id="an item of a list by name",
         ),
+        pytest.param(
+            {"containers": [{"name": "c", "image": "evil"}, {"name": "kept", "image": "i"}]},
+            {"containers": [{"name": "c", "image": "i"}, {"name": "kept", "image": "i"}]},
+            {"containers": [{"name": "c", "image": "i"}]},
+            {"containers": [{"name": "c", "image": "i"}, {"name": "kept", "image": "i"}]},
+            id="a changed item beside one that is live",
+        ),
         pytest.param({"l": ["a", "--evil"]}, {"l": ["a"]}, {"l": ["a"]}, {"l": ["a"]}, id="a plain list"),
         pytest.param({"l": ["a", "--evil"]}, {"l": ["a"]}, {}, {}, id="a plain list that is not rendered"),
         pytest.param({"a": {}}, {}, {}, {"a": {}}, id="an empty map that the upstream drops"),
