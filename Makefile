@@ -123,9 +123,8 @@ conformance: setup ## the conformance kit on our providers and our selector, fun
 	done; echo selector; \
 	$(BIN)/kubefoundry-conformance selector --manifest manifests/provider-selector.yaml || failed=1; exit $$failed
 
-mutations: setup ## breaks one rule after another in a copy, and demands that a test sees it
-	@dev/devcluster/build > /dev/null
-	PYTHONPATH=tests $(BIN)/python -m mutations
+mutations: setup ## changes the code in random places, and shows the changes that no unit test sees; MUTANTS=100 SEED=1 ONLY=merge
+	PYTHONPATH=tests $(BIN)/python -m mutations $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 bench: setup ## measures, and writes docs/benchmarks.md
 	PYTHONPATH=dev $(BIN)/python -m benchmarks

@@ -144,7 +144,7 @@ async def _requests(rig: Rig, n: int) -> Section:
         f"As section b: {n} one after another, named.",
         [
             Figure("all but Events, Leases and heartbeats", total(requests, "work") / n, "", aim=8),
-            *itemised(requests, n, "", "work"),
+            *itemised(requests, n, "work"),
             Figure("Events", total(requests, "Event") / n, ""),
         ],
     )
@@ -187,7 +187,7 @@ async def _drift(rig: Rig, n: int) -> Section:
             Figure("p50", percentile(taken, 0.5), "ms"),
             Figure("p99", percentile(taken, 0.99), "ms", aim=1000),
             Figure("requests each, Events apart", total(requests, "work") / n, ""),
-            *itemised(requests, n, "", "work"),
+            *itemised(requests, n, "work"),
         ],
     )
 

@@ -61,7 +61,7 @@ async def put_back(rig: Rig, n: int) -> Section:
             Figure("p50", percentile(taken, 0.5), "ms"),
             Figure("p99", percentile(taken, 0.99), "ms", aim=1000),
             Figure("requests each, Events apart", total(requests, "work") / n, ""),
-            *itemised(requests, n, "", "work"),
+            *itemised(requests, n, "work"),
             Figure("Events each", total(requests, "Event") / n, ""),
         ],
     )

@@ -16,14 +16,14 @@ class Figure:
         value: The value.
         unit: Its unit, empty for a plain number.
         aim: The highest value that meets the aim; None if there is no aim.
-        peer: The value of the Go implementation of the same design, on another day and machine. Empty if unknown.
+        detail: Whether the value is a part of the figure above it. Only the terminal shows it.
     """
 
     name: str
     value: float
     unit: str
     aim: float | None = None
-    peer: str = ""
+    detail: bool = False
 
     @property
     def met(self) -> bool | None:

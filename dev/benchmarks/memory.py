@@ -49,12 +49,12 @@ def section(
     for name in imports:
         figures += [
             Figure(f"{name}: bare imports", imports[name], "MB"),
-            Figure(f"{name}: idle", idle[name], "MB", aim=imports[name] + 15, peer="46–49"),
+            Figure(f"{name}: idle", idle[name], "MB", aim=imports[name] + 15),
         ]
         if full:
             # The aim is for 1,000 deployments.
             aim = idle[name] + 8 if n <= 1000 else None
-            figures.append(Figure(f"{name}: with {n:,}", full[name], "MB", aim=aim, peer="65–83"))
+            figures.append(Figure(f"{name}: with {n:,}", full[name], "MB", aim=aim))
     return Section(
         "f",
         "Resident memory",

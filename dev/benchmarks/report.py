@@ -1,9 +1,7 @@
-"""Write sections as Markdown tables and as JSON."""
+"""Write sections as Markdown tables."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import platform
 from collections.abc import Sequence
@@ -14,11 +12,9 @@ from benchmarks.figures import Figure, Section
 
 HEAD = """# Benchmarks
 
-`make bench` measures all of this in one run and writes this file and `benchmarks.json` beside it. Client, control
+`make bench` measures all of this in one run, writes this file, and prints the parts of the sums. Client, control
 plane, simulated upstream operators and our five processes share the machine, so times hold for it alone: compare
-ratios within a run. *Aim*: at most. *Go peer*: what the Go implementation of the same design needed, measured on
-another machine of two cores against kube-apiserver v1.36.3, by 2026-11-21 (commit b0d3fb7): no more than an order of
-magnitude to compare with. Which of the two is faster only a run of both side by side in the same hour can tell.
+ratios within a run. *Aim*: at most.
 """
 
 
@@ -30,19 +26,17 @@ def ground(plane: str) -> str:
 
 
 def write(folder: Path, sections: Sequence[Section], ground: str) -> None:
-    """Write benchmarks.md and benchmarks.json. `ground` is the line about the machine."""
-    document = {"ground": ground, "sections": [dataclasses.asdict(section) for section in sections]}
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    (folder / "benchmarks.md").write_text("\n".join([HEAD, ground, *map(section, sections)]) + "\n")
-    (folder / "benchmarks.json").write_text(text)
+    """Write benchmarks.md. `ground` is the line about the machine."""
+    text = "\n".join([HEAD, ground, *(section(part, details=False) for part in sections)])
+    (folder / "benchmarks.md").write_text(f"{text}\n")
 
 
-def section(section: Section) -> str:
-    """Return a section as Markdown."""
+def section(section: Section, details: bool = True) -> str:
+    """Return a section as Markdown, with or without the details of its figures."""
     rows = [
-        "| figure | measured | aim | aim met | Go peer, another machine and day |",
-        "|---|---:|---:|---|---|",
-        *(_row(figure) for figure in section.figures),
+        "| figure | measured | aim | aim met |",
+        "|---|---:|---:|---|",
+        *(_row(figure) for figure in section.figures if details or not figure.detail),
     ]
     return "\n".join(["", f"## {section.key}. {section.title}", "", section.method, "", *rows])
 
@@ -50,7 +44,8 @@ def section(section: Section) -> str:
 def _row(figure: Figure) -> str:
     met = {None: "", True: "yes", False: "no"}[figure.met]
     aim = "" if figure.aim is None else _number(figure.aim, figure.unit)
-    return f"| {figure.name} | {_number(figure.value, figure.unit)} | {aim} | {met} | {figure.peer} |"
+    name = f"· {figure.name}" if figure.detail else figure.name
+    return f"| {name} | {_number(figure.value, figure.unit)} | {aim} | {met} |"
 
 
 def _number(value: float, unit: str) -> str:

@@ -28,7 +28,7 @@ QUIET: Final = 0.3
 """Seconds without a change after which the system is at rest: ten times the duration of the slowest step."""
 
 PATIENCE: Final = 300.0
-"""Seconds of a wait before the run fails: several times the peer's duration for a thousand deployments."""
+"""Seconds of a wait before the run fails: several times the duration for a thousand deployments."""
 
 UPSTREAM: Final = {
     "kaito": Kind("kaito.sh", "v1beta1", "workspaces", "Workspace"),

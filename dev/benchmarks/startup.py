@@ -20,12 +20,9 @@ async def first_effects(rig: Rig, n: int) -> Section:
     figures = []
     for name in rig.suite.components:
         say(f"g. {name}: {n} starts, {n} crashes")
-        for crash, label, aim, peer in (
-            (False, "start", 1.0, "0.3–0.4"),
-            (True, "start after kill −9", 2.0, "15–19"),
-        ):
+        for crash, label, aim in ((False, "start", 1.0), (True, "start after kill −9", 2.0)):
             taken = [await _start(rig, name, namespace, crash) for _ in range(n)]
-            figures.append(Figure(f"{name}: {label}", sorted(taken)[n // 2], "s", aim=aim, peer=peer))
+            figures.append(Figure(f"{name}: {label}", sorted(taken)[n // 2], "s", aim=aim))
     await rig.clear(namespace)
     return Section(
         "g",

@@ -65,7 +65,7 @@ async def restart_with_new_images(rig: Rig, n: int) -> Section:
             ),
             Figure("until all were looked at", taken, "s"),
             Figure("requests with the later ones, Events apart", total(requests, "work"), ""),
-            *itemised(requests, 1, "", "work"),
+            *itemised(requests, 1, "work"),
         ],
     )
 

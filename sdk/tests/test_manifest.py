@@ -128,7 +128,11 @@ def packed_as_xz(raw: bytes, preset: int = 1) -> dict[str, Any]:
     return {"metadata": {"annotations": {"kubefoundry.ai/applied": text}}}
 
 
-@pytest.mark.parametrize("letters", [string.ascii_letters + string.digits, "äöü€漢字", "🙂🚀🧠"], ids=ascii)
+@pytest.mark.parametrize(
+    "letters",
+    [string.ascii_letters + string.digits, "äöü€漢字", "🙂🚀🧠"],
+    ids=["1 byte", "2 and 3 bytes", "4 bytes"],
+)
 def test_the_record_of_the_largest_spec_is_an_annotation(letters: str) -> None:
     """What repeats nothing but is rendered as it is: annotations of pods."""
     picked = random.Random(1)
@@ -244,3 +248,20 @@ def test_who_made_it(owner: str | None, marked: str | None, manager: str, expect
     }
 
     assert manifest.is_created_by(live, "u", "acme-provider") is expected
+
+
+@pytest.mark.parametrize(
+    ("removed", "watched_by_labels", "missing"),
+    [
+        ("labels", True, ["label kubefoundry.ai/managed-by", "label kubefoundry.ai/provider"]),
+        ("labels", False, []),
+        ("ownerReferences", False, ["the owner reference"]),
+    ],
+)
+def test_lost_marks_are_named(removed: str, watched_by_labels: bool, missing: list[str]) -> None:
+    rendered = {"apiVersion": "v1", "kind": "E", "metadata": {"name": "m", "labels": {}}}
+    applied = manifest.dress(rendered, deployment(), "acme")
+    stored = {**applied, "metadata": {**applied["metadata"], removed: None}}
+
+    assert manifest.lost(applied, applied, watched_by_labels=watched_by_labels) == []
+    assert manifest.lost(applied, stored, watched_by_labels=watched_by_labels) == missing

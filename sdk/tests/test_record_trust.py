@@ -42,6 +42,13 @@ def believed(applied: Any, live: Any, render: Any) -> Any:
             {"volumes": [{"name": "own"}]},
             id="an item of a list by name",
         ),
+        pytest.param(
+            {"containers": [{"name": "c", "image": "evil"}, {"name": "kept", "image": "i"}]},
+            {"containers": [{"name": "c", "image": "i"}, {"name": "kept", "image": "i"}]},
+            {"containers": [{"name": "c", "image": "i"}]},
+            {"containers": [{"name": "c", "image": "i"}, {"name": "kept", "image": "i"}]},
+            id="a changed item beside one that is live",
+        ),
         pytest.param({"l": ["a", "--evil"]}, {"l": ["a"]}, {"l": ["a"]}, {"l": ["a"]}, id="a plain list"),
         pytest.param({"l": ["a", "--evil"]}, {"l": ["a"]}, {}, {}, id="a plain list that is not rendered"),
         pytest.param({"a": {}}, {}, {}, {"a": {}}, id="an empty map that the upstream drops"),
@@ -98,7 +105,7 @@ def test_an_image_that_does_not_run_is_not_kept(runs: str, expected: str | None)
         ("kaito.sh/..", False),
         ("kaito.sh/%2e%2e", False),
         (["v1"], False),
-        ("v1\n", False),
+        pytest.param("v1\n", False, id="line break"),
     ],
 )
 def test_a_version_that_is_none_makes_a_record_unreadable(version: Any, read: bool) -> None:

@@ -136,6 +136,13 @@ def test_an_endpoint_is_published_only_while_it_serves() -> None:
     assert report(REFUSED, "Running").status(PROVIDER)["endpoint"] == {"service": "m", "port": 80}
 
 
+def test_endpoint_of_a_leaving_object_is_published() -> None:
+    subject = report(RECREATING, "Deploying")
+    subject.endpoint = {"service": "old", "port": 8000}
+
+    assert subject.status(PROVIDER)["endpoint"] == {"service": "old", "port": 8000}
+
+
 def test_without_an_upstream_object_nothing_of_it_is_reported() -> None:
     status = report(REFUSED, None).status(PROVIDER)
 

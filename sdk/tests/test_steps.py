@@ -12,7 +12,7 @@ from aiohttp import web
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.cluster.errors import ApiError
 from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Rendered, Replicas
-from kubefoundry_sdk.provider.reconcile import failures, guards, writes
+from kubefoundry_sdk.provider.reconcile import failures, guards, removal, writes
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.reconciler import CLOSING, GUARDS, STEPS, WRITES, reconcile
 from kubefoundry_sdk.provider.reconcile.turn import End, Turn
@@ -117,6 +117,37 @@ async def nobody() -> AsyncIterator[Wire]:
     async with wire(lambda asked: refusal(500, "InternalError", "nothing may be sent")) as api:
         yield api
         assert api.asked == []
+
+
+async def test_removed_finalizer_is_added_again() -> None:
+    async with wire(stored_by_server) as api:
+        held = reconciled(model(finalizers=[]), api.client)
+        serve(held)
+
+        end = await guards.keep_finalizer(Turn(held, KEY))
+
+    assert end is None
+    [asked] = api.asked
+    assert asked.body["metadata"]["finalizers"] == ["kubefoundry.ai/example-provider"]
+
+
+async def test_deletion_of_an_object_ends_the_delay(nobody: Wire) -> None:
+    """The state of the clean-up changes when the upstream object, or a helper, begins to go."""
+    held = reconciled(model(), nobody.client)
+    serve(held)
+    helper = planned(deployment()).helpers[0]
+    states = [removal.state(held, model())]
+
+    for obj, store in (
+        (held.upstream.objects.get(KEY), held.upstream.objects),
+        (stored(helper, 51), held.helpers.store(helper)),
+    ):
+        assert obj is not None
+        going = {"deletionTimestamp": "2026-03-01T00:00:00Z", "resourceVersion": "60"}
+        store.put({**obj, "metadata": {**obj["metadata"], **going}})
+        states.append(removal.state(held, model()))
+
+    assert [len(set(map(str, states[:count]))) for count in (1, 2, 3)] == [1, 2, 3]
 
 
 async def test_missing_model_ends_without_a_report(nobody: Wire) -> None:

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from acceptance.outcomes import VARIABLE, read
 from acceptance.points import LIST, ROOT, points, verdict
+from behaviours.outcomes import VARIABLE, read
 
-MARKED: Final = ("-m", "accept", "-p", "acceptance.outcomes")
+MARKED: Final = ("-m", "accept", "-p", "behaviours.outcomes")
 FOLDERS: Final = ("llamastack/tests", "llamastack/tool/tests", "tests/integration/llamastack")
 RUNS: Final = (
     (sys.executable, "-m", "pytest", *FOLDERS, *MARKED),

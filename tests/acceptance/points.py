@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from behaviours.outcomes import Told
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIST: Final = ROOT / "llamastack" / "acceptance.txt"
 
@@ -17,15 +19,6 @@ REAL: Final = frozenset(
 )
 """Points that a stand-in of a server cannot show: they need a test where pods really run."""
 _PODS: Final = "tests/pods/"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What became of one test: passed, failed or skipped. ids: the points that it is marked with."""
-
-    test: str
-    outcome: str
-    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,3 +45,15 @@ def outcome(behaviour: Behaviour, reported: Mapping[str, Outcome]) -> tuple[Outc
         found += meant or ["not run"]
     worst: tuple[Outcome, ...] = ("failed", "not run", "skipped")
     return next((said for said in worst if said in found), "passed"), found.count("passed")
+
+
+def is_defined(test: str) -> bool:
+    """Check whether the file of a test's name defines a function of that name. Ignore parameters."""
+    file, _, function = test.partition("::")
+    path = ROOT / file
+    if not path.is_file():
+        return False
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == function.partition("[")[0]
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+    )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from behaviours.catalogue import ROOT, Behaviour, Outcome, behaviours, outcome
+from behaviours.catalogue import Behaviour, Outcome, behaviours, is_defined, outcome
 from behaviours.document import DOCUMENT, document
-from mutations.catalogue import defines
 
 ALL = behaviours()
 
@@ -18,7 +17,7 @@ def test_behaviours_document_is_current() -> None:
 @pytest.mark.parametrize("behaviour", ALL, ids=lambda behaviour: behaviour.says)
 def test_behaviour_names_existing_tests(behaviour: Behaviour) -> None:
     assert behaviour.tests
-    assert [test for test in behaviour.tests if not defines(ROOT, test)] == []
+    assert [test for test in behaviour.tests if not is_defined(test)] == []
 
 
 @pytest.mark.parametrize(

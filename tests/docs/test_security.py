@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from behaviours.catalogue import ROOT
-from mutations.catalogue import defines
+from behaviours.catalogue import ROOT, is_defined
 
 TABLE = (
     (ROOT / "docs" / "security.md")
@@ -27,7 +26,7 @@ def test_security_row_names_existing_tests(row: list[str]) -> None:
     assert what.strip()
     assert stops.strip()
     assert tests
-    assert [test for test in tests if not defines(ROOT, test)] == []
+    assert [test for test in tests if not is_defined(test)] == []
 
 
 def test_security_table_names_the_actor_first() -> None:

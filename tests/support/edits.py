@@ -91,13 +91,19 @@ EDITS = {
 }
 
 
+async def create_model(
+    api: Client, namespace: str, spec: dict[str, Any], provider: str | None, name: str = "m"
+) -> Object:
+    """Create a ModelDeployment that names the provider, and return it."""
+    body = model_deployment(name, namespace, spec, provider=provider)
+    return await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+
 async def running(
-    api: Client, namespace: str, spec: dict[str, Any], provider: str, name: str = "m"
+    api: Client, namespace: str, spec: dict[str, Any], provider: str | None, name: str = "m"
 ) -> Object:
     """Create a ModelDeployment, and return it once it is Running."""
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment(name, namespace, spec, provider=provider), manager="test"
-    )
+    await create_model(api, namespace, spec, provider, name)
     return await until_deployment(api, name, namespace, serves)
 
 

@@ -31,8 +31,6 @@ needed = pytest.mark.skipif(
 
 REFUSED = "17-name-and-image"
 CHILDLESS = "18-unknown-name"
-FLAGGED = "15-network-policy"
-"""The case that was recorded with network policies."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.waiting import until
+from support.waiting import reason, until
 
 Rule = tuple[str, int]
 """Condition and priority."""
@@ -43,6 +43,19 @@ async def until_judged(api: Client, config: Object) -> dict[str, Any]:
     )
     assert judged is not None
     return rules_valid(judged)
+
+
+async def until_upstream(api: Client, provider: str, why: str) -> Object:
+    """Return the provider's registration, once its `UpstreamReady` has that reason."""
+    registration = await until(
+        api,
+        PROVIDER_CONFIGS,
+        provider,
+        None,
+        lambda obj: obj is not None and reason(obj, "UpstreamReady") == why,
+    )
+    assert registration is not None
+    return registration
 
 
 async def unregister(api: Client, name: str) -> None:

@@ -110,7 +110,6 @@ UPSTREAM_EDITS: Final[tuple[Change, ...]] = (
     forged_record,
     forged_fields,
 )
-HELPER_EDITS: Final[tuple[Change, ...]] = (removed_marks, forged_owner, forged_label)
 
 
 def model_fields(chance: Random, model: Object) -> Operations:

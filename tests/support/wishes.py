@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 
 
@@ -22,7 +22,11 @@ async def annotate(api: Client, namespace: str, name: str, value: str | None) ->
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
 
 
-async def change_spec(api: Client, namespace: str, pointer: str, value: Any) -> None:
-    """Set a field of the object by a JSON pointer."""
-    change = [{"op": "add", "path": pointer, "value": value}]
-    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
+async def change_spec(api: Client, namespace: str, pointer: str, value: Any) -> Object:
+    """Set a field of the object by a JSON pointer, and return the object."""
+    return await edit_model(api, namespace, {"op": "add", "path": pointer, "value": value})
+
+
+async def edit_model(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
+    """Apply the operations of a JSON patch, and return the object."""
+    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")

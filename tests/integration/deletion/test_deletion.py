@@ -11,6 +11,7 @@ from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
+from support.edits import create_model
 from support.finalizers import hold, let_go
 from support.kinds import UPSTREAM
 from support.restarts import stopped
@@ -26,7 +27,7 @@ async def test_the_finalizer_is_there_before_anything_upstream(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     log = AuditLog(suite)
-    await create(api, namespace, provider)
+    await create_model(api, namespace, GPU, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
     done = [
@@ -46,7 +47,7 @@ async def test_the_upstream_object_goes_first(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
-    made = await create(api, namespace, provider)
+    made = await create_model(api, namespace, GPU, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     await hold(api, kind, namespace)
 
@@ -73,11 +74,11 @@ async def test_made_again_at_once_under_the_same_name(
     kind = UPSTREAM[provider]
 
     for awaited in ("Pending", "Deploying", "Running") * 3 + ("Pending",):
-        made = await create(api, namespace, provider)
+        made = await create_model(api, namespace, GPU, provider)
         await until_deployment(api, "m", namespace, has_come_to(awaited))
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-    last = await create(api, namespace, provider)
+    last = await create_model(api, namespace, GPU, provider)
 
     running = await until_deployment(api, "m", namespace, serves)
     uid = str(last["metadata"]["uid"])
@@ -94,7 +95,7 @@ async def test_what_a_forced_removal_left_is_waited_for(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
-    first = await create(api, namespace, provider)
+    first = await create_model(api, namespace, GPU, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     await hold(api, kind, namespace)
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=first["metadata"]["uid"])
@@ -110,7 +111,7 @@ async def test_what_a_forced_removal_left_is_waited_for(
     )
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
 
-    second = await create(api, namespace, provider)
+    second = await create_model(api, namespace, GPU, provider)
 
     waiting = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "WaitingForCleanup"
@@ -128,7 +129,7 @@ async def test_what_a_forced_removal_left_is_waited_for(
 async def test_a_stopped_provider_is_waited_for(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
-    made = await create(api, namespace, provider)
+    made = await create_model(api, namespace, GPU, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
     with stopped(suite.components[provider]):
@@ -146,7 +147,7 @@ async def test_orphaning_leaves_the_upstream_object_as_it_is(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
-    made = await create(api, namespace, provider)
+    made = await create_model(api, namespace, GPU, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     before = await api.get(kind, "m", namespace)
 
@@ -160,12 +161,6 @@ async def test_orphaning_leaves_the_upstream_object_as_it_is(
     assert {key: after[key] for key in after if key != "metadata"} == {
         key: before[key] for key in before if key != "metadata"
     }
-
-
-async def create(api: Client, namespace: str, provider: str) -> Object:
-    return await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
-    )
 
 
 def has_come_to(awaited: str) -> Callable[[Object], bool]:

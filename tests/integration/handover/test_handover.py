@@ -11,12 +11,14 @@ from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.changes.seen import runs
-from support.deployments import GPU, model_deployment
+from support.deployments import GPU
+from support.edits import running
 from support.events import notes, until_event
 from support.finalizers import held
 from support.kinds import UPSTREAM
 from support.restarts import restarted
-from support.waiting import message, phase, reason, serves, until, until_deployment
+from support.waiting import message, phase, reason, until, until_deployment
+from support.wishes import edit_model
 
 pytestmark = pytest.mark.integration
 
@@ -27,19 +29,10 @@ GARBAGE = 120.0
 taken the Services of the object before."""
 
 
-async def running(api: Client, namespace: str, provider: str | None) -> Object:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
-    )
-    return await until_deployment(api, "m", namespace, serves)
-
-
-async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
-    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
-
-
 async def to(api: Client, namespace: str, provider: str) -> Object:
-    return await patched(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": provider})
+    return await edit_model(
+        api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": provider}
+    )
 
 
 async def exists(api: Client, provider: str, namespace: str) -> bool:
@@ -71,7 +64,7 @@ def served_by(provider: str) -> Any:
 async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
     suite: Suite, api: Client, namespace: str, old: str, new: str
 ) -> None:
-    await running(api, namespace, old)
+    await running(api, namespace, GPU, old)
 
     async with held(api, UPSTREAM[old], namespace):
         await to(api, namespace, new)
@@ -93,7 +86,7 @@ async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
 
 
 async def test_back_before_the_old_provider_is_done(suite: Suite, api: Client, namespace: str) -> None:
-    await running(api, namespace, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
 
     async with held(api, UPSTREAM["dynamo"], namespace):
         await to(api, namespace, "kuberay")
@@ -138,11 +131,11 @@ async def test_back_before_the_old_provider_is_done(suite: Suite, api: Client, n
 async def test_the_selector_hands_over_when_the_user_asks_for_it(
     suite: Suite, api: Client, namespace: str, operations: list[dict[str, Any]], new: str
 ) -> None:
-    await running(api, namespace, "kuberay")
-    given_back = await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    await running(api, namespace, GPU, "kuberay")
+    given_back = await edit_model(api, namespace, {"op": "remove", "path": "/spec/provider"})
     await kept(api, namespace, given_back, "kuberay")
 
-    await patched(api, namespace, *({"op": "add", **operation} for operation in operations))
+    await edit_model(api, namespace, *({"op": "add", **operation} for operation in operations))
 
     await until_deployment(api, "m", namespace, served_by(new), seconds=GARBAGE)
     assert not await exists(api, "kuberay", namespace)
@@ -167,11 +160,11 @@ async def kept(api: Client, namespace: str, edited: Object, provider: str) -> No
 async def test_handover_needs_more_than_a_lost_registration(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await running(api, namespace, "kuberay")
+    await running(api, namespace, GPU, "kuberay")
     before = await until(api, UPSTREAM["kuberay"], "m", namespace, runs)
     assert before is not None
 
-    edited = await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    edited = await edit_model(api, namespace, {"op": "remove", "path": "/spec/provider"})
     await kept(api, namespace, edited, "kuberay")
 
     registered = await api.get(PROVIDER_CONFIGS, "kuberay")
@@ -189,7 +182,7 @@ async def test_handover_needs_more_than_a_lost_registration(
                 and (obj.get("status") or {}).get("ready") is True
             ),
         )
-        await patched(api, namespace, {"op": "add", "path": "/spec/scaling/replicas", "value": 2})
+        await edit_model(api, namespace, {"op": "add", "path": "/spec/scaling/replicas", "value": 2})
         await until_deployment(
             api, "m", namespace, lambda obj: (obj["status"].get("replicas") or {}).get("ready") == 2
         )
@@ -203,7 +196,7 @@ async def test_handover_survives_a_stuck_provider_that_cleans_up(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["dynamo"], {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "3"}):
-        await running(api, namespace, "kaito")
+        await running(api, namespace, GPU, "kaito")
         suite.components["kaito"].stop()
         try:
             await to(api, namespace, "dynamo")

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
+from support.edits import running
 from support.kinds import UPSTREAM
 from support.restarts import stopped
-from support.waiting import phase, reason, serves, until, until_deployment
+from support.waiting import phase, reason, until, until_deployment
+from support.wishes import edit_model
 
 pytestmark = pytest.mark.integration
 
@@ -23,20 +25,9 @@ WAITING = "Waiting for provider dynamo to confirm that it can take over"
 GARBAGE = 120.0
 
 
-async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
-    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
-
-
-async def served(api: Client, namespace: str, provider: str, spec: dict[str, Any] = GPU) -> Object:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider=provider), manager="test"
-    )
-    return await until_deployment(api, "m", namespace, serves)
-
-
 async def reset(api: Client, namespace: str) -> None:
     """A tenant removes managedFields: the next apply adds a manager that owns all conditions beside their writers."""
-    await patched(api, namespace, RESET)
+    await edit_model(api, namespace, RESET)
 
 
 async def restored(api: Client, namespace: str) -> None:
@@ -51,8 +42,8 @@ async def restored(api: Client, namespace: str) -> None:
 async def test_released_words_are_no_acceptance(
     suite: Suite, api: Client, namespace: str, prepare: Any
 ) -> None:
-    await served(api, namespace, "kuberay")
-    await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    await running(api, namespace, GPU, "kuberay")
+    await edit_model(api, namespace, {"op": "remove", "path": "/spec/provider"})
     chosen = await until_deployment(
         api,
         "m",
@@ -66,7 +57,7 @@ async def test_released_words_are_no_acceptance(
     await prepare(api, namespace)
 
     with stopped(suite.components["dynamo"]):
-        await patched(api, namespace, RESELECT)
+        await edit_model(api, namespace, RESELECT)
         waiting = await until_deployment(
             api,
             "m",
@@ -99,11 +90,11 @@ async def test_released_words_are_no_acceptance(
 async def test_reset_upstream_object_goes_after_the_hand_over(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await served(api, namespace, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
     with stopped(suite.components["dynamo"]):
         # Nobody repairs the lost ownership before the hand-over.
         await api.json_patch(UPSTREAM["dynamo"], "m", namespace, [RESET], manager="test")
-        await patched(api, namespace, TO_KUBERAY)
+        await edit_model(api, namespace, TO_KUBERAY)
 
     await until_deployment(
         api,
@@ -120,10 +111,10 @@ async def test_reset_upstream_object_goes_after_the_hand_over(
 
 
 async def test_reset_upstream_object_stays_when_refused(suite: Suite, api: Client, namespace: str) -> None:
-    await served(api, namespace, "dynamo", {**GPU, "engine": {"type": "sglang"}})
+    await running(api, namespace, {**GPU, "engine": {"type": "sglang"}}, "dynamo")
     with stopped(suite.components["dynamo"]):
         await api.json_patch(UPSTREAM["dynamo"], "m", namespace, [RESET], manager="test")
-        await patched(api, namespace, TO_KUBERAY)
+        await edit_model(api, namespace, TO_KUBERAY)
 
     refused = await until_deployment(
         api,
@@ -139,7 +130,7 @@ async def test_reset_upstream_object_stays_when_refused(suite: Suite, api: Clien
 
 
 async def test_lost_ownership_is_repaired(suite: Suite, api: Client, namespace: str) -> None:
-    await served(api, namespace, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
 
     await api.json_patch(UPSTREAM["dynamo"], "m", namespace, [RESET], manager="test")
 
@@ -159,7 +150,7 @@ async def test_lost_ownership_is_repaired(suite: Suite, api: Client, namespace: 
 async def test_object_with_a_second_owner_in_front_is_deleted(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    made = await served(api, namespace, "dynamo")
+    made = await running(api, namespace, GPU, "dynamo")
     other = await api.create(
         MODEL_DEPLOYMENTS, model_deployment("other", namespace, GPU, provider="dynamo"), manager="test"
     )

@@ -11,25 +11,16 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
+from support.edits import running
 from support.foreign import foreign
 from support.kinds import UPSTREAM
-from support.waiting import phase, reason, serves, until, until_deployment
+from support.waiting import phase, reason, until, until_deployment
+from support.wishes import edit_model
 
 pytestmark = pytest.mark.integration
 
 PAIRS = [(old, new) for old in UPSTREAM for new in UPSTREAM if old != new]
 GARBAGE = 120.0
-
-
-async def served(api: Client, namespace: str, provider: str) -> Object:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
-    )
-    return await until_deployment(api, "m", namespace, serves)
-
-
-async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
-    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
 
 
 async def until_only(api: Client, namespace: str, old: str, new: str) -> None:
@@ -52,7 +43,7 @@ async def until_only(api: Client, namespace: str, old: str, new: str) -> None:
 async def test_handover_by_replace_without_finalizers(
     suite: Suite, api: Client, namespace: str, old: str, new: str
 ) -> None:
-    await served(api, namespace, old)
+    await running(api, namespace, GPU, old)
     file = model_deployment("m", namespace, GPU, provider=new)
 
     suite.plane.kubectl("replace", "-f", "-", input=json.dumps(file))
@@ -64,7 +55,7 @@ async def test_handover_by_replace_without_finalizers(
 async def test_a_finalizer_that_somebody_removes_comes_back(
     suite: Suite, api: Client, namespace: str, step: str
 ) -> None:
-    made = await served(api, namespace, "dynamo")
+    made = await running(api, namespace, GPU, "dynamo")
     ends: dict[str, list[dict[str, Any]]] = {
         "nothing": [],
         "paused": [
@@ -77,7 +68,7 @@ async def test_a_finalizer_that_somebody_removes_comes_back(
         "refused": [{"op": "add", "path": "/spec/scaling/replicas", "value": 0}],
     }
 
-    await patched(api, namespace, *ends[step], {"op": "remove", "path": "/metadata/finalizers"})
+    await edit_model(api, namespace, *ends[step], {"op": "remove", "path": "/metadata/finalizers"})
 
     await until_deployment(
         api, "m", namespace, lambda obj: obj["metadata"].get("finalizers") == made["metadata"]["finalizers"]
@@ -87,13 +78,13 @@ async def test_a_finalizer_that_somebody_removes_comes_back(
 async def test_an_object_without_its_owner_goes_with_the_provider(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await served(api, namespace, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
     # Nobody puts the owner back before it is let go.
     suite.components["dynamo"].stop()
     try:
         orphan = [{"op": "remove", "path": "/metadata/ownerReferences"}]
         await api.json_patch(UPSTREAM["dynamo"], "m", namespace, orphan, manager="test")
-        await patched(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"})
+        await edit_model(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"})
     finally:
         suite.start("dynamo")
 
@@ -101,7 +92,7 @@ async def test_an_object_without_its_owner_goes_with_the_provider(
 
 
 async def test_a_dead_leaders_late_create_is_cleaned_up(suite: Suite, api: Client, namespace: str) -> None:
-    made = await served(api, namespace, "kuberay")
+    made = await running(api, namespace, GPU, "kuberay")
     late = foreign("dynamo", "m", namespace)
     owner = {
         "apiVersion": made["apiVersion"],
@@ -119,7 +110,7 @@ async def test_a_dead_leaders_late_create_is_cleaned_up(suite: Suite, api: Clien
 
 async def test_what_others_made_in_that_name_stays(suite: Suite, api: Client, namespace: str) -> None:
     """A tenant's own object with our marks on it is not ours: no provider has written it."""
-    made = await served(api, namespace, "kuberay")
+    made = await running(api, namespace, GPU, "kuberay")
     theirs = foreign("dynamo", "m", namespace)
     theirs["metadata"]["annotations"] = {"kubefoundry.ai/owner-uid": made["metadata"]["uid"]}
 
@@ -139,21 +130,21 @@ async def test_what_others_made_in_that_name_stays(suite: Suite, api: Client, na
 async def test_forced_condition_blocks_no_handover(
     suite: Suite, api: Client, namespace: str, condition: str
 ) -> None:
-    made = await served(api, namespace, "dynamo")
+    made = await running(api, namespace, GPU, "dynamo")
     body = {name: made[name] for name in ("apiVersion", "kind")}
     body["metadata"] = {"name": "m", "namespace": namespace}
     # Half a condition: the rest of it is the provider's.
     body["status"] = {"conditions": [{"type": condition, "message": "by hand"}]}
     await api.apply_status(MODEL_DEPLOYMENTS, body, manager="admin")
 
-    await patched(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"})
+    await edit_model(api, namespace, {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"})
 
     await until_only(api, namespace, "dynamo", "kuberay")
 
 
 async def forced(api: Client, namespace: str, provider: str) -> Object:
     """A model whose conditions an administrator applied by force, all corrected since."""
-    made = await served(api, namespace, provider)
+    made = await running(api, namespace, GPU, provider)
     body = {name: made[name] for name in ("apiVersion", "kind")}
     body["metadata"] = {"name": "m", "namespace": namespace}
     body["status"] = {
@@ -173,7 +164,7 @@ async def test_a_forced_condition_goes_when_an_edit_makes_it_untrue(
 ) -> None:
     await forced(api, namespace, "kaito")
 
-    await patched(api, namespace, {"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}})
+    await edit_model(api, namespace, {"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}})
 
     reported = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"

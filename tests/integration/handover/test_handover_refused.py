@@ -13,13 +13,15 @@ from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
-from support.deployments import GPU, model_deployment
+from support.deployments import GPU
+from support.edits import running
 from support.events import until_event
 from support.kinds import GRAPHS, QUOTAS, RAY_SERVICES
 from support.restarts import stopped
 from support.suites import install_crd
 from support.upstream import standin
-from support.waiting import message, phase, reason, serves, until, until_deployment
+from support.waiting import message, phase, reason, until, until_deployment
+from support.wishes import edit_model
 
 pytestmark = pytest.mark.integration
 
@@ -30,17 +32,6 @@ DRY_RUN = {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.
 KEPT = "; the last good version keeps serving"
 TOO_LATE = 90.0
 """Bound on a hand-over: the garbage collector learns of new kinds every 30 s only."""
-
-
-async def served(api: Client, namespace: str, spec: dict[str, Any], provider: str = "dynamo") -> Object:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider=provider), manager="test"
-    )
-    return await until_deployment(api, "m", namespace, serves)
-
-
-async def patched(api: Client, namespace: str, *operations: dict[str, Any]) -> Object:
-    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
 
 
 DEPLOYMENT = {
@@ -59,12 +50,12 @@ DEPLOYMENT = {
 
 async def test_a_taken_name_keeps_what_serves(suite: Suite, api: Client, namespace: str) -> None:
     """Provider direct watches only its own Deployments, so it does not see that one before it asks."""
-    await served(api, namespace, GPU)
+    await running(api, namespace, GPU, "dynamo")
     other = {**DEPLOYMENT, "metadata": {"name": "m", "namespace": namespace}}
     await api.create(DEPLOYMENTS, other, manager="somebody")
 
     async with nothing_lost(suite, api, namespace):
-        await patched(api, namespace, {**NAME, "value": {"name": "direct"}})
+        await edit_model(api, namespace, {**NAME, "value": {"name": "direct"}})
         refused = await until_deployment(
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
         )
@@ -118,17 +109,17 @@ async def until_taken_over(api: Client, namespace: str) -> Object:
 async def test_a_provider_that_cannot_do_it_is_not_switched_to(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await served(api, namespace, SGLANG)
+    await running(api, namespace, SGLANG, "dynamo")
 
     async with nothing_lost(suite, api, namespace) as until_kept:
-        await patched(api, namespace, NAME)
+        await edit_model(api, namespace, NAME)
         reported = await until_kept(
             "Provider kuberay cannot take over: KubeRay does not support sglang engine"
         )
         assert reason(reported, "ProviderCompatible") == "Unsupported"
         assert "does not support sglang" in await until_event(api, namespace, "Unsupported")
         # What happens to the one that serves is still reported.
-        await patched(api, namespace, {"op": "add", "path": "/spec/scaling/replicas", "value": 2})
+        await edit_model(api, namespace, {"op": "add", "path": "/spec/scaling/replicas", "value": 2})
         await until_deployment(
             api,
             "m",
@@ -139,7 +130,7 @@ async def test_a_provider_that_cannot_do_it_is_not_switched_to(
             ),
         )
 
-    await patched(api, namespace, {**NAME, "value": {"name": "dynamo"}})
+    await edit_model(api, namespace, {**NAME, "value": {"name": "dynamo"}})
     back = await until_deployment(
         api,
         "m",
@@ -157,11 +148,11 @@ async def test_a_provider_that_cannot_do_it_is_not_switched_to(
 async def test_a_provider_whose_process_is_down_is_not_switched_to(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await served(api, namespace, GPU)
+    await running(api, namespace, GPU, "dynamo")
 
     with stopped(suite.components["kuberay"]):
         async with nothing_lost(suite, api, namespace) as until_kept:
-            await patched(api, namespace, NAME)
+            await edit_model(api, namespace, NAME)
             await until_kept("Waiting for provider kuberay to confirm that it can take over")
 
     await until_taken_over(api, namespace)
@@ -170,10 +161,10 @@ async def test_a_provider_whose_process_is_down_is_not_switched_to(
 async def test_handover_dry_run_shows_objects_and_releases_none(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await served(api, namespace, GPU)
+    await running(api, namespace, GPU, "dynamo")
 
     async with nothing_lost(suite, api, namespace) as until_kept:
-        await patched(api, namespace, DRY_RUN, NAME)
+        await edit_model(api, namespace, DRY_RUN, NAME)
         await until_kept("annotation kubefoundry.ai/dry-run is set")
         asked = await until_deployment(
             api, "m", namespace, lambda obj: "kubefoundry.ai/dry-run-result" in obj["metadata"]["annotations"]
@@ -182,14 +173,16 @@ async def test_handover_dry_run_shows_objects_and_releases_none(
         assert '"accepted": true' in result
         assert '"kind": "RayService"' in result
 
-    await patched(api, namespace, {"op": "remove", "path": "/metadata/annotations/kubefoundry.ai~1dry-run"})
+    await edit_model(
+        api, namespace, {"op": "remove", "path": "/metadata/annotations/kubefoundry.ai~1dry-run"}
+    )
     await until_taken_over(api, namespace)
 
 
 async def test_handover_is_refused_when_the_api_server_rejects(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await served(api, namespace, GPU)
+    await running(api, namespace, GPU, "dynamo")
     held = f"count/{RAY_SERVICES.crd}"
     quota = {
         "apiVersion": "v1",
@@ -202,7 +195,7 @@ async def test_handover_is_refused_when_the_api_server_rejects(
     await api.apply_status(QUOTAS, {**quota, "status": status}, manager="admin")
 
     async with nothing_lost(suite, api, namespace) as until_kept:
-        await patched(api, namespace, NAME)
+        await edit_model(api, namespace, NAME)
         reported = await until_kept("Provider kuberay cannot take over: RayService 'm' was refused")
         assert "exceeded quota: no-ray" in message(reported, "ResourceCreated")
 
@@ -211,10 +204,10 @@ async def test_handover_waits_for_the_successors_crd(fresh: Suite, api: Client, 
     install_crd(fresh, standin("dynamo").document)
     fresh.simulate("dynamo", "kuberay")
     fresh.start("core", "dynamo", "kuberay")
-    await served(api, namespace, GPU)
+    await running(api, namespace, GPU, "dynamo")
 
     async with nothing_lost(fresh, api, namespace) as until_kept:
-        await patched(api, namespace, NAME)
+        await edit_model(api, namespace, NAME)
         reported = await until_kept("Provider 'kuberay' CRD not installed in cluster")
         assert reason(reported, "ResourceCreated") == "CRDNotInstalled"
 
@@ -223,13 +216,13 @@ async def test_handover_waits_for_the_successors_crd(fresh: Suite, api: Client, 
 
 
 async def test_selector_goes_back_when_its_choice_refuses(suite: Suite, api: Client, namespace: str) -> None:
-    await served(api, namespace, GPU)
-    await patched(api, namespace, {"op": "remove", "path": "/spec/provider"})
+    await running(api, namespace, GPU, "dynamo")
+    await edit_model(api, namespace, {"op": "remove", "path": "/spec/provider"})
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected")
 
     async with nothing_lost(suite, api, namespace):
         # KAITO needs an image for llama.cpp, and so does provider direct for a GPU of another make.
-        edited = await patched(
+        edited = await edit_model(
             api,
             namespace,
             {"op": "replace", "path": "/spec/engine", "value": {"type": "llamacpp"}},

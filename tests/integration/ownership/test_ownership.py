@@ -11,7 +11,8 @@ from aiohttp import web
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.deployments import GPU, model_deployment
+from support.deployments import GPU
+from support.edits import create_model
 from support.foreign import foreign
 from support.kinds import UPSTREAM
 from support.namespaces import new_namespace
@@ -30,7 +31,7 @@ async def test_foreign_object_is_left_alone_until_it_is_gone(
     kind = UPSTREAM[provider]
     settled = await create_foreign(api, namespace, provider)
 
-    made = await create(api, namespace, provider)
+    made = await create_model(api, namespace, GPU, provider)
 
     refused = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
@@ -56,7 +57,7 @@ async def test_deleted_model_leaves_a_foreign_object_of_its_name(
 ) -> None:
     kind = UPSTREAM[provider]
     settled = await create_foreign(api, namespace, provider)
-    made = await create(api, namespace, provider)
+    made = await create_model(api, namespace, GPU, provider)
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict")
 
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
@@ -81,7 +82,7 @@ async def test_foreign_object_is_not_merged_into_during_a_write(
 
     async with behind(suite, provider, tmp_path) as proxy:
         proxy.rule = in_between
-        await create(api, namespace, provider)
+        await create_model(api, namespace, GPU, provider)
         await until_deployment(
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
         )
@@ -105,7 +106,7 @@ async def test_a_foreign_helper_is_left_alone(suite: Suite, api: Client, namespa
         manager="admin",
     )
 
-    await create(api, namespace, "kaito")
+    await create_model(api, namespace, GPU, "kaito")
 
     refused = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "NameConflict"
@@ -122,7 +123,7 @@ async def test_a_foreign_helper_is_left_alone(suite: Suite, api: Client, namespa
 async def name_of_helper(api: Client) -> str:
     """What KAITO's ConfigMap of such a deployment is called, which says its content: as seen in another namespace."""
     elsewhere = await new_namespace(api)
-    await create(api, elsewhere, "kaito")
+    await create_model(api, elsewhere, GPU, "kaito")
     await until_deployment(api, "m", elsewhere, lambda obj: phase(obj) == "Running")
     [helper] = [
         config_map["metadata"]["name"]
@@ -130,12 +131,6 @@ async def name_of_helper(api: Client) -> str:
         if config_map["metadata"]["name"].startswith("m-inference-config")
     ]
     return str(helper)
-
-
-async def create(api: Client, namespace: str, provider: str) -> Object:
-    return await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider=provider), manager="test"
-    )
 
 
 async def create_foreign(api: Client, namespace: str, provider: str) -> Object:

@@ -14,7 +14,8 @@ from kubefoundry_sdk.api.conditions import find
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
-from support.deployments import GPU, model_deployment
+from support.deployments import GPU
+from support.edits import running
 from support.kinds import UPSTREAM
 from support.restarts import restarted, stopped
 from support.waiting import message, phase, reason, until, until_deployment
@@ -71,20 +72,20 @@ async def test_kaito_mode_change_leaves_serving_models_alone(
 ) -> None:
     with restarted(suite.components["kaito"], TYPE):
         await until_event(api, "kaito", "no Deployment kaito-workspace found in ")
-        await serving(api, namespace, "kaito", "brought")
+        await running(api, namespace, GPU, "kaito", "brought")
         requests = AuditLog(suite)
 
         seen = install(suite, namespace, "kaito", args=[f"{GATE}false"])
 
         await until_event(api, "kaito", f"provisioning=auto: {seen}")
-        await serving(api, namespace, "kaito", "bought")
+        await running(api, namespace, GPU, "kaito", "bought")
         assert (await workspace(api, namespace, "brought")).get("instanceType") is None
         assert (await workspace(api, namespace, "bought")).get("instanceType") == "gpu-1"
 
         install(suite, namespace, "kaito", args=[f"{GATE}true"])
 
         await until_event(api, "kaito", f"provisioning=byo: {seen}")
-        await serving(api, namespace, "kaito", "brought-too")
+        await running(api, namespace, GPU, "kaito", "brought-too")
         assert (await workspace(api, namespace, "brought-too")).get("instanceType") is None
         written = requests.writes("provider-kaito", namespace, UPSTREAM["kaito"].plural)
         assert [line for line in written if "/brought?" in line] == []
@@ -92,7 +93,7 @@ async def test_kaito_mode_change_leaves_serving_models_alone(
 
         with restarted(suite.components["kaito"], {**TYPE, "KUBEFOUNDRY_KAITO_PROVISIONING": "auto"}):
             await until_event(api, "kaito", "provisioning=auto: set by flags")
-            await serving(api, namespace, "kaito", "stated")
+            await running(api, namespace, GPU, "kaito", "stated")
         assert (await workspace(api, namespace, "stated")).get("instanceType") == "gpu-1"
 
 
@@ -131,7 +132,7 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
 ) -> None:
     install(suite, namespace, "kaito", args=[MODES[before]])
     await until_event(api, "kaito", f"provisioning={before}")
-    await serving(api, namespace, "kaito", "m", {**GPU, "provider": {"overrides": overrides}})
+    await running(api, namespace, {**GPU, "provider": {"overrides": overrides}}, "kaito", "m")
     served = await api.get(UPSTREAM["kaito"], "m", namespace)
 
     install(suite, namespace, "kaito", args=[MODES[after]])
@@ -155,7 +156,7 @@ async def test_what_serves_stays_where_it_could_not_be_made_any_more(
 async def test_serving_model_stays_when_it_could_not_be_recreated(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await serving(api, namespace, "kaito", "m")
+    await running(api, namespace, GPU, "kaito", "m")
     given_back = [{"op": "remove", "path": "/spec/provider"}]
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, given_back, manager="test")
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "AutoSelected")
@@ -190,23 +191,17 @@ async def test_the_default_image_of_dynamo_is_of_its_operators_release(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     await until_event(api, "dynamo", "no Deployment dynamo-platform-dynamo-operator-controller-manager found")
-    await serving(api, namespace, "dynamo", "before")
+    await running(api, namespace, GPU, "dynamo", "before")
     requests = AuditLog(suite)
 
     seen = install(suite, namespace, "dynamo", image=f"{IMAGE}/kubernetes-operator:1.0.2")
 
     await until_event(api, "dynamo", f"operatorVersion=1.0.2: {seen}")
-    await serving(api, namespace, "dynamo", "after")
+    await running(api, namespace, GPU, "dynamo", "after")
     assert await images(api, namespace, "before") == {f"{IMAGE}/vllm-runtime:1.0.1"}
     assert await images(api, namespace, "after") == {f"{IMAGE}/vllm-runtime:1.0.2"}
     written = requests.writes("provider-dynamo", namespace, UPSTREAM["dynamo"].plural)
     assert [line for line in written if "/before?" in line] == []
-
-
-async def serving(api: Client, namespace: str, provider: str, name: str, spec: dict[str, Any] = GPU) -> None:
-    body = model_deployment(name, namespace, spec, provider=provider)
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
 
 
 async def workspace(api: Client, namespace: str, name: str) -> Object:

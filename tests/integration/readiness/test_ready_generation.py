@@ -20,6 +20,7 @@ from support.foreign import foreign
 from support.kinds import UPSTREAM
 from support.refusing_webhook import refusing
 from support.waiting import SECONDS, serves, until_deployment
+from support.wishes import edit_model
 
 pytestmark = pytest.mark.integration
 
@@ -71,7 +72,7 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
     old = before["metadata"]["generation"]
     live = await api.get(UPSTREAM["kuberay"], "m", namespace)
 
-    edited = await edit(
+    edited = await edit_model(
         api,
         namespace,
         {"op": "add", "path": "/metadata/labels", "value": {FAIL: "frozen"}},
@@ -92,7 +93,7 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
     assert unseen["status"]["observedGeneration"] == old
     assert (find(unseen["status"]["conditions"], "ResourceCreated") or {})["observedGeneration"] == new
 
-    await edit(api, namespace, {"op": "remove", "path": "/metadata/labels"})
+    await edit_model(api, namespace, {"op": "remove", "path": "/metadata/labels"})
 
     await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
 
@@ -102,7 +103,7 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
     old = before["metadata"]["generation"]
     log = AuditLog(suite)
 
-    edited = await edit(
+    edited = await edit_model(
         api,
         namespace,
         {"op": "add", "path": "/metadata/labels", "value": {FAIL: "updating"}},
@@ -125,7 +126,7 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
     # the only engine is replaced: it must not be called ready at the new generation before that
     assert set(states) <= {("True", old), ("False", new)} or operator_lagged(log, namespace)
 
-    await edit(api, namespace, {"op": "remove", "path": "/metadata/labels"})
+    await edit_model(api, namespace, {"op": "remove", "path": "/metadata/labels"})
 
     await until_deployment(api, "m", namespace, lambda obj: ready(obj) == ("True", new))
 
@@ -160,13 +161,13 @@ async def test_edit_not_in_force_keeps_the_generation(
         words="no",
         example=foreign(provider, "example", namespace),
     ):
-        edited = await edit(api, namespace, {"op": "add", **change})
+        edited = await edit_model(api, namespace, {"op": "add", **change})
         seen = await states(api, namespace, edited, lambda obj: words in obj["status"]["message"])
 
         assert edited["metadata"]["generation"] == old + 1
         assert seen[-1] == ("True", old)
         assert ("True", old + 1) not in seen
-        await edit(api, namespace, {"op": "replace", "path": "/spec", "value": before["spec"]})
+        await edit_model(api, namespace, {"op": "replace", "path": "/spec", "value": before["spec"]})
 
         back = await states(api, namespace, edited, lambda obj: ready(obj) == ("True", old + 2))
 
@@ -177,7 +178,7 @@ async def test_dry_run_of_an_edit_keeps_the_generation(suite: Suite, api: Client
     before = await running(api, namespace, GPU, "dynamo")
     old = before["metadata"]["generation"]
 
-    edited = await edit(
+    edited = await edit_model(
         api,
         namespace,
         {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.ai/dry-run": "true"}},
@@ -220,7 +221,3 @@ def ready(obj: Object) -> tuple[str, int]:
     """Status of Ready, and the generation that it speaks of."""
     found = find(obj["status"]["conditions"], "Ready") or {}
     return found["status"], found["observedGeneration"]
-
-
-async def edit(api: Client, namespace: str, *changes: dict[str, Any]) -> Object:
-    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, list(changes), manager="test")

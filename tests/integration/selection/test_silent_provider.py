@@ -17,12 +17,13 @@ from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import WRITES, AuditLog, until_logged
 from support.deployments import GPU, model_deployment
+from support.edits import running
 from support.events import until_event
 from support.kinds import GRAPHS, WORKSPACES
 from support.namespaces import new_namespace
 from support.restarts import uninstalled
 from support.suites import running_suite
-from support.waiting import message, phase, reason, serves, until, until_deployment
+from support.waiting import message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -48,15 +49,6 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
         yield made
 
 
-async def running(
-    api: Client, namespace: str, name: str, spec: dict[str, Any], provider: str | None
-) -> Object:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment(name, namespace, spec, provider=provider), manager="test"
-    )
-    return await until_deployment(api, name, namespace, serves)
-
-
 @contextmanager
 def crashed(suite: Suite, provider: str) -> Iterator[None]:
     suite.components[provider].kill()
@@ -80,8 +72,8 @@ def what_must_not_move(obj: Object) -> dict[str, Any]:
 
 async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, namespace: str) -> None:
     before = {
-        "named": await running(api, namespace, "named", GPU, "dynamo"),
-        "chosen": await running(api, namespace, "chosen", SGLANG, None),
+        "named": await running(api, namespace, GPU, "dynamo", "named"),
+        "chosen": await running(api, namespace, SGLANG, None, "chosen"),
     }
     graphs = {name: await api.get(GRAPHS, name, namespace) for name in before}
     log = AuditLog(suite)
@@ -130,7 +122,7 @@ async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, 
 async def test_one_that_is_installed_again_finds_all_as_it_was(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    before = await running(api, namespace, "m", GPU, "dynamo")
+    before = await running(api, namespace, GPU, "dynamo")
     graph = await api.get(GRAPHS, "m", namespace)
 
     with uninstalled(suite, "dynamo", PATIENCE):
@@ -149,7 +141,7 @@ async def test_one_that_is_installed_again_finds_all_as_it_was(
 async def test_an_outage_of_the_api_server_is_nobodys_silence(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await running(api, namespace, "m", GPU, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
 
     await asyncio.to_thread(suite.plane.stop_api_server)
     await asyncio.sleep(1.5 * float(SILENCE))
@@ -171,7 +163,7 @@ async def test_an_outage_of_the_api_server_is_nobodys_silence(
 async def test_deletion_is_reported_while_the_provider_is_down(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    made = await running(api, namespace, "m", GPU, "dynamo")
+    made = await running(api, namespace, GPU, "dynamo")
 
     with crashed(suite, "dynamo"):
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
@@ -186,7 +178,7 @@ async def test_deletion_is_reported_while_the_provider_is_down(
 
 
 async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Client, namespace: str) -> None:
-    made = await running(api, namespace, "m", GPU, "dynamo")
+    made = await running(api, namespace, GPU, "dynamo")
 
     with crashed(suite, "dynamo"):
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
@@ -202,7 +194,7 @@ async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Clie
 async def test_silent_providers_endpoint_goes_after_the_handover(
     suite: Suite, api: Client, namespace: str, gone: Gone
 ) -> None:
-    await running(api, namespace, "m", GPU, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
 
     with gone(suite, "dynamo"):
         change = [{"op": "replace", "path": "/spec/provider/name", "value": "kaito"}]
@@ -230,7 +222,7 @@ async def test_silent_providers_endpoint_goes_after_the_handover(
 async def test_objects_stay_when_the_successor_refuses(
     suite: Suite, api: Client, namespace: str, gone: Gone
 ) -> None:
-    await running(api, namespace, "m", SGLANG, "dynamo")
+    await running(api, namespace, SGLANG, "dynamo")
     graph = await api.get(GRAPHS, "m", namespace)
 
     with gone(suite, "dynamo"):

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import COMPONENTS, Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
-from support.audit import WRITES
 from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM
+from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
 from support.played_pods import node
+from support.previous_version import extract, import_path
 from support.suites import running_suite
 from support.waiting import phase, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 MANY = 20
-KINDS: dict[str, Kind] = {**UPSTREAM, "direct": DEPLOYMENTS}
-SIMULATORS = "Python/"
-"""How the user agent of the simulated operators begins."""
 
 
 @pytest.fixture
@@ -43,26 +37,8 @@ def suite(tmp_path: Path) -> Iterator[Suite]:
 
 @pytest.fixture
 def before(tmp_path: Path) -> Path:
-    """The sources of the commit before."""
-    folder = tmp_path / "before"
-    try:
-        packed = subprocess.run(
-            ["git", "-C", str(ROOT), "archive", "HEAD~1"], check=True, capture_output=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"needs the commit before, and git does not have it: {error}")
-    # Python 3.11.0 to 3.11.3, that of Debian 12 among them, has no filters
-    safely: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        archive.extractall(folder, **safely)
-    return folder
-
-
-def import_path(folder: Path) -> str:
-    """PYTHONPATH with which our processes run that folder's code, without its being installed."""
-    return os.pathsep.join(
-        str(path.parent.parent / "src") for path in sorted(folder.rglob("src/*/__init__.py"))
-    )
+    """The sources of the earlier version."""
+    return extract(tmp_path / "before")
 
 
 async def test_no_model_is_written_to_or_lost(
@@ -74,7 +50,7 @@ async def test_no_model_is_written_to_or_lost(
     install_with_its_own_command_line(suite, before, old["PYTHONPATH"])
     run(suite, before / "manifests", old)
     models = [f"m-{index}" for index in range(MANY)]
-    providers = list(KINDS)
+    providers = list(PROVIDERS)
     for index, name in enumerate(models):
         provider = providers[index % len(providers)]
         body = model_deployment(name, namespace, CPU if provider == "direct" else GPU, provider=provider)
@@ -82,14 +58,14 @@ async def test_no_model_is_written_to_or_lost(
     async with node(api, namespace):
         for name in models:
             await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
-        there = await upstream(api, namespace)
+        there = await upstream_objects(api, namespace)
         assert len(there) == MANY
         start = log_size(suite)
 
         # upgraded by this one
         stop(suite)
         without_webhooks(suite)
-        for command in ("controller upgrade", *(f"provider upgrade {name}" for name in KINDS)):
+        for command in ("controller upgrade", *(f"provider upgrade {name}" for name in PROVIDERS)):
             done = await here(command, "--yes", "--force-conflicts")
             assert done.code == 0, (command, done)
         run(suite, ROOT / "manifests", {})
@@ -107,8 +83,8 @@ async def test_no_model_is_written_to_or_lost(
         run(suite, ROOT / "manifests", {})
         await all_have_had_their_turn(api, namespace, "installed-again", providers)
 
-        after = await upstream(api, namespace)
-        written = writes(suite, namespace, start, models)
+        after = await upstream_objects(api, namespace)
+        written = upstream_writes(suite, namespace, start, models)
         print(f"{len(written)} upstream writes, {len(there.keys() - after.keys())} of {MANY} models lost")
         assert written == []
         assert there.items() <= after.items()
@@ -120,7 +96,7 @@ async def test_no_model_is_written_to_or_lost(
         assert (removed.code, "KubeFoundry is removed" in removed.err) == (0, True), removed
         assert (await api.list(MODEL_DEPLOYMENTS))[0] == []
         suite.plane.kubectl("delete", "-k", str(ROOT / "crds"))
-        left = await upstream(api, namespace)
+        left = await upstream_objects(api, namespace)
         changed = {key for key in there if left.get(key, ("", 0))[0] != there[key][0]}
         print(f"{len(changed)} of {MANY} upstream objects lost by the removal")
         assert changed == set()
@@ -130,7 +106,7 @@ async def test_no_model_is_written_to_or_lost(
 
 def install_with_its_own_command_line(suite: Suite, folder: Path, path: str) -> None:
     program = [sys.executable, str(Path(sys.executable).with_name("kubefoundry"))]
-    for words in (["controller", "install"], *(["provider", "install", name] for name in KINDS)):
+    for words in (["controller", "install"], *(["provider", "install", name] for name in PROVIDERS)):
         subprocess.run(
             [*program, *words, "--yes", "--kubeconfig", str(suite.plane.kubeconfig)],
             check=True,
@@ -138,19 +114,19 @@ def install_with_its_own_command_line(suite: Suite, folder: Path, path: str) -> 
             env={**os.environ, "PYTHONPATH": path},
         )
     images = suite.plane.kubectl("get", "deployments", "-n", "kubefoundry-system", "-o", "name").stdout
-    assert len(images.split()) == 2 + len(KINDS), images
+    assert len(images.split()) == 2 + len(PROVIDERS), images
 
 
 def run(suite: Suite, manifests: Path, environment: dict[str, str]) -> None:
     """The processes of these manifests, in place of pods that nobody runs."""
     without_webhooks(suite)
-    for name in ("core", "selector", *KINDS):
+    for name in ("core", "selector", *PROVIDERS):
         path = manifests / COMPONENTS[name]
         # the commit before may have kept its files elsewhere
         text = (path if path.exists() else manifests / f"{name}.yaml").read_text()
         documents = [one for one in yaml.safe_load_all(text) if one]
         suite.install(name, environment=environment, documents=documents)
-    suite.start("core", "selector", *KINDS)
+    suite.start("core", "selector", *PROVIDERS)
 
 
 def without_webhooks(suite: Suite) -> None:
@@ -174,46 +150,3 @@ async def all_have_had_their_turn(api: Client, namespace: str, name: str, provid
         await until_deployment(
             api, f"{name}-{provider}", namespace, lambda obj: phase(obj) == "Running", seconds=300
         )
-
-
-async def upstream(api: Client, namespace: str) -> dict[tuple[str, str], tuple[str, int]]:
-    """Uid and generation of each model's upstream object."""
-    found = {}
-    for provider, kind in KINDS.items():
-        for obj in (await api.list(kind, namespace))[0]:
-            meta = obj["metadata"]
-            found[provider, meta["name"]] = (meta["uid"], meta["generation"])
-    return found
-
-
-def log_size(suite: Suite) -> int:
-    if suite.plane.audit_log is None:
-        pytest.skip("the audit log of a cluster that is not ours is out of reach")
-    return suite.plane.audit_log.stat().st_size
-
-
-def writes(suite: Suite, namespace: str, start: int, models: Sequence[str]) -> list[str]:
-    """Requests of anybody but operators and Kubernetes that changed an upstream object or helper of these models."""
-    assert suite.plane.audit_log is not None
-    plurals = {"configmaps", SERVICES.plural, *(kind.plural for kind in KINDS.values())}
-
-    def of_models(entry: dict[str, Any]) -> bool:
-        about = entry.get("objectRef") or {}
-        name = str(about.get("name", ""))
-        return (
-            about.get("namespace") == namespace
-            and about.get("resource") in plurals
-            and about.get("subresource") != "status"
-            and any(name == model or name.startswith(f"{model}-") for model in models)
-        )
-
-    return [
-        f"{entry['verb']} {entry['requestURI']} by {entry['user']['username']}"
-        for entry in requests_by_user(suite.plane.audit_log, start)
-        if entry["verb"] in WRITES
-        and entry["stage"] == "ResponseComplete"
-        and "dryRun=All" not in entry["requestURI"]
-        and not entry["userAgent"].startswith(SIMULATORS)
-        and not entry["user"]["username"].startswith(("system:kube-", "system:serviceaccount:kube-system:"))
-        and of_models(entry)
-    ]

@@ -11,19 +11,18 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
 
-from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.control_plane import ROOT, control_plane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind, Object
+from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.audit import WRITES
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM
+from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
 from support.played_pods import node
 from support.previous_version import extract, import_path
 from support.upstream import STANDINS
@@ -36,7 +35,6 @@ SYSTEM: Final = "kubefoundry-system"
 REGISTRY: Final = "registry.example.com/kubefoundry"
 """The registry in the document; each version has its own here, so that their Deployments differ."""
 
-PROVIDERS: Final[dict[str, Kind]] = {**UPSTREAM, "direct": DEPLOYMENTS}
 COMPONENTS: Final = {
     "core": "kubefoundry-core",
     "selector": "kubefoundry-selector",
@@ -44,8 +42,6 @@ COMPONENTS: Final = {
 }
 WEBHOOKS: Final = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 MODELS: Final = 8
-SIMULATORS: Final = "Python/"
-"""How the user agent of the simulated operators begins."""
 
 
 @dataclass(frozen=True)
@@ -267,16 +263,6 @@ async def serving_objects(
     return objects
 
 
-async def upstream_objects(api: Client, namespace: str) -> dict[tuple[str, str], tuple[str, int]]:
-    """Return uid and generation of each upstream object by provider and name."""
-    objects = {}
-    for provider, kind in PROVIDERS.items():
-        for obj in (await api.list(kind, namespace))[0]:
-            meta = obj["metadata"]
-            objects[provider, meta["name"]] = (meta["uid"], meta["generation"])
-    return objects
-
-
 async def phases(api: Client, namespace: str, models: list[str]) -> dict[str, str | None]:
     deployments, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
     named = {obj["metadata"]["name"]: phase(obj) for obj in deployments}
@@ -285,36 +271,3 @@ async def phases(api: Client, namespace: str, models: list[str]) -> dict[str, st
 
 def image(deployment: Object) -> str:
     return str(deployment["spec"]["template"]["spec"]["containers"][0]["image"])
-
-
-def log_size(suite: Suite) -> int:
-    if suite.plane.audit_log is None:
-        pytest.skip("the audit log of a cluster that is not ours is out of reach")
-    return suite.plane.audit_log.stat().st_size
-
-
-def upstream_writes(suite: Suite, namespace: str, start: int, models: list[str]) -> list[str]:
-    """Return the requests of our components that changed an upstream object or a helper of these models."""
-    assert suite.plane.audit_log is not None
-    plurals = {"configmaps", SERVICES.plural, *(kind.plural for kind in PROVIDERS.values())}
-
-    def is_about_models(entry: dict[str, Any]) -> bool:
-        about = entry.get("objectRef") or {}
-        name = str(about.get("name", ""))
-        return (
-            about.get("namespace") == namespace
-            and about.get("resource") in plurals
-            and about.get("subresource") != "status"
-            and any(name == model or name.startswith(f"{model}-") for model in models)
-        )
-
-    return [
-        f"{entry['verb']} {entry['requestURI']} by {entry['user']['username']}"
-        for entry in requests_by_user(suite.plane.audit_log, start)
-        if entry["verb"] in WRITES
-        and entry["stage"] == "ResponseComplete"
-        and "dryRun=All" not in entry["requestURI"]
-        and not entry["userAgent"].startswith(SIMULATORS)
-        and not entry["user"]["username"].startswith(("system:kube-", "system:serviceaccount:kube-system:"))
-        and is_about_models(entry)
-    ]

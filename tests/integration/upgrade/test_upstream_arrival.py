@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
+from support.registrations import until_upstream
 from support.suites import install_crd, running_suite
 from support.upgrades import bare
 from support.upstream import standin
@@ -48,7 +48,7 @@ def absent(suite: Suite, namespace: str, provider: str) -> Iterator[None]:
 async def test_a_crd_that_comes_later_is_taken_up_without_a_restart(
     suite: Suite, absent: None, api: Client, namespace: str, provider: str
 ) -> None:
-    waiting = await until_upstream_ready(api, provider, "CRDNotInstalled")
+    waiting = await until_upstream(api, provider, "CRDNotInstalled")
     assert waiting["status"]["ready"] is False
     started = suite.components[provider].process
 
@@ -68,7 +68,7 @@ async def test_a_crd_that_comes_later_is_taken_up_without_a_restart(
     install_crd(suite, standin(provider).document)
 
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
-    ready = await until_upstream_ready(api, provider, "SchemaSupported")
+    ready = await until_upstream(api, provider, "SchemaSupported")
     assert ready["status"]["ready"] is True
     assert ready["status"]["upstreamCRDVersion"] == UPSTREAM[provider].api_version
     assert suite.components[provider].process is started
@@ -79,7 +79,7 @@ async def test_a_schema_without_the_needed_fields_gets_nothing_written(
     suite: Suite, absent: None, api: Client, namespace: str, provider: str
 ) -> None:
     install_crd(suite, bare(standin(provider).document))
-    waiting = await until_upstream_ready(api, provider, "UnsupportedSchema")
+    waiting = await until_upstream(api, provider, "UnsupportedSchema")
     assert waiting["status"]["ready"] is False
 
     await api.create(
@@ -138,16 +138,3 @@ async def test_a_deployment_can_be_deleted_without_its_upstream_crd(
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-
-
-async def until_upstream_ready(api: Client, provider: str, why: str) -> dict[str, Any]:
-    """The InferenceProviderConfig once its `UpstreamReady` has that reason."""
-    found = await until(
-        api,
-        PROVIDER_CONFIGS,
-        provider,
-        None,
-        lambda obj: obj is not None and reason(obj, "UpstreamReady") == why,
-    )
-    assert found is not None
-    return found

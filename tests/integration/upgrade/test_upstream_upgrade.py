@@ -16,9 +16,10 @@ from kubefoundry_sdk.cluster.errors import ApiError
 from support.audit import AuditLog
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment
-from support.edits import ADMIN
+from support.edits import ADMIN, running
 from support.events import until_event
 from support.kinds import GRAPHS, UPSTREAM
+from support.registrations import until_upstream
 from support.restarts import restarted
 from support.suites import install_crd, running_suite
 from support.upgrades import bare, dynamo_stored_as_v1beta1, upgrade
@@ -43,7 +44,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
 @pytest.fixture
 async def stored_as_v1beta1(suite: Suite, api: Client, namespace: str) -> AsyncIterator[AuditLog]:
     """A ModelDeployment `m` that Dynamo serves since before its CRD moved to v1beta1; requests since the move."""
-    await serving(api, namespace, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
     requests = AuditLog(suite)
     await upgrade(api, dynamo_stored_as_v1beta1())
     await until_deployment(api, "m", namespace, lambda obj: api_version(obj) == LISTED.api_version)
@@ -72,7 +73,7 @@ async def test_a_moved_storage_version_writes_nothing(
 
     assert (phase(moved), moved["status"]["endpoint"]["service"]) == ("Running", "m-frontend")
     # another one is made in the new shape, and after it the old one has certainly been looked at
-    await serving(api, namespace, "dynamo", "later")
+    await running(api, namespace, GPU, "dynamo", "later")
     assert await components(api, "later", namespace) == ["Frontend", "VllmWorker"]
     assert [line for line in writes(stored_as_v1beta1, namespace) if "/m?" in line] == []
 
@@ -140,7 +141,7 @@ async def test_a_field_that_is_gone_stops_writing_and_nothing_else(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
-    await serving(api, namespace, provider)
+    await running(api, namespace, GPU, provider)
     before = await until(api, kind, "m", namespace, runs)
     requests = AuditLog(suite)
     await upgrade(api, bare(standin(provider).document))
@@ -212,7 +213,7 @@ async def test_removed_field_is_refused_to_models_that_need_it(
 async def test_a_rule_of_the_upstream_crd_is_reported_until_it_is_met(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await serving(api, namespace, "dynamo")
+    await running(api, namespace, GPU, "dynamo")
     before = await api.get(GRAPHS, "m", namespace)
     strict = copy.deepcopy(standin("dynamo").document)
     [version] = strict["spec"]["versions"]
@@ -272,12 +273,6 @@ async def until_refused(api: Client, namespace: str, spec: Object, words: str) -
             await asyncio.sleep(PROBE)
 
 
-async def serving(api: Client, namespace: str, provider: str, name: str = "m") -> None:
-    body = model_deployment(name, namespace, GPU, provider=provider)
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
-
-
 def api_version(obj: Object) -> str | None:
     found: str | None = obj["status"].get("provider", {}).get("resourceAPIVersion")
     return found
@@ -289,16 +284,3 @@ def writes(requests: AuditLog, namespace: str) -> list[str]:
 
 async def components(api: Client, name: str, namespace: str) -> list[str]:
     return [part["name"] for part in (await api.get(LISTED, name, namespace))["spec"]["components"]]
-
-
-async def until_upstream(api: Client, provider: str, why: str) -> Object:
-    """The InferenceProviderConfig once its `UpstreamReady` has that reason."""
-    found = await until(
-        api,
-        PROVIDER_CONFIGS,
-        provider,
-        None,
-        lambda obj: obj is not None and reason(obj, "UpstreamReady") == why,
-    )
-    assert found is not None
-    return found

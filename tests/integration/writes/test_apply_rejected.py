@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk.api.kinds import Kind, Object
 from kubefoundry_sdk.cluster.client import Client
 from kubefoundry_sdk.cluster.errors import ApiError
-from support.deployments import GPU, model_deployment
+from support.deployments import GPU
+from support.edits import create_model
 from support.foreign import foreign
 from support.kinds import QUOTAS, UPSTREAM
 from support.refusing_webhook import refusing
 from support.waiting import SECONDS, message, phase, reason, until_deployment
+from support.wishes import change_spec
 
 pytestmark = [pytest.mark.integration, pytest.mark.parametrize("provider", UPSTREAM)]
 
@@ -48,7 +50,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
     await api.apply_status(QUOTAS, quota(namespace, status=used), manager="admin")
     await in_force(api, provider, namespace, "exceeded quota")
 
-    await create(api, namespace, provider, GPU)
+    await create_model(api, namespace, GPU, provider)
 
     refused = await until_rejected(api, namespace)
     assert phase(refused) == "Failed"
@@ -62,7 +64,7 @@ async def test_a_quota_that_is_raised(suite: Suite, api: Client, namespace: str,
         QUOTAS, quota(namespace, status={"hard": {counted: "1"}, "used": {counted: "0"}}), manager="admin"
     )
     await in_force(api, provider, namespace, None)
-    await edit(api, namespace, "/spec/engine/contextLength", 4096)
+    await change_spec(api, namespace, "/spec/engine/contextLength", 4096)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
@@ -72,7 +74,7 @@ async def test_a_policy_that_goes(suite: Suite, api: Client, namespace: str, pro
     kind = UPSTREAM[provider]
 
     async with policy(api, provider, namespace, why):
-        await create(api, namespace, provider, GPU)
+        await create_model(api, namespace, GPU, provider)
 
         refused = await until_rejected(api, namespace)
         reported = message(refused, "ResourceCreated")
@@ -80,7 +82,7 @@ async def test_a_policy_that_goes(suite: Suite, api: Client, namespace: str, pro
         assert f"denied request: {DENIAL}" in reported
         assert reported.endswith("; change the ModelDeployment or contact the owner of that policy")
     # Touched, though the manifest stays what it is.
-    await edit(api, namespace, "/spec/provider/overrides", {"nobodyReadsThis": True})
+    await change_spec(api, namespace, "/spec/provider/overrides", {"nobodyReadsThis": True})
 
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
@@ -98,14 +100,14 @@ async def test_a_webhook_whose_wish_is_met(suite: Suite, api: Client, namespace:
         words=words,
         example=foreign(provider, "example", namespace),
     ):
-        await create(api, namespace, provider, {**GPU, "image": BAD})
+        await create_model(api, namespace, {**GPU, "image": BAD}, provider)
 
         refused = await until_rejected(api, namespace)
         assert message(refused, "ResourceCreated") == (
             f"{kind.kind} 'm' was refused: admission webhook \"test.{kind.crd}\" denied the request: {words}; "
             "change the ModelDeployment accordingly"
         )
-        await edit(api, namespace, "/spec/image", GOOD)
+        await change_spec(api, namespace, "/spec/image", GOOD)
         await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
@@ -113,7 +115,7 @@ async def test_what_serves_goes_on_while_its_edit_is_refused(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     kind = UPSTREAM[provider]
-    await create(api, namespace, provider, {**GPU, "image": GOOD})
+    await create_model(api, namespace, {**GPU, "image": GOOD}, provider)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
     serving = await api.get(kind, "m", namespace)
 
@@ -126,7 +128,7 @@ async def test_what_serves_goes_on_while_its_edit_is_refused(
         words="no",
         example=foreign(provider, "example", namespace),
     ):
-        await edit(api, namespace, "/spec/image", BAD)
+        await change_spec(api, namespace, "/spec/image", BAD)
 
         refused = await until_rejected(api, namespace)
         assert phase(refused) == "Running"
@@ -136,21 +138,10 @@ async def test_what_serves_goes_on_while_its_edit_is_refused(
         still = await api.get(kind, "m", namespace)
         assert still["metadata"]["uid"] == serving["metadata"]["uid"]
         assert still["metadata"]["generation"] == serving["metadata"]["generation"]
-        await edit(api, namespace, "/spec/image", GOOD)
+        await change_spec(api, namespace, "/spec/image", GOOD)
         await until_deployment(
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
         )
-
-
-async def create(api: Client, namespace: str, provider: str, spec: dict[str, Any]) -> None:
-    body = model_deployment("m", namespace, spec, provider=provider)
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-
-
-async def edit(api: Client, namespace: str, path: str, value: object) -> None:
-    await api.json_patch(
-        MODEL_DEPLOYMENTS, "m", namespace, [{"op": "add", "path": path, "value": value}], manager="test"
-    )
 
 
 async def until_rejected(api: Client, namespace: str) -> Object:

@@ -9,15 +9,17 @@ from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.client import Client
-from support.deployments import GPU, model_deployment
+from support.deployments import GPU
+from support.edits import running
 from support.kinds import WORKSPACES
-from support.waiting import phase, until, until_deployment
+from support.waiting import until
+from support.wishes import change_spec
 
 pytestmark = pytest.mark.integration
 
 
 async def test_it_is_made_before_the_object_that_names_it(suite: Suite, api: Client, namespace: str) -> None:
-    made = await create_running(api, namespace)
+    made = await running(api, namespace, GPU, "kaito")
 
     config = await config_of(api, namespace)
     assert [owner["uid"] for owner in config["metadata"]["ownerReferences"]] == [made["metadata"]["uid"]]
@@ -33,30 +35,12 @@ async def test_it_is_made_before_the_object_that_names_it(suite: Suite, api: Cli
     assert written == ["configmaps", "workspaces"]
 
 
-async def test_it_is_put_back_when_someone_deletes_it(suite: Suite, api: Client, namespace: str) -> None:
-    await create_running(api, namespace)
-    config = await config_of(api, namespace)
-    name = config["metadata"]["name"]
-
-    await api.delete(CONFIG_MAPS, name, namespace, uid=config["metadata"]["uid"])
-
-    back = await until(
-        api,
-        CONFIG_MAPS,
-        name,
-        namespace,
-        lambda obj: obj is not None and obj["metadata"]["uid"] != config["metadata"]["uid"],
-    )
-    assert back is not None
-    assert back["data"] == config["data"]
-
-
 async def test_it_follows_the_spec(suite: Suite, api: Client, namespace: str) -> None:
-    await create_running(api, namespace)
+    await running(api, namespace, GPU, "kaito")
     before = await config_of(api, namespace)
     name = before["metadata"]["name"]
 
-    await edit(api, namespace, "/spec/engine/args", {"max-num-seqs": "7"})
+    await change_spec(api, namespace, "/spec/engine/args", {"max-num-seqs": "7"})
 
     await until(
         api, WORKSPACES, "m", namespace, lambda obj: obj and obj["inference"]["config"] not in (None, name)
@@ -68,10 +52,10 @@ async def test_it_follows_the_spec(suite: Suite, api: Client, namespace: str) ->
 
 
 async def test_it_goes_when_it_is_no_longer_rendered(suite: Suite, api: Client, namespace: str) -> None:
-    await create_running(api, namespace)
+    await running(api, namespace, GPU, "kaito")
     name = (await config_of(api, namespace))["metadata"]["name"]
 
-    await edit(api, namespace, "/spec/image", "example.com/vllm:1.0.0")
+    await change_spec(api, namespace, "/spec/image", "example.com/vllm:1.0.0")
 
     await until(api, CONFIG_MAPS, name, namespace, lambda obj: obj is None)
     workspace = await until(
@@ -82,7 +66,7 @@ async def test_it_goes_when_it_is_no_longer_rendered(suite: Suite, api: Client, 
 
 
 async def test_it_goes_with_the_deployment(suite: Suite, api: Client, namespace: str) -> None:
-    made = await create_running(api, namespace)
+    made = await running(api, namespace, GPU, "kaito")
 
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
 
@@ -97,17 +81,3 @@ async def config_of(api: Client, namespace: str) -> Object:
     """The ConfigMap that the Workspace names."""
     workspace = await api.get(WORKSPACES, "m", namespace)
     return await api.get(CONFIG_MAPS, workspace["inference"]["config"], namespace)
-
-
-async def create_running(api: Client, namespace: str) -> Object:
-    made = await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="kaito"), manager="test"
-    )
-    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
-    return made
-
-
-async def edit(api: Client, namespace: str, path: str, value: object) -> None:
-    await api.json_patch(
-        MODEL_DEPLOYMENTS, "m", namespace, [{"op": "add", "path": path, "value": value}], manager="test"
-    )

@@ -12,12 +12,13 @@ from kubefoundry_local.suite import COMPONENTS, NAMESPACE, Suite
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog
-from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
+from support.deployments import CPU, DISAGGREGATED, GPU
+from support.edits import running
 from support.kinds import UPSTREAM
 from support.roles import until_allowed
 from support.suites import install_crd
 from support.upstream import standin
-from support.waiting import phase, until, until_deployment
+from support.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -53,7 +54,7 @@ async def test_requests_are_permitted_and_read_no_secret(fresh: Suite, api: Clie
     fresh.start()
 
     for name in (*UPSTREAM, "selected"):
-        await running(api, "default", name, GPU, name if name in UPSTREAM else None)
+        await running(api, "default", GPU, name if name in UPSTREAM else None, name)
         made = await api.get(MODEL_DEPLOYMENTS, name, "default")
         await api.delete(MODEL_DEPLOYMENTS, name, "default", uid=made["metadata"]["uid"])
         await until(api, MODEL_DEPLOYMENTS, name, "default", lambda obj: obj is None)
@@ -82,7 +83,7 @@ async def test_few_requests_from_creation_to_running(
 ) -> None:
     log = AuditLog(suite)
 
-    await running(api, namespace, "m", spec, provider)
+    await running(api, namespace, spec, provider)
 
     asked = [(component, entry) for component, entry in log.all(namespace) if due(entry)]
     counts = Counter(component for component, _ in asked)
@@ -98,9 +99,9 @@ async def test_few_requests_from_creation_to_running(
 async def test_a_touch_of_no_concern_causes_no_request(
     suite: Suite, api: Client, namespace: str, provider: str, path: str
 ) -> None:
-    await running(api, namespace, "m", GPU, provider)
+    await running(api, namespace, GPU, provider)
     # Turns are taken in order: when a later one is done, nothing is left of the first.
-    await running(api, namespace, "settled", GPU, provider)
+    await running(api, namespace, GPU, provider, "settled")
     log = AuditLog(suite)
 
     await api.json_patch(
@@ -111,15 +112,9 @@ async def test_a_touch_of_no_concern_causes_no_request(
         manager="test",
     )
 
-    await running(api, namespace, "later", GPU, provider)
+    await running(api, namespace, GPU, provider, "later")
     about_it = [line(entry) for _, entry in log.all(namespace) if entry["objectRef"].get("name") == "m"]
     assert about_it == []
-
-
-async def running(api: Client, namespace: str, name: str, spec: dict[str, Any], provider: str | None) -> None:
-    body = model_deployment(name, namespace, spec, provider=provider)
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
 
 
 def due(entry: dict[str, Any]) -> bool:

@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from kubefoundry_local.suite import Suite, end
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk.cluster.client import Client
 from support.deployments import GPU, model_deployment
+from support.registrations import until_upstream
 from support.restarts import restarted
 from support.suites import running_suite
 from support.upgrades import dynamo_stored_as_v1beta1, upgrade
-from support.waiting import message, phase, reason, until, until_deployment
+from support.waiting import message, phase, reason, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -46,7 +47,7 @@ async def test_unlisted_kind_is_reported_on_the_provider_and_on_models(
     suite: Suite, unlisted: None, api: Client, namespace: str
 ) -> None:
     with restarted(suite.components["dynamo"], {}):  # the restarted process has never listed the objects
-        registration = await until_upstream(api, "ListFailed")
+        registration = await until_upstream(api, "dynamo", "ListFailed")
         assert registration["status"]["ready"] is False
         assert WORDS in message(registration, "UpstreamReady")
 
@@ -68,7 +69,7 @@ async def test_unlisted_kind_is_reported_on_the_provider_and_on_models(
 
         suite.simulate("dynamo", flags=["--webhooks"])
 
-        await until_upstream(api, "SchemaSupported")
+        await until_upstream(api, "dynamo", "SchemaSupported")
         for name in ("m", "named", "automatic"):
             serves = await until_deployment(
                 api,
@@ -81,16 +82,3 @@ async def test_unlisted_kind_is_reported_on_the_provider_and_on_models(
 
 async def create(api: Client, namespace: str, name: str, **given: str) -> None:
     await api.create(MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU, **given), manager="test")
-
-
-async def until_upstream(api: Client, why: str) -> Object:
-    """Return the registration of dynamo once its `UpstreamReady` has that reason."""
-    registration = await until(
-        api,
-        PROVIDER_CONFIGS,
-        "dynamo",
-        None,
-        lambda obj: obj is not None and reason(obj, "UpstreamReady") == why,
-    )
-    assert registration is not None
-    return registration

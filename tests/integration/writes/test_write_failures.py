@@ -20,6 +20,7 @@ from support.proxy import Fault, Proxy, behind
 from support.suites import running_suite
 from support.waiting import message, phase, reason, serves, until_deployment
 from support.widgets import SPEC, WIDGETS, install_faulty, says
+from support.wishes import change_spec
 
 pytestmark = pytest.mark.integration
 
@@ -53,11 +54,6 @@ def broken(fault: Fault) -> Any:
 async def created(api: Client, namespace: str, spec: dict[str, Any] = SPEC, **metadata: Any) -> Object:
     body = model_deployment("m", namespace, spec, provider="widgets", **metadata)
     return await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-
-
-async def patched(api: Client, namespace: str, path: str, value: Any) -> Object:
-    operations = [{"op": "add", "path": path, "value": value}]
-    return await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, operations, manager="test")
 
 
 async def served(api: Client, namespace: str) -> Object:
@@ -98,7 +94,7 @@ async def test_a_new_deployment_says_why_nothing_comes(
     assert tries <= 6, "the report of a failure is no reason to try again"
 
     # The user's change is tried at once, whatever is left of the wait.
-    await patched(api, namespace, "/spec/engine/contextLength", 4096)
+    await change_spec(api, namespace, "/spec/engine/contextLength", 4096)
     await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ResourceCreated"
     )
@@ -109,7 +105,7 @@ async def test_serving_model_is_observed_while_its_edit_fails(
 ) -> None:
     await served(api, namespace)
     proxy.rule = broken(Fault(500, "InternalError"))
-    await patched(api, namespace, "/spec/engine/contextLength", 4096)
+    await change_spec(api, namespace, "/spec/engine/contextLength", 4096)
     pending = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyFailed"
     )
@@ -129,7 +125,7 @@ async def test_provider_fault_is_reported_and_observing_goes_on(
 ) -> None:
     await served(api, namespace)
 
-    await patched(api, namespace, "/spec/env", [{"name": "FAULT", "value": function}])
+    await change_spec(api, namespace, "/spec/env", [{"name": "FAULT", "value": function}])
 
     received = await until_deployment(
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
@@ -152,7 +148,7 @@ async def test_a_fault_of_a_provider_that_has_made_nothing(suite: Suite, api: Cl
         api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ProviderError"
     )
     assert phase(received) == "Failed"
-    await patched(api, namespace, "/spec/env", [])
+    await change_spec(api, namespace, "/spec/env", [])
     await says(api, namespace, **SERVING)
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
