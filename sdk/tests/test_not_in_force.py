@@ -116,5 +116,5 @@ def test_removed_value_counts_as_changed_until_stored() -> None:
     assert changed == ("spec.image",)
     assert admission.without_removed(mark(applied), changed) == ()
     assert admission.text([mark(applied)]) == (
-        "admission of the cluster changed spec.n of Engine 'm', which is left as it is"
+        "the cluster's admission changed spec.n of Engine 'm', and this is not reverted"
     )

@@ -12,6 +12,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import say
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
+from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk.api import foreign_text, foreign_yaml, names
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.validation import Problem, default, name_problem, schema, validate
@@ -66,14 +67,6 @@ def _text_of(name: str) -> str:
         raise Failure(
             f"cannot read {name}: {getattr(error, 'strerror', None) or error}", Exit.USAGE
         ) from error
-
-
-def documents_in(text: str, name: str) -> list[Any]:
-    """Return the YAML documents of a text without empty ones. `name` is the text's name in errors. Raises Failure."""
-    try:
-        return [document for document in foreign_yaml.documents(text) if document]
-    except foreign_yaml.Unreadable as error:
-        raise Failure(f"cannot read {name}: it {error}", Exit.USAGE) from error
 
 
 def from_text(text: str, name: str, namespace: str = "default") -> Object:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_cli.model import documents_in
 from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.suggestion import suggestion
+from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
 from kubefoundry_sdk.api.untrusted import mapping

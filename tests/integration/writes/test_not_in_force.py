@@ -130,8 +130,8 @@ async def test_ready_names_a_value_that_admission_changed(suite: Suite, api: Cli
         serving = await until_deployment(api, "m", namespace, serves)
 
         changed = (
-            "admission of the cluster changed spec.services.Frontend.resources.limits.memory of "
-            "DynamoGraphDeployment 'm', which is left as it is"
+            "the cluster's admission changed spec.services.Frontend.resources.limits.memory of "
+            "DynamoGraphDeployment 'm', and this is not reverted"
         )
         assert message(serving, "Ready").endswith(f"; {changed}")
         assert message(serving, "ResourceCreated").endswith(f"; {changed}")

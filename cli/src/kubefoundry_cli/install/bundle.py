@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_cli.model import documents_in
 from kubefoundry_cli.suggestion import suggestion
+from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk.api import selectable_fields
 from kubefoundry_sdk.api.kinds import Object
 
