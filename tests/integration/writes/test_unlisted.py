@@ -14,14 +14,14 @@ from support.registrations import until_upstream
 from support.restarts import restarted
 from support.suites import running_suite
 from support.upgrades import dynamo_stored_as_v1beta1, upgrade
-from support.waiting import message, phase, reason, until_deployment
+from support.waiting import message, phase, reason, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
 WORDS = "DynamoGraphDeployment objects cannot be listed: 500"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     """Core, selector, provider dynamo and its simulated operator, which converts."""
     with running_suite(tmp_path_factory.mktemp("unlisted"), "dynamo", simulator_flags=["--webhooks"]) as made:
@@ -78,6 +78,23 @@ async def test_unlisted_kind_is_reported_on_the_provider_and_on_models(
                 lambda obj: phase(obj) == "Running" and reason(obj, "StaleStatus") is None,
             )
             assert serves["status"]["provider"]["name"] == "dynamo"
+
+
+async def test_deleted_model_names_the_list_that_fails(
+    suite: Suite, unlisted: None, api: Client, namespace: str
+) -> None:
+    with restarted(suite.components["dynamo"], {}):
+        await until_upstream(api, "dynamo", "ListFailed")
+
+        made = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+        waiting = await until_deployment(api, "m", namespace, lambda obj: WORDS in obj["status"]["message"])
+        assert phase(waiting) == "Terminating"
+        upstream = f"DynamoGraphDeployment {namespace}/m"
+        assert waiting["status"]["message"].startswith(f"Waiting for {upstream} to be deleted. ")
+        suite.simulate("dynamo", flags=["--webhooks"])
+        await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
 
 
 async def create(api: Client, namespace: str, name: str, **given: str) -> None:

@@ -45,7 +45,7 @@ async def test_too_little_memory(api: Client, namespace: str, models: Hub) -> No
 async def test_a_model_that_the_hub_does_not_have(api: Client, namespace: str, models: Hub) -> None:
     await created(api, tiny(namespace, models, model={"id": "test/none/none.gguf", "servedName": SERVED}))
 
-    await failed(api, namespace, "exiting due to model loading error")
+    await failed(api, namespace, "failed to load model from test/none")
 
 
 async def test_a_server_that_dies_is_started_again(api: Client, namespace: str, models: Hub) -> None:

@@ -94,13 +94,19 @@ async def report_other_finalizers(context: Context, live: Object) -> None:
         # The ModelDeployment was deleted meanwhile, and its watch event will arrive.
 
 
-async def give_up(context: Context, live: Object) -> float | None:
-    """Remove the finalizer after the time-out although the upstream objects cannot be listed (step 2)."""
-    remaining = _time_left(context, live)
-    if remaining > 0:
-        return remaining + 0.1
+async def give_up(context: Context, live: Object, reports: bool) -> float | None:
+    """Report that the upstream objects cannot be listed, and remove the finalizer after the time-out (step 2).
+
+    Takes and returns the same as `terminate`.
+    """
     meta = live["metadata"]
     upstream = context.provider.upstream
+    remaining = _time_left(context, live)
+    if remaining > 0:
+        if reports and context.upstream.unlisted:
+            waiting = f"Waiting for {upstream.kind} {meta['namespace']}/{meta['name']} to be deleted"
+            await _report_terminating(context, live, f"{waiting}. {context.upstream.unlisted}")
+        return remaining + 0.1
     left = f"{upstream.kind} {meta['namespace']}/{meta['name']} (unknown: {upstream.crd} cannot be listed)"
     await _release(context, live, [left])
     return None

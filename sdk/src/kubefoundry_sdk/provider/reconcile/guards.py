@@ -37,7 +37,8 @@ async def wait_until_listed(turn: Turn) -> End | None:
 
     Nothing is written upstream. If they cannot be listed or watched for 5 s, the provider sets `UpstreamReady` to
     False with the server's message, and `status.ready` to false. Each model then reports `ApplyFailed` if nothing was
-    reported before, otherwise `StaleStatus`. The time-out of a deletion continues to run.
+    reported before, otherwise `StaleStatus`; a model that is being deleted reports what it waits for. The time-out of
+    a deletion continues to run.
     """
     context = turn.context
     if context.upstream.is_synced:
@@ -46,8 +47,9 @@ async def wait_until_listed(turn: Turn) -> End | None:
         # The CRD may have changed afterwards, so the refused objects are tried again.
         memory.refusal.over()
     if turn.is_deleted:
-        held = finalizer.has(turn.live, context.provider.name)
-        return End(await deletion.give_up(context, turn.live) if held else None, reports=False)
+        if not finalizer.has(turn.live, context.provider.name):
+            return End(reports=False)
+        return End(await deletion.give_up(context, turn.live, _reports(turn)), reports=False)
     if turn.is_ours:
         await unlisted.report(context, turn.live)
     return End(reports=False)
@@ -70,12 +72,16 @@ async def clean_up(turn: Turn) -> End | None:
     if not turn.is_deleted:
         return None
     if finalizer.has(live, context.provider.name):
-        reports = turn.is_ours or release.has_reported(live, context.manager)
-        return End(await deletion.terminate(context, live, reports), reports=False)
+        return End(await deletion.terminate(context, live, _reports(turn)), reports=False)
     # A provider whose finalizer is still there reports itself. Two reports would overwrite each other.
     if turn.is_ours and not holders(live):
         await deletion.report_other_finalizers(context, live)
     return End(reports=False)
+
+
+def _reports(turn: Turn) -> bool:
+    """Check whether this provider reports on a ModelDeployment that is being deleted."""
+    return turn.is_ours or release.has_reported(turn.live, turn.context.manager)
 
 
 async def keep_finalizer(turn: Turn) -> End | None:
