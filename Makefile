@@ -124,7 +124,7 @@ conformance: setup ## the conformance kit on our providers and our selector, fun
 	$(BIN)/kubefoundry-conformance selector --manifest manifests/provider-selector.yaml || failed=1; exit $$failed
 
 mutations: setup ## changes the code in random places, and shows the changes that no unit test sees; MUTANTS=100 SEED=1 ONLY=merge
-	PYTHONPATH=tests $(BIN)/python -m mutations $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+	PYTHONPATH=tests $(BIN)/python -m support.mutations $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
 
 bench: setup ## measures, and writes docs/benchmarks.md
 	PYTHONPATH=dev $(BIN)/python -m benchmarks

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 
 WORKSPACE: Final = ROOT / "build" / "mutations"
 """A folder in the layout that mutmut requires, with its copies of the sources and of the tests."""
@@ -29,7 +29,7 @@ FLOOR: Final = 0.65
 
 def main() -> int:
     """Run the command line, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m mutations", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m support.mutations", description=__doc__)
     parser.add_argument("--mutants", type=int, default=100, help="number of mutants to draw")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="seed of the draw")
     parser.add_argument(
