@@ -105,12 +105,12 @@ async def test_provider_that_refuses_at_first_is_left_out(fresh: Suite, api: Cli
     assert running["status"]["provider"]["name"] == "kaito"
     words = message(running, "ProviderSelected")
     assert words.startswith(
-        f"Provider kaito auto-selected; dynamo refused it: name {name} is too long: Dynamo names a Service"
+        f"Provider kaito auto-selected; dynamo refused it: name {name} is too long for Dynamo 1.0"
     )
     assert [left_out["name"] for left_out in running["status"]["selection"]["leftOut"]] == ["dynamo"]
     assert reason(running, "ProviderCompatible") == "CompatibilityVerified"
     reported = await until_event(api, namespace, "Unsupported")
-    assert reported.startswith(f"name {name} is too long: Dynamo names a Service")
+    assert reported.startswith(f"name {name} is too long for Dynamo 1.0")
 
 
 async def test_rules_that_an_admin_changed_stay_the_admins(fresh: Suite, api: Client) -> None:
