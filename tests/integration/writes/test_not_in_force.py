@@ -73,8 +73,8 @@ async def test_part_that_admission_takes_back_is_not_ready(suite: Suite, api: Cl
                 api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
             )
             words = (
-                f"DynamoGraphDeployment 'm' was accepted, but stays as it was at {WORKER_REPLICAS}: an admission "
-                "webhook or policy takes this part of the edit back, and the rest is in force; change the "
+                f"DynamoGraphDeployment 'm' was accepted, but the change of {WORKER_REPLICAS} was not stored: an "
+                "admission webhook or policy reverts it, and the rest of the edit is in force; change the "
                 "ModelDeployment or contact the owner of that policy"
             )
             assert message(refused, "ResourceCreated") == words

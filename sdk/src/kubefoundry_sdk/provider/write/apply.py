@@ -278,14 +278,14 @@ async def _store(
 def _refusal(kind: Kind, name: str, lacking: NotInForce, origin: Origin) -> Refused:
     """Return the error for an apply of which admission took a part away."""
     if lacking.kept:
-        part = "this part of the edit" if lacking.is_mixed else "the change"
-        rest = ", and the rest is in force" if lacking.is_mixed else ""
-        fault = f"stays as it was at {first_of(lacking.kept)}: an admission webhook or policy takes {part} back{rest}"
+        fault = f"the change of {first_of(lacking.kept)} was not stored: an admission webhook or policy reverts it"
+        rest = ", and the rest of the edit is in force" if lacking.is_mixed else ""
     else:
-        fault = f"without {first_of(lacking.removed)}: an admission webhook or policy removes that"
+        fault = f"without {first_of(lacking.removed)}: an admission webhook or policy removes it"
+        rest = ""
     return Refused(
-        f"{kind.kind} '{name}' was accepted, but {fault}; change the {origin.kind} or contact the owner of that "
-        "policy",
+        f"{kind.kind} '{name}' was accepted, but {fault}{rest}; "
+        f"change the {origin.kind} or contact the owner of that policy",
         gradual=True,
         is_mixed=lacking.is_mixed,
     )
