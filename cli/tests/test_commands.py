@@ -171,7 +171,6 @@ def test_deleted_model_is_terminating_in_lists(reported: str | None) -> None:
         pytest.param("[" * 5000, "it is nested more than 200 levels deep", id="deep"),
         pytest.param("", "has 0 ModelDeployments", id="empty"),
         pytest.param("- 1\n- 2\n", "has 0 ModelDeployments", id="a list"),
-        pytest.param("kind: ModelDeployment\n---\nkind: ModelDeployment\n", "has 2", id="two"),
         pytest.param("kind: ModelDeployment\n", "metadata.name is missing", id="no name"),
         pytest.param(
             "apiVersion: kubefoundry.ai/v1alpha1\nkind: ModelDeployment\nmetadata: {name: m}\nspec: [1]\n",

@@ -72,7 +72,7 @@ def result(folder: Path, value: str, before: str = "") -> Result:
         "str(random.Random().random())",
         "str(id(sys))",
         "'-'.join({entry['name'] for entry in deployment.spec.env})",
-        "os.environ.get('HOSTNAME')",
+        "str(os.environ.get('HOSTNAME'))",
         "os.environ.setdefault('ACME_ID', str(time.time()))",
     ],
 )

@@ -89,7 +89,8 @@ async def test_retry_after_is_obeyed(suite: Suite, api: Client, namespace: str, 
     times: list[float] = []
 
     def rule(request: web.Request) -> Fault | None:
-        if not to_upstream(request):
+        # The provider may still write for models of earlier tests.
+        if not to_upstream(request) or f"/namespaces/{namespace}/" not in request.path:
             return None
         times.append(asyncio.get_running_loop().time())
         return Fault(429, "TooManyRequests", retry_after=2) if len(times) == 1 else None
