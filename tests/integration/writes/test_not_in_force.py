@@ -15,7 +15,7 @@ from support.deployments import GPU, model_deployment
 from support.events import notes
 from support.kinds import UPSTREAM
 from support.mutating_policies import Mutation, mutating, patch
-from support.waiting import message, phase, reason, serves, until_deployment
+from support.waiting import SECONDS, message, phase, reason, serves, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -86,8 +86,8 @@ async def test_part_that_admission_takes_back_is_not_ready(suite: Suite, api: Cl
         listed, waited = await kubefoundry("status"), await kubefoundry("wait", "m", "--timeout", "60s")
         assert "NotApplied" in listed.out
         assert (waited.code, WORKER_REPLICAS in waited.out + waited.err) == (1, True)
-    # Without an edit, because the refused write is tried again.
-    whole = await until_deployment(api, "m", namespace, serves)
+    # Without an edit, because the refused write is tried again. Its delay has doubled with each refusal.
+    whole = await until_deployment(api, "m", namespace, serves, seconds=3 * SECONDS)
     live = await api.get(UPSTREAM["dynamo"], "m", namespace)
     assert live["spec"]["services"]["VllmWorker"]["replicas"] == 2
     assert message(whole, "ResourceCreated").startswith("Created DynamoGraphDeployment 'm'")
