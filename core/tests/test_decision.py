@@ -232,6 +232,16 @@ def test_a_spec_that_no_webhook_saw_is_pending_with_the_text(named: str | None) 
     assert "provider" not in decided, "nothing is chosen for a spec that cannot be served"
 
 
+def test_more_problems_than_are_listed_are_mentioned() -> None:
+    many = deployment({**GOOD, "env": [{"name": "1"}] * 300})
+
+    decided = decide(many, around("acme"))
+
+    validated = find(decided["conditions"], "Validated")
+    assert validated is not None
+    assert validated["message"].endswith("; spec: there are more problems: only the first 20 are listed")
+
+
 def test_invalid_edit_keeps_the_serving_provider() -> None:
     status = selected("AutoSelected", name="beta", selectedReason="r")
 

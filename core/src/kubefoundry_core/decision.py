@@ -32,9 +32,6 @@ WAITING: Final = "Waiting for a provider to be selected and to report status"
 VALID: Final = "Schema validation passed"
 """The same words in every release (contract §5)."""
 
-PROBLEMS: Final = 20
-"""The most problems of a spec that are reported: a spec may have thousands."""
-
 _NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
 """Reasons of a selector that chooses no provider (contract §3)."""
 
@@ -89,9 +86,7 @@ def decide(
     generation = live.generation
     if problems is None:
         problems = validation.validate(deployment.get("spec", {}))
-    invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems[:PROBLEMS])
-    if len(problems) > PROBLEMS:
-        invalid += f"; and {len(problems) - PROBLEMS} more"
+    invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
     selection = select(deployment, surroundings, valid=not invalid)
     status: Object = {}
     conditions = [
