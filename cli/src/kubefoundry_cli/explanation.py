@@ -16,6 +16,7 @@ from kubefoundry_cli.several import Failures
 from kubefoundry_cli.suspension import deletion
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
+from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.api.untrusted import part
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -121,16 +122,18 @@ async def explained_in_cluster(
     """Return an answer for each model; None if there is none. Raises Failure."""
     answers = list[Explained | None]()
     async with cluster.session(target) as session:
+        configs: list[Object] | None = None
         for model in await all_requested(session, name, file, edits):
             answers.append(None)
             with failures.of_one():
-                answers[-1] = await _explained_in_cluster(session, await model())
+                asked_for = await model()
+                configs = await registered_configs(session) if configs is None else configs
+                answers[-1] = await _explained_in_cluster(session, asked_for, configs)
     return answers
 
 
-async def _explained_in_cluster(session: Session, model: Requested) -> Explained:
+async def _explained_in_cluster(session: Session, model: Requested, configs: Sequence[Object]) -> Explained:
     """Return the answer for the registered providers, and the chosen provider's refusals. Raises Failure."""
-    configs = await registered_configs(session)
     packages, notes = as_running_all(installed(), configs)
     notes = [*model.notes, *notes]
     answer = explained(model, [registered(config) for config in configs], packages, notes)

@@ -11,12 +11,13 @@ from aiohttp import web
 
 from kubefoundry_cli import creation
 from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.explanation import Explained
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
 from kubefoundry_dashboard.form import missing, sections, spec_of, yaml_value
 from kubefoundry_dashboard.page import WRITES, opened, page
-from kubefoundry_dashboard.verdict import Judgement, judge_in_cluster
+from kubefoundry_dashboard.verdict import judge_in_cluster
 from kubefoundry_sdk.api import names
 from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
@@ -132,7 +133,7 @@ async def check(request: web.Request) -> web.Response:
 async def _show_draft(
     request: web.Request, session: Session, draft: Draft, *, status: int = 200
 ) -> web.Response:
-    judgement: Judgement | None = None
+    judgement: Explained | None = None
     if not draft.problem and not missing(draft.spec):
         try:
             judgement = await judge_in_cluster(session, completed(draft.obj, WHERE))

@@ -6,18 +6,15 @@ import asyncio
 from collections.abc import Sequence
 
 from kubefoundry_cli.cluster import Session
-from kubefoundry_cli.explanation import Answer, explained
+from kubefoundry_cli.explanation import Explained, explained
 from kubefoundry_cli.model import NO_UID, valid
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.requested import Requested, registered_configs
 from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_selector.candidate import provider
 
-Judgement = tuple[Answer, tuple[str, ...]]
-"""The selection with reasons, and the problems that the chosen provider reports for the spec."""
 
-
-async def judge_in_cluster(session: Session, obj: Object) -> Judgement:
+async def judge_in_cluster(session: Session, obj: Object) -> Explained:
     """Judge a ModelDeployment with the providers of the session's cluster.
 
     Raises:
@@ -27,7 +24,7 @@ async def judge_in_cluster(session: Session, obj: Object) -> Judgement:
     return await asyncio.to_thread(judge, obj, await registered_configs(session))
 
 
-def judge(obj: Object, configs: Sequence[Object]) -> Judgement:
+def judge(obj: Object, configs: Sequence[Object]) -> Explained:
     """Judge a ModelDeployment with the given InferenceProviderConfigs.
 
     Raises:
