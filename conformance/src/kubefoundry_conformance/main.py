@@ -9,12 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from kubefoundry_conformance import cases, report
+from kubefoundry_conformance import cases, report, versions
 from kubefoundry_conformance.cases import Unusable
 from kubefoundry_conformance.check import Result, run
 from kubefoundry_conformance.functions.checks import FUNCTIONS
 from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, Start, load_provider
-from kubefoundry_conformance.versions import versions
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -162,11 +161,7 @@ def _examples(text: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kubefoundry-conformance", description=__doc__)
-    parser.add_argument(
-        "--version",
-        action="version",
-        version=", ".join(f"{name} {version}" for name, version in versions().items()),
-    )
+    parser.add_argument("--version", action="version", version=versions.text())
     subjects = parser.add_subparsers(required=True, metavar="SUBJECT")
     of_provider = subjects.add_parser("provider", help="check a provider")
     of_selector = subjects.add_parser("selector", help="check a selector")

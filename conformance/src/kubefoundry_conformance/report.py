@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kubefoundry_conformance import versions
 from kubefoundry_conformance.check import Result
 from kubefoundry_conformance.rules import CONTRACT, RULES
-from kubefoundry_conformance.versions import versions
 
 MARKS: Final = {"passed": "ok", "failed": "FAIL", "skipped": "-"}
 _NO_XML: Final = re.compile("[^\t\n\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,7 +26,7 @@ def link(rule: str) -> str:
 def table(results: Sequence[Result]) -> str:
     """Return the versions, a line for each check with the violation below a failed one, and the summary."""
     width = max((len(result.title) for result in results), default=0)
-    lines = [", ".join(f"{name} {version}" for name, version in versions().items())]
+    lines = [versions.text()]
     for result in results:
         why = f"  {result.seen}" if result.outcome == "skipped" else ""
         lines.append(f"{MARKS[result.outcome]:4}  {result.rule:6}  {result.title:{width}}{why}".rstrip())
@@ -52,7 +52,7 @@ def as_json(subject: str, results: Sequence[Result]) -> str:
     return json.dumps(
         {
             "subject": subject,
-            "versions": versions(),
+            "versions": versions.versions(),
             "conformant": is_conformant(results),
             "summary": summary(results),
             "results": [
@@ -86,7 +86,7 @@ def as_junit(subject: str, results: Sequence[Result]) -> str:
         skipped=str(counts["skipped"]),
     )
     properties = ET.SubElement(suite, "properties")
-    for name, version in versions().items():
+    for name, version in versions.versions().items():
         ET.SubElement(properties, "property", name=name, value=version)
     for result in results:
         case = ET.SubElement(

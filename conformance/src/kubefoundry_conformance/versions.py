@@ -22,6 +22,11 @@ def versions() -> dict[str, str]:
     return {KIT: kit, SDK: metadata.version(SDK), "contract": minor(kit)}
 
 
+def text() -> str:
+    """Return `versions` in one line."""
+    return ", ".join(f"{name} {version}" for name, version in versions().items())
+
+
 def minor(version: str) -> str:
     """Return the first two numbers of a version."""
     return ".".join(version.split(".")[:2])
