@@ -6,8 +6,10 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write import drift, manifest
 from kubefoundry_sdk.provider.write.admission import Admission, NotInForce, not_in_force
 from kubefoundry_sdk.provider.write.helpers import mark
 from kubefoundry_sdk.testing import deployment
@@ -118,3 +120,34 @@ def test_removed_value_counts_as_changed_until_stored() -> None:
     assert admission.text([mark(applied)]) == (
         "the cluster's admission changed spec.n of Engine 'm', and this is not reverted"
     )
+
+
+SCALARS: Any = st.sampled_from(["", 0, False, "a", 1, None])
+VALUES: Any = st.recursive(
+    SCALARS,
+    lambda parts: (
+        st.lists(parts, max_size=3) | st.dictionaries(st.sampled_from(["name", "a", "b"]), parts, max_size=3)
+    ),
+    max_leaves=8,
+)
+SPECS: Any = st.dictionaries(st.sampled_from(["args", "limits"]), VALUES, max_size=2)
+
+
+def test_item_with_an_empty_name_is_noted_when_removed() -> None:
+    applied, admission = dressed({"args": [{"name": ""}]}), Admission()
+
+    admission.note(applied, stored_as(applied, args=[]))
+
+    assert admission.without_removed(mark(applied), ["spec.args"]) == ()
+
+
+@given(SPECS, SPECS)
+def test_any_stored_spec_is_noted(sent: dict[str, Any], stored: dict[str, Any]) -> None:
+    applied, admission = dressed(sent), Admission()
+    answer = {**copy.deepcopy(applied), "spec": stored}
+
+    admission.note(applied, answer)
+
+    changes = drift.values(manifest.content(applied), answer)
+    by_others = admission.changed_by_others(mark(applied), manifest.content(applied), changes)
+    assert admission.without_removed(mark(applied), by_others) == ()

@@ -166,15 +166,13 @@ def test_passing_refusal_is_retried_for_half_a_minute() -> None:
 
 
 def test_gradual_refusal_is_retried_with_backoff() -> None:
-    refusal, taken = Refusal(), Refused("m lacks a value", gradual=True, is_mixed=True)
+    refusal, taken = Refusal(), Refused("m lacks a value", gradual=True)
     now, delays = 0.0, []
 
     for _ in range(8):
         pending = refusal.remember("a", now, taken)
         delays.append(pending.left)
-        assert refusal.pending("a", now) == PendingRefusal(
-            "m lacks a value", pending.left, False, is_mixed=True
-        )
+        assert refusal.pending("a", now) == PendingRefusal("m lacks a value", pending.left, False)
         now += pending.left
 
     assert delays == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, RETRY, RETRY]

@@ -81,9 +81,9 @@ def test_what_is_reported_of_a_stop_and_of_what_runs(
 
 
 def test_mixed_stop_does_not_name_a_good_version() -> None:
-    part = Stop("ResourceCreated", "ApplyRejected", "a part is taken back", failed=True, is_mixed=True)
+    part = Stop("ResourceCreated", "ApplyRejected", "a part is taken back", failed=True)
     result = report(part, "Running")
-    result.seen_generation = 2
+    result.seen_generation, result.is_mixed = 2, True
 
     status = result.status(PROVIDER)
 

@@ -12,7 +12,7 @@ from kubefoundry_sdk.cluster.client import Client
 from support.audit import AuditLog, until_logged
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
-from support.events import notes
+from support.events import notes, until_event
 from support.kinds import UPSTREAM
 from support.mutating_policies import Mutation, mutating, patch
 from support.waiting import SECONDS, message, phase, reason, serves, until_deployment
@@ -150,6 +150,8 @@ async def test_spec_that_admission_empties_is_retried(suite: Suite, api: Client,
         assert "DynamoGraphDeployment 'm' was accepted, but without spec." in (
             message(refused, "ResourceCreated")
         )
+        # The Event follows the status. A process that is stopped between the two sends none.
+        await until_event(api, namespace, "ApplyRejected")
         component = suite.components["dynamo"]
         component.stop()
         again = AuditLog(suite)

@@ -97,7 +97,6 @@ class Refused(Exception):
         lacking: The API server's message without our advice if the writer lacks a permission, empty otherwise.
         obstacle: The cause, as far as the server's answer has it.
         gradual: Whether the retries begin soon and become rarer, up to `retry`.
-        is_mixed: Whether a part of the object is in force, so that no version of it serves as a whole.
     """
 
     def __init__(
@@ -109,7 +108,6 @@ class Refused(Exception):
         lacking: str = "",
         obstacle: Obstacle = Obstacle.OTHER,
         gradual: bool = False,
-        is_mixed: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry = retry
@@ -117,7 +115,6 @@ class Refused(Exception):
         self.lacking = lacking
         self.obstacle = obstacle
         self.gradual = gradual
-        self.is_mixed = is_mixed
 
 
 class PendingRefusal(NamedTuple):
@@ -127,13 +124,11 @@ class PendingRefusal(NamedTuple):
         text: The refusal, for the user.
         left: Seconds until the retry is due.
         is_transient: Whether the refusal may still pass by itself.
-        is_mixed: Whether a part of the object is in force.
     """
 
     text: str
     left: float
     is_transient: bool
-    is_mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +139,6 @@ class _Last:
     due: float
     text: str
     is_transient: bool
-    is_mixed: bool
 
 
 class Refusal:
@@ -162,7 +156,7 @@ class Refusal:
         last = self._last
         if last is None or now >= last.due:
             return None
-        return PendingRefusal(last.text, last.due - now, last.is_transient, last.is_mixed)
+        return PendingRefusal(last.text, last.due - now, last.is_transient)
 
     def remember(self, digest: str, now: float, refused: Refused) -> PendingRefusal:
         """Record that the manifest was refused. Return the refusal, with the time of its retry."""
@@ -175,8 +169,8 @@ class Refusal:
         if is_transient or refused.gradual:
             delays = backoff.OBJECT if is_transient else GRADUAL
             retry = min(delays.after(count + 1), retry)
-        self._last = _Last(digest, since, count, now + retry, str(refused), is_transient, refused.is_mixed)
-        return PendingRefusal(str(refused), retry, is_transient, refused.is_mixed)
+        self._last = _Last(digest, since, count, now + retry, str(refused), is_transient)
+        return PendingRefusal(str(refused), retry, is_transient)
 
     @property
     def repeated(self) -> bool:

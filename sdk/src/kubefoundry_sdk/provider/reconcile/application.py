@@ -6,7 +6,7 @@ import logging
 
 from kubefoundry_sdk.api import managed_fields
 from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.provider.reconcile import drift_repair, lost_record, release, reported_generation
+from kubefoundry_sdk.provider.reconcile import drift_repair, release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context
 from kubefoundry_sdk.provider.reconcile.report import Report
 from kubefoundry_sdk.provider.write import apply
@@ -23,8 +23,6 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
     memory = context.memory(key_of(live))
     report.created = release.created_message(context.provider, live["metadata"]["name"])
     retry = None
-    upstream = context.upstream.objects.get(key_of(live))
-    is_unchecked = lost_record.is_lost(live, upstream, context.manager)
     unseen = _unseen(context, todo, memory.admission)
     if todo.repairs:
         retry = await drift_repair.revert(context, kind, todo, live, report)
@@ -51,8 +49,6 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
             keep,
             spared=lambda helper: context.is_of_another(key, helper),
         )
-    if upstream is not None and is_unchecked:
-        memory.unchecked = str(upstream["metadata"]["uid"])
     for obj in todo.objects:
         if (stored := _live(context, todo, obj)) is None:
             continue

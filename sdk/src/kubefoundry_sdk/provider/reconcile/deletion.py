@@ -65,8 +65,8 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
         if reports:
             finalizers = finalizer.holding(context, live)
             unknown = f". {context.upstream.unlisted}" if context.upstream.unlisted else ""
-            problem = f"Waiting for {', '.join(left)} to be deleted{finalizers}{unknown}"
-            await _report_terminating(context, live, problem)
+            message = f"Waiting for {', '.join(left)} to be deleted{finalizers}{unknown}"
+            await _report_terminating(context, live, message)
         return remaining + 0.1
     objects = removal.state(context, live, "finalizer")
     if wait := memory.left(objects, context.clock()):

@@ -39,22 +39,23 @@ async def revert(
     memory = context.memory(key_of(deployment))
     history = memory.repairs
     now = asyncio.get_running_loop().time()
-    changed = await _changed_by_others(context, kind, todo, deployment)
-    others = {mark(obj): memory.admission.without_removed(mark(obj), paths) for obj, paths in changed}
-    if any(others.values()) and (wait := history.wait(now)):
-        report.left_alone = " and ".join(
-            _fields(obj, others[mark(obj)]) for obj, _ in changed if others[mark(obj)]
-        )
+    changed = [
+        (obj, memory.admission.without_removed(mark(obj), paths))
+        for obj, paths in await _changed_by_others(context, kind, todo, deployment)
+    ]
+    if any(paths for _, paths in changed) and (wait := history.wait(now)):
+        report.left_alone = " and ".join(_fields(obj, paths) for obj, paths in changed if paths)
         report.created = _limit_message(report.left_alone)
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
-    for obj, _ in changed:
-        paths = others[mark(obj)]
+    for obj, paths in changed:
         is_main = obj is todo.main
         obj_kind = kind if is_main else kind_of(obj)
         store = context.upstream.objects if is_main else context.helpers.store(obj)
         # Read the writer first, because the apply makes the fields ours.
-        writer = await apply.last_writer(context.client, obj_kind, obj, paths, manager=context.manager)
+        writer = managed_fields.UNKNOWN
+        if paths:
+            writer = await apply.last_writer(context.client, obj_kind, obj, paths, manager=context.manager)
         try:
             await apply.revert(
                 context.client, obj_kind, store, obj, manager=context.manager, admission=memory.admission

@@ -167,10 +167,10 @@ async def restore(context: Context, deployment: Object) -> float | None:
             context.recorder.event(deployment, "Warning", "WriteRejected", str(refused))
         return refused.retry
     except ApiError as error:
-        is_transient = Refused(f"The finalizer could not be written: {error}", may_pass=True)
+        transient = Refused(f"The finalizer could not be written: {error}", may_pass=True)
         now = asyncio.get_running_loop().time()
         digest = f"{deployment['metadata']['uid']} {True} {result}"
-        return context.memory(key_of(deployment)).finalizer.remember(digest, now, is_transient).left
+        return context.memory(key_of(deployment)).finalizer.remember(digest, now, transient).left
     return None
 
 

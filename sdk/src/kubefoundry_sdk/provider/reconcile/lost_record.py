@@ -11,20 +11,25 @@ from kubefoundry_sdk.api.kinds import Object
 from kubefoundry_sdk.api.live import LiveModelDeployment
 from kubefoundry_sdk.provider.reconcile import release
 from kubefoundry_sdk.provider.reconcile.memory import Memory
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk.provider.write.manifest import Record
 
 
-def is_lost(live: Object, upstream: Object | None, manager: str) -> bool:
+def is_lost(live: Object, record: Record | None, manager: str) -> bool:
     """Check whether we have applied an earlier generation to the object, and its record is missing or unreadable.
 
     If the newest generation was applied, the next apply drops no field. An imported object has no record yet.
+
+    Args:
+        live: The ModelDeployment.
+        record: The record of its upstream object, which exists.
+        manager: Our field manager.
     """
-    if upstream is None or manifest.applied(upstream) is not None:
+    if record is not None:
         return False
     created = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
     is_newest = (
         created.get("status") == "True"
-        and created.get("observedGeneration") == (live["metadata"]["generation"])
+        and created.get("observedGeneration") == live["metadata"]["generation"]
     )
     return release.owns_condition(live, manager, reasons.RESOURCE_CREATED) and not is_newest
 

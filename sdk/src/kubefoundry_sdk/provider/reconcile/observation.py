@@ -19,7 +19,7 @@ from kubefoundry_sdk.provider.health import pod_causes, staleness
 from kubefoundry_sdk.provider.reconcile import lost_record, release, reported_generation
 from kubefoundry_sdk.provider.reconcile.context import Context, read
 from kubefoundry_sdk.provider.reconcile.report import UNREAD, Report
-from kubefoundry_sdk.provider.write import additions, foreign_values, manifest, server_values
+from kubefoundry_sdk.provider.write import additions, drift, foreign_values, manifest, server_values
 from kubefoundry_sdk.provider.write.helpers import whole
 from kubefoundry_sdk.provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk.runtime.logs import described
@@ -106,6 +106,7 @@ def _observe(context: Context, live: Object, report: Report, last_record: LastRe
         report.altered = context.memory(key).altered
         report.unchecked = lost_record.clause(live, upstream, context.memory(key))
         if record is not None:
+            report.is_mixed = report.stop is not None and _is_mixed(context, key, upstream, record)
             _name_additions(context, live, upstream, record, report)
     due = _soonest(due, _hold_back(context, live, upstream, report))
     _verify(context, live, deployment, report)
@@ -122,6 +123,20 @@ def _observe(context: Context, live: Object, report: Report, last_record: LastRe
     )
     report.stale = verdict.message
     return _soonest(due, verdict.retry, unclear)
+
+
+def _is_mixed(context: Context, key: Key, upstream: Object, record: Record) -> bool:
+    """Check whether the upstream object differs from its record, but for values that others own or admission changes.
+
+    Then a part of a refused edit is in force, or a change by others, and no version serves as a whole.
+    """
+    if record.manifest.get("apiVersion") != upstream["apiVersion"]:
+        # Only the webhook that converts between the versions can compare them.
+        return False
+    content = {**record.manifest, "metadata": {}}
+    differences = drift.values(content, upstream, foreign_values.paths(context.provider))
+    admission = context.memory(key).admission
+    return bool(admission.changed_by_others((upstream["kind"], key[1]), record.manifest, differences))
 
 
 def _name_additions(context: Context, live: Object, upstream: Object, record: Record, report: Report) -> None:

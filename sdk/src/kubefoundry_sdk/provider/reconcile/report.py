@@ -22,7 +22,6 @@ class Stop:
         message: Its message.
         failed: Whether a user has to change something.
         retry: Seconds after which to try again without an event; None to wait for an event.
-        is_mixed: Whether a part of the newest spec is in force, so that no version serves as a whole.
     """
 
     type: str
@@ -30,7 +29,6 @@ class Stop:
     message: str
     failed: bool
     retry: float | None = None
-    is_mixed: bool = False
 
 
 _DELETING: Final = frozenset({"Recreating", "Terminating"})
@@ -61,6 +59,8 @@ class Report:
     or soon will."""
     unreverted: str = ""
     """The fields that others changed and that the stop keeps from being reverted, in one clause."""
+    is_mixed: bool = False
+    """Whether the upstream object differs from its record, so that no version serves as a whole."""
     altered: str = ""
     """The values of the upstream objects that admission changed, in one clause."""
     unchecked: str = ""
@@ -171,7 +171,7 @@ class Report:
         if self.stale is not None and self.stale_reason == UNREAD:
             # The status could not be read, so it is not known whether the model serves now.
             return f"; {seen.message}"
-        if stop.is_mixed:
+        if self.is_mixed:
             return "; the model keeps serving"
         serving = self._observed_generation()
         if not serving:

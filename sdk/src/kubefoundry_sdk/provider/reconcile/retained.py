@@ -74,9 +74,7 @@ def refused(context: Context, live: Object, report: Report, refusal: PendingRefu
     retried.
     """
     if not refusal.is_transient:
-        report.stop = Stop(
-            reasons.RESOURCE_CREATED, "ApplyRejected", refusal.text, failed=True, is_mixed=refusal.is_mixed
-        )
+        report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", refusal.text, failed=True)
     elif context.memory(key_of(live)).refusal.repeated:
         report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", refusal.text, failed=False)
     else:

@@ -19,6 +19,7 @@ from kubefoundry_sdk.provider.reconcile import (
     dry_run,
     finalizer,
     handover,
+    lost_record,
     preconditions,
     recreate,
     release,
@@ -210,7 +211,12 @@ async def apply_plan(turn: Turn) -> End | None:
     changes are named in `ResourceCreated` and `Ready`, and left as they are. A value that it removes, or takes back
     from an edit, is a refusal. Delete helpers that are no longer rendered.
     """
+    is_unchecked = turn.upstream is not None and lost_record.is_lost(
+        turn.live, turn.last_record.of(turn.upstream), turn.context.manager
+    )
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
+    if turn.upstream is not None and is_unchecked:
+        turn.memory.unchecked = str(turn.upstream["metadata"]["uid"])
     turn.memory.refusal.over()
     turn.memory.drift = ""
     # Without a retry, everything is applied, and no change by others was left alone.

@@ -123,9 +123,8 @@ class Admission:
             values.pop("metadata.ownerReferences", None)
         lacking = not_in_force(applied, None, stored)
         removed = self._removed[mark(applied)] = lacking.removed if lacking else ()
-        for path in removed:
-            values.pop(path)
-        self._stored[mark(applied)] = (_digest(recorded(applied)), values)
+        changed = {path: value for path, value in values.items() if path not in removed}
+        self._stored[mark(applied)] = (_digest(recorded(applied)), changed)
 
     def knows(self, applied: Object) -> bool:
         """Check whether the API server's response to this very dressed manifest is known."""
@@ -151,9 +150,9 @@ class Admission:
             path for path, value in differences.items() if path not in stored or not same(stored[path], value)
         )
 
-    def without_removed(self, of: Mark, paths: Collection[str]) -> tuple[str, ...]:
+    def without_removed(self, obj_mark: Mark, paths: Collection[str]) -> tuple[str, ...]:
         """Return the paths at which admission did not remove our value."""
-        removed = self._removed.get(of, ())
+        removed = self._removed.get(obj_mark, ())
         return tuple(path for path in paths if path not in removed)
 
     def text(self, objects: Collection[Mark]) -> str:

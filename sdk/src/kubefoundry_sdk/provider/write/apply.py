@@ -287,7 +287,6 @@ def _refusal(kind: Kind, name: str, lacking: NotInForce, origin: Origin) -> Refu
         f"{kind.kind} '{name}' was accepted, but {fault}{rest}; "
         f"change the {origin.kind} or contact the owner of that policy",
         gradual=True,
-        is_mixed=lacking.is_mixed,
     )
 
 
