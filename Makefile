@@ -137,7 +137,7 @@ wheels: setup ## dist/: our packages and all that they need, for `pip install --
 	@$(BIN)/python requirements/build_wheels.py "$(DIST)" $(PACKAGES)
 
 crds: setup ## writes crds/ from the typed models
-	$(BIN)/python -m kubefoundry_sdk.api.crd crds
+	$(BIN)/python -m kubefoundry_sdk._api.crd crds
 	$(BIN)/python -m kubefoundry_llamastack.api.crd crds/llamastack
 
 manifests: setup ## writes manifests/core.yaml and manifests/install.yaml from their parts

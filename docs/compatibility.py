@@ -23,11 +23,11 @@ ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from kubefoundry_cli import adoption, upgrade  # noqa: E402
-from kubefoundry_sdk.api.validation import default  # noqa: E402
-from kubefoundry_sdk.provider.contract import Provider  # noqa: E402
-from kubefoundry_sdk.provider.reconcile.compatibility import check  # noqa: E402
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema  # noqa: E402
-from kubefoundry_sdk.provider.watch.upstream import addressed, schema_digest  # noqa: E402
+from kubefoundry_sdk._api.validation import default  # noqa: E402
+from kubefoundry_sdk._provider.contract import Provider  # noqa: E402
+from kubefoundry_sdk._provider.reconcile.compatibility import check  # noqa: E402
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema  # noqa: E402
+from kubefoundry_sdk._provider.watch.upstream import addressed, schema_digest  # noqa: E402
 from kubefoundry_sdk.testing.generated import deployment  # noqa: E402
 from support.fieldtable import Promise  # noqa: E402
 from support.upstream import PROVIDERS, SHARED, UpstreamCRD, oldest_first  # noqa: E402

@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 from typing import Final
 
-from kubefoundry_sdk.provider.reconcile.reconciler import STEPS
+from kubefoundry_sdk._provider.reconcile.reconciler import STEPS
 
 DOCS: Final = Path(__file__).resolve().parent
-BEGIN: Final = "<!-- generated from sdk/src/kubefoundry_sdk/provider/reconcile/reconciler.py: make docs -->\n"
+BEGIN: Final = (
+    "<!-- generated from sdk/src/kubefoundry_sdk/_provider/reconcile/reconciler.py: make docs -->\n"
+)
 END: Final = "<!-- end of the steps -->\n"
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support.ground import prepared_plane
 from support.namespaces import new_namespace
 from support.suites import running_suite

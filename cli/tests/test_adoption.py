@@ -16,12 +16,12 @@ from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import installed, probed
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write.plan import plan
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile.context import read
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write.plan import plan
 from kubefoundry_sdk.testing.generated import specs
 from support.deployments import GPU
 from support.upstream import PROVIDERS, standin

@@ -17,7 +17,7 @@ from kubefoundry_cli.checks.finding import Finding, Unlisted
 from kubefoundry_cli.checks.models import changed_by_others
 from kubefoundry_cli.commands.doctor import exit_code
 from kubefoundry_cli.failure import Exit
-from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
+from kubefoundry_sdk._api.reasons import REASONS, STALE_STATUS
 from support.deployments import GPU, model_deployment
 from support.fake_server import Answers, serving
 from support.proxy import certificate

@@ -11,7 +11,7 @@ import pytest
 
 from kubefoundry_cli.failure import Failure, not_served
 from kubefoundry_cli.output import say
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.deployments import GPU
 
 

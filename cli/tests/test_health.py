@@ -14,8 +14,8 @@ from kubefoundry_cli.commands.wait import _ready
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.health import PHRASES, STATES, STUCK, health_of
 from kubefoundry_cli.model_table import rows
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.reasons import REASONS, STALE_STATUS
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.reasons import REASONS, STALE_STATUS
 
 NEWEST = 3
 PAUSED = {names.PAUSED_ANNOTATION: "true"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kubefoundry_cli.failure import Exit
 from kubefoundry_cli.install import bundle
 from kubefoundry_cli.main import kubefoundry
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 from support.deployments import GPU, model_deployment
 from support.fake_server import Answers, serving
 from support.schema_values import values

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from kubefoundry_cli import support_bundle
 from kubefoundry_cli.cluster import Session
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
 from support.waiting import SECONDS
 
 ASKING = """

@@ -6,7 +6,7 @@ import pytest
 
 from kubefoundry_cli.cluster import MANAGER
 from kubefoundry_cli.install.ownership import is_of_kubectl, transferred
-from kubefoundry_sdk.cluster.errors import ApiError, Cause, Details
+from kubefoundry_sdk._cluster.errors import ApiError, Cause, Details
 
 
 def conflict(*causes: tuple[str, str]) -> ApiError:

@@ -8,7 +8,7 @@ import pytest
 from kubefoundry_cli.endpoint import refused
 from kubefoundry_cli.failure import Exit, of
 from kubefoundry_cli.permission import remedy
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._cluster.errors import ApiError
 
 MODELS = ("modeldeployments", "kubefoundry.ai")
 

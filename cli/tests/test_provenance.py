@@ -13,13 +13,13 @@ from kubefoundry_cli import upstream
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.provenance import by_flag, text
 from kubefoundry_cli.providers import installed
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import default
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import default
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile.context import read
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk.testing.generated import specs
 from support.deployments import DISAGGREGATED, GPU, model_deployment
 

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from kubefoundry_cli import upstream
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.selection import foreseen, pending, selected, selected_provider, stored, with_spec
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.names import PAUSED_ANNOTATION, provider_finalizer, provider_manager
-from kubefoundry_sdk.api.validation import default
-from kubefoundry_sdk.provider.registration import registration
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.names import PAUSED_ANNOTATION, provider_finalizer, provider_manager
+from kubefoundry_sdk._api.validation import default
+from kubefoundry_sdk._provider.registration import registration
 from kubefoundry_sdk.testing.generated import specs
 from kubefoundry_selector.candidate import provider
 from kubefoundry_selector.decision import decide

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_cli.providers import configured, named
-from kubefoundry_sdk.provider.flags import flag_of, started_with
-from kubefoundry_sdk.provider.run import parser
+from kubefoundry_sdk._provider.flags import flag_of, started_with
+from kubefoundry_sdk._provider.run import parser
 
 STARTED = {
     "kaito": {"--kaito-provisioning": "auto", "--kaito-gpu-instance-type": "Standard_NC24"},

@@ -14,7 +14,7 @@ from click.testing import Result
 from kubefoundry_cli import adoption, upgrade
 from kubefoundry_cli.model import valid
 from kubefoundry_cli.providers import installed, probed
-from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk._provider.contract import Provider
 from support.deployments import GPU
 from support.upstream import PROVIDERS, oldest_first, requires_shared, standin
 

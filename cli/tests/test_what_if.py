@@ -11,8 +11,8 @@ from kubefoundry_cli.providers import installed
 from kubefoundry_cli.selection import selected
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import verdicts
-from kubefoundry_sdk.api.validation import default, validate
-from kubefoundry_sdk.provider.registration import registration
+from kubefoundry_sdk._api.validation import default, validate
+from kubefoundry_sdk._provider.registration import registration
 from kubefoundry_sdk.testing.generated import specs
 from kubefoundry_selector.candidate import provider
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment

@@ -12,9 +12,9 @@ from aiohttp.test_utils import TestServer
 from kubefoundry_conformance.cases import Cases
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_local.suite import Component
-from kubefoundry_sdk.api.kinds import NAMESPACES
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk._api.kinds import NAMESPACES
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
 
 
 async def test_object_created_after_cancellation_is_recorded() -> None:

@@ -13,7 +13,7 @@ import yaml
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.cluster import manifest as manifests
 from kubefoundry_conformance.cluster.running import running
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, Object
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 WIDGETS: Final[list[Object]] = list(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.reconcile.report import Report, Stop
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_widgets.provider import provider
 
 PLAIN_KOPF = Path(__file__).parent / "plain_kopf"

@@ -12,7 +12,7 @@ import pytest
 
 from kubefoundry_core.admission import modeldeployments, providerconfigs
 from kubefoundry_core.admission.review import Malformed
-from kubefoundry_sdk.api import names, validation
+from kubefoundry_sdk._api import names, validation
 
 GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
 BAD: dict[str, Any] = {"engine": {"type": "vllm"}}

@@ -11,7 +11,7 @@ from kubefoundry_core.admission.crd_deletions import SHOWN, validate
 from kubefoundry_core.admission.review import Malformed
 from kubefoundry_core.certificates import renewed
 from kubefoundry_core.crd_protection import PATH, configuration
-from kubefoundry_sdk.api.crd import model_deployments, provider_configs
+from kubefoundry_sdk._api.crd import model_deployments, provider_configs
 
 OURS = [model_deployments()["metadata"]["name"], provider_configs()["metadata"]["name"]]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_core.decision import EXPLICIT, NO_SELECTOR, REPORTED, WAITING, Surroundings, decide, shared
-from kubefoundry_sdk.api.conditions import find
+from kubefoundry_sdk._api.conditions import find
 
 GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
 BAD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}}

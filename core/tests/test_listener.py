@@ -16,7 +16,7 @@ from cryptography import x509
 from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificates import SETTLE, Material, renewed
-from kubefoundry_sdk.runtime.listening import bind
+from kubefoundry_sdk._runtime.listening import bind
 
 HOSTS = ("127.0.0.1",)
 

@@ -27,9 +27,9 @@ from kubefoundry_core.admission.application import MAX_BODY, SMALL, WAITING, app
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.admission.reading import MOST, Judge, answered
 from kubefoundry_core.certificates import Material, renewed
-from kubefoundry_sdk.api.spec_limits import DEPTH
-from kubefoundry_sdk.runtime.listening import bind
-from kubefoundry_sdk.runtime.memory_quota import MemoryQuota
+from kubefoundry_sdk._api.spec_limits import DEPTH
+from kubefoundry_sdk._runtime.listening import bind
+from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
 from support.hostile_reviews import requests
 from support.waiting import SECONDS
 

@@ -11,7 +11,7 @@ from kubefoundry_cli.output import as_yaml
 from kubefoundry_dashboard.create import from_form, from_yaml
 from kubefoundry_dashboard.form import PREFIX, sections, spec_of
 from kubefoundry_dashboard.verdict import judge
-from kubefoundry_sdk.api.validation import validate
+from kubefoundry_sdk._api.validation import validate
 from support.deployments import CPU, DISAGGREGATED, GPU
 
 MANY: dict[str, Any] = {

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from kubefoundry_dashboard.access import LIFETIME, MOST, Access, InCluster, Local, namespace_of
 from kubefoundry_dashboard.application import make
 from kubefoundry_dashboard.rendering import block, environment
-from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.credentials import Credentials
 
 NOBODY = Credentials("http://127.0.0.1:9", None, lambda: None)
 """An API server that does not answer."""

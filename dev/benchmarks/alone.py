@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from benchmarks import processes
 from benchmarks.figures import Figure, Section
 from benchmarks.rig import MANAGER, UPSTREAM, Rig, run_concurrently, say
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._provider.write import manifest
 
 
 def applied_objects(rig: Rig) -> list[tuple[Kind, Object]]:

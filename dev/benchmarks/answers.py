@@ -26,11 +26,11 @@ from kubefoundry_cli.providers import RELEASES, crds_in, installed, probed
 from kubefoundry_cli.selection import selected
 from kubefoundry_cli.what_if import edited, verdicts
 from kubefoundry_local.control_plane import ROOT
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import default, validate
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.registration import registration
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import default, validate
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.registration import registration
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_selector.candidate import provider as registered
 
 EXAMPLES: Final = sorted((ROOT / "examples").glob("*.yaml"))

@@ -22,9 +22,9 @@ import yaml
 from benchmarks.rig import GPU, deployment
 from kubefoundry_local.control_plane import ROOT, control_plane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 
 ROUNDS: Final = 15
 MODELS: Final = 100

@@ -20,10 +20,10 @@ from benchmarks.figures import Figure, Section, percentile
 from benchmarks.latency import bare_write, measure_creation, measure_status_changes
 from benchmarks.requests import count, itemised, position, total
 from benchmarks.rig import GPU, MANAGER, Rig, Sightings, deployment, say
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.cluster.reflector import reflect
-from kubefoundry_sdk.runtime.store import Key, key_of
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._cluster.reflector import reflect
+from kubefoundry_sdk._runtime.store import Key, key_of
 from kubefoundry_simulators.cluster import connect
 
 NAME: Final = "direct"

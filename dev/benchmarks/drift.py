@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.figures import Figure, Section, percentile
 from benchmarks.requests import count, itemised, position, total
 from benchmarks.rig import GPU, KINDS, MANAGER, UPSTREAM, Rig, deployment, say
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,9 @@ async def _measure() -> str:
     from benchmarks.rig import GPU, deployment
     from kubefoundry_local.control_plane import control_plane
     from kubefoundry_local.suite import Suite
-    from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-    from kubefoundry_sdk.cluster import credentials
-    from kubefoundry_sdk.cluster.client import Client
+    from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+    from kubefoundry_sdk._cluster import credentials
+    from kubefoundry_sdk._cluster.client import Client
 
     figures: dict[str, list[dict[str, float]]] = {source: [] for source in SOURCES}
     with tempfile.TemporaryDirectory() as folder, control_plane(Path(folder) / "plane") as plane:
@@ -133,11 +133,11 @@ def _table(figures: dict[str, list[dict[str, float]]]) -> str:
 async def _child(source: str, kubeconfig: str) -> None:
     """Fill a store from the source, and print the figures of the start, of the changes and of the deletions."""
     started = float(os.environ["STARTED"])
-    from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-    from kubefoundry_sdk.cluster import credentials
-    from kubefoundry_sdk.cluster.client import Client
-    from kubefoundry_sdk.cluster.reflector import reflect
-    from kubefoundry_sdk.runtime.store import Store
+    from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+    from kubefoundry_sdk._cluster import credentials
+    from kubefoundry_sdk._cluster.client import Client
+    from kubefoundry_sdk._cluster.reflector import reflect
+    from kubefoundry_sdk._runtime.store import Store
 
     if source == "kopf":
         import kopf  # noqa: F401 (only the cost of the import counts here)

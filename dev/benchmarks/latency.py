@@ -7,9 +7,9 @@ from functools import partial
 
 from benchmarks.figures import Figure, Section, percentile
 from benchmarks.rig import CPU, GPU, KINDS, MANAGER, Rig, deployment, say
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster.requests import path
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster.requests import path
+from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_simulators.cluster import JSON_PATCH, Cluster, connect
 
 EXPLICIT = [("kaito", GPU), ("dynamo", GPU), ("kuberay", GPU)]

@@ -15,12 +15,12 @@ from typing import Any, Final
 from kubefoundry_local.control_plane import CannotRun, own_control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_local.upstream_crds import UpstreamCRD, upstream_crds
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, Kind, Object
-from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.reflector import reflect
-from kubefoundry_sdk.runtime.store import Key, key_of
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, Kind, Object
+from kubefoundry_sdk._api.names import API_VERSION, MODEL_DEPLOYMENT
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.reflector import reflect
+from kubefoundry_sdk._runtime.store import Key, key_of
 
 MANAGER: Final = "benchmarks"
 

@@ -9,7 +9,7 @@ from benchmarks.figures import Figure, Section
 from benchmarks.requests import count, itemised, position, total
 from benchmarks.rig import GPU, UPSTREAM, Rig, deployment, say
 from kubefoundry_local.suite import Component
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._runtime.store import Key
 
 PLURALS: Final = frozenset(kind.plural for kind in UPSTREAM.values())
 

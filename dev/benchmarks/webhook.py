@@ -15,7 +15,7 @@ import aiohttp
 
 from benchmarks.figures import Figure, Section, percentile
 from benchmarks.rig import GPU, MANAGER, WEBHOOKS, Rig, deployment, say
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 
 HISTOGRAM = "apiserver_admission_webhook_admission_duration_seconds"
 

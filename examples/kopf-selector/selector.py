@@ -21,15 +21,15 @@ import kopf
 
 import kubefoundry_sdk.kopf
 from kubefoundry_sdk import Object, Settings
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
-from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime import health, status
-from kubefoundry_sdk.runtime.lease import Holder, LeaseLost
-from kubefoundry_sdk.runtime.store import Key, Store
-from kubefoundry_sdk.runtime.supervision import supervise
-from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk._api.names import SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime import health, status
+from kubefoundry_sdk._runtime.lease import Holder, LeaseLost
+from kubefoundry_sdk._runtime.store import Key, Store
+from kubefoundry_sdk._runtime.supervision import supervise
+from kubefoundry_sdk._runtime.workqueue import WorkQueue
 from kubefoundry_selector import Choice, Provider, Registry, Request, keep_or_choose
 
 SETTINGS = Settings.from_environment()

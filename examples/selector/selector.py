@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from kubefoundry_sdk import Object
-from kubefoundry_sdk.api.conditions import condition, is_true
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
-from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, VALIDATED
-from kubefoundry_sdk.runtime import options, process, status
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._api.conditions import condition, is_true
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.names import SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED, VALIDATED
+from kubefoundry_sdk._runtime import options, process, status
+from kubefoundry_sdk._runtime.store import Key
 
 PROGRAM = "kubefoundry-selector"
 

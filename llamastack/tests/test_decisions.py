@@ -15,7 +15,7 @@ from kubefoundry_llamastack.names import MANAGER, PROVIDER_SECONDS_ANNOTATION
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, UserConfig
 from kubefoundry_llamastack.server_poll import provider
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk._api import names
 from support.hostile_json import places, spoilt
 
 Make = Callable[..., Distribution]

@@ -12,8 +12,8 @@ from kubefoundry_llamastack import workload
 from kubefoundry_llamastack.controller import Controller
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_llamastack.render.request import Distribution, Settings
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import Process
 from support.wire import Asked, events, ok, wire
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from kubefoundry_llamastack import server_poll
 from kubefoundry_llamastack.server_poll import ServerPoll, poll, provider
-from kubefoundry_sdk.api.foreign_json import encode, nested
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._api.foreign_json import encode, nested
+from kubefoundry_sdk._runtime.store import Key
 
 KEY = ("team", "chat")
 PROVIDER = {"api": "inference", "provider_id": "echo", "provider_type": "remote::echo", "config": {}}

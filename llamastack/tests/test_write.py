@@ -13,9 +13,9 @@ from kubefoundry_llamastack import names
 from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.write import Writer
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.runtime.refusals import Refused
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._runtime.refusals import Refused
+from kubefoundry_sdk._runtime.store import Store
 from support.wire import Asked, ok, wire
 
 WANTED: dict[str, Any] = {

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api import handover
-from kubefoundry_sdk.api.managed_fields import HAND_OVER, compact
-from kubefoundry_sdk.provider.reconcile import release
+from kubefoundry_sdk._api import handover
+from kubefoundry_sdk._api.managed_fields import HAND_OVER, compact
+from kubefoundry_sdk._provider.reconcile import release
 from support.plans import provider
 from support.status_ownership import OwnedConditions
 

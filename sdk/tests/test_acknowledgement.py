@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.health.acknowledgement import Acknowledgement
+from kubefoundry_sdk._provider.health.acknowledgement import Acknowledgement
 
 MANAGER = "example-provider"
 EARLY, LATE = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.managed_fields import compact
-from kubefoundry_sdk.provider.write.additions import Addition, added, text
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.managed_fields import compact
+from kubefoundry_sdk._provider.write.additions import Addition, added, text
 
 OURS = "direct-provider"
 MANIFEST: Object = {

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.reconcile import preconditions
-from kubefoundry_sdk.provider.reconcile.context import Context
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Deployment
+from kubefoundry_sdk._provider.reconcile import preconditions
+from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._runtime.store import Store
 from support.contexts import context
 from support.plans import deployment, planned
 

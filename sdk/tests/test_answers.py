@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_sdk import Endpoint, Observation, Rendered, Replicas, Schema
-from kubefoundry_sdk.provider import results
-from kubefoundry_sdk.provider.reconcile import failures
-from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.results import Fault
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.reconcile import failures
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.results import Fault
 from kubefoundry_sdk.testing import deployment, violations
 from kubefoundry_widgets.provider import provider
 

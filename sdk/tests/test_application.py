@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.reconcile import application
-from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.reported_generation import Snapshot, judge, note_applied
-from kubefoundry_sdk.provider.watch.upstream import Upstream
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk._provider.reconcile import application
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.reconcile.reported_generation import Snapshot, judge, note_applied
+from kubefoundry_sdk._provider.watch.upstream import Upstream
 from support.contexts import UNUSED, context
 from support.plans import deployment, planned, provider
 from support.wire import Asked, ok, wire

@@ -10,15 +10,15 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.write import apply
-from kubefoundry_sdk.provider.write.admission import Admission
-from kubefoundry_sdk.runtime.refusals import Refused
-from kubefoundry_sdk.runtime.server_side_apply import NameTaken
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Kind
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.write import apply
+from kubefoundry_sdk._provider.write.admission import Admission
+from kubefoundry_sdk._runtime.refusals import Refused
+from kubefoundry_sdk._runtime.server_side_apply import NameTaken
+from kubefoundry_sdk._runtime.store import Store
 from support.wire import Asked, ok, refusal, wire
 
 KIND = Kind("example.com", "v1", "engines", "Engine")

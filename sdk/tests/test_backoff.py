@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime import backoff
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime import backoff
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster import client
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import LONGEST, ApiError, Fenced, Unreachable
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster import client
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import LONGEST, ApiError, Fenced, Unreachable
 from support.wire import Asked, events, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")

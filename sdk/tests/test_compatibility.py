@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Capabilities, Deployment, Provider
-from kubefoundry_sdk.provider.reconcile import compatibility, overrides
-from kubefoundry_sdk.provider.upstream_kind import Schema, UpstreamKind
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Capabilities, Deployment, Provider
+from kubefoundry_sdk._provider.reconcile import compatibility, overrides
+from kubefoundry_sdk._provider.upstream_kind import Schema, UpstreamKind
 
 
 def never(*arguments: object) -> Any:

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment, Endpoint
-from kubefoundry_sdk.provider.health import completion, verification
-from kubefoundry_sdk.provider.health.models_endpoint import KeyRequired, NoModels, models
-from kubefoundry_sdk.provider.health.verification import Verification
-from kubefoundry_sdk.runtime.backoff import Backoff
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.tenant_http import LIMIT
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Deployment, Endpoint
+from kubefoundry_sdk._provider.health import completion, verification
+from kubefoundry_sdk._provider.health.models_endpoint import KeyRequired, NoModels, models
+from kubefoundry_sdk._provider.health.verification import Verification
+from kubefoundry_sdk._runtime.backoff import Backoff
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.tenant_http import LIMIT
 from support.waiting import SECONDS
 
 COMPLETION, CHAT, EMBEDDING = "/v1/completions", "/v1/chat/completions", "/v1/embeddings"

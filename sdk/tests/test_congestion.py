@@ -10,9 +10,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS
-from kubefoundry_sdk.cluster import congestion
-from kubefoundry_sdk.cluster.congestion import (
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS
+from kubefoundry_sdk._cluster import congestion
+from kubefoundry_sdk._cluster.congestion import (
     CROWDED,
     LEAST,
     LONGEST,
@@ -26,9 +26,9 @@ from kubefoundry_sdk.cluster.congestion import (
     refused,
     route,
 )
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.workqueue import WorkQueue
 from support.waiting import SECONDS
 from support.wire import Asked, ok, refusal, wire
 

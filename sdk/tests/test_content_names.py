@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.contract import Deployment, Document, Provider, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk._provider.contract import Deployment, Document, Provider, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.plan import Plan
 from support.plans import deployment, planned, provider
 
 KEY = "config.yaml"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import crd
+from kubefoundry_sdk._api import crd
 
 CRDS = Path(__file__).parents[2] / "crds"
 DEFINITIONS = [crd.model_deployments(), crd.provider_configs()]
@@ -31,7 +31,7 @@ def test_the_files_are_what_the_models_say(tmp_path: Path) -> None:
     assert [path.name for path in written] == ["modeldeployments.yaml", "inferenceproviderconfigs.yaml"]
     for path in written:
         assert path.read_text() == (CRDS / path.name).read_text(), (
-            "run: python -m kubefoundry_sdk.api.crd crds"
+            "run: python -m kubefoundry_sdk._api.crd crds"
         )
 
 

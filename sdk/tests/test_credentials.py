@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.cluster import fixed_credentials
-from kubefoundry_sdk.cluster.credentials import NoCredentials, from_kubeconfig, token_file
+from kubefoundry_sdk._cluster import fixed_credentials
+from kubefoundry_sdk._cluster.credentials import NoCredentials, from_kubeconfig, token_file
 from kubefoundry_simulators.certificate import self_signed
 
 EXEC = {

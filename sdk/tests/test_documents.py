@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_sdk.api import foreign_yaml
-from kubefoundry_sdk.provider.contract import Document
-from kubefoundry_sdk.provider.write import documents
+from kubefoundry_sdk._api import foreign_yaml
+from kubefoundry_sdk._provider.contract import Document
+from kubefoundry_sdk._provider.write import documents
 
 KIND = Document("Thing", ("spec", "text"), yaml.safe_dump)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.write.drift import differences
-from kubefoundry_sdk.runtime.repairs import LIMIT, WINDOW, Repairs
+from kubefoundry_sdk._provider.write.drift import differences
+from kubefoundry_sdk._runtime.repairs import LIMIT, WINDOW, Repairs
 
 OWNER = {"uid": "u", "name": "m"}
 APPLIED: dict[str, Any] = {

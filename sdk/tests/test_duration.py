@@ -7,8 +7,8 @@ import argparse
 import pytest
 
 from kubefoundry_sdk import duration
-from kubefoundry_sdk.api.duration import parse
-from kubefoundry_sdk.provider.run import parser
+from kubefoundry_sdk._api.duration import parse
+from kubefoundry_sdk._provider.run import parser
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import engine_args, validation
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api import engine_args, validation
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from support.refused_specs import AGGREGATED, changed
 
 

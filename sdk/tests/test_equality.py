@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.equality import same
+from kubefoundry_sdk._api.equality import same
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.cluster.errors import NO_DETAILS, ApiError, Cause, Details
+from kubefoundry_sdk._cluster.errors import NO_DETAILS, ApiError, Cause, Details
 
 CONFLICT = {
     "kind": "Status",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.runtime.fair_queue import FairLimit, FairQueue
+from kubefoundry_sdk._runtime.fair_queue import FairLimit, FairQueue
 from support.waiting import SECONDS
 
 NAMESPACES = ("", "a", "b", "c")

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.reconcile import finalizer
-from kubefoundry_sdk.provider.write.helpers import Helpers
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.refusals import Refused
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.reconcile import finalizer
+from kubefoundry_sdk._provider.write.helpers import Helpers
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.refusals import Refused
+from kubefoundry_sdk._runtime.store import Store
 from support.contexts import context
 from support.wire import Asked, ok, refusal, wire
 

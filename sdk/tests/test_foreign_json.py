@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api.equality import same
-from kubefoundry_sdk.api.foreign_json import LEVELS, Unreadable, decode, encode, nested
+from kubefoundry_sdk._api.equality import same
+from kubefoundry_sdk._api.foreign_json import LEVELS, Unreadable, decode, encode, nested
 
 TEXTS = st.text(st.characters(codec=None), max_size=8)
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api.foreign_text import LONGEST, MOST, listed, shown
+from kubefoundry_sdk._api.foreign_text import LONGEST, MOST, listed, shown
 
 
 @pytest.mark.parametrize(

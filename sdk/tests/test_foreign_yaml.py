@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api import foreign_yaml
+from kubefoundry_sdk._api import foreign_yaml
 
 
 @given(st.text())

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.managed_fields import compact
-from kubefoundry_sdk.provider.reconcile.handover import other_holders, timed_out
-from kubefoundry_sdk.runtime.wait import Wait
+from kubefoundry_sdk._api.managed_fields import compact
+from kubefoundry_sdk._provider.reconcile.handover import other_holders, timed_out
+from kubefoundry_sdk._runtime.wait import Wait
 
 TIMEOUT = 300.0
 WHAT = ("u", "dynamo")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write.additions import Addition, added, redirecting, text, together
-from kubefoundry_sdk.provider.write.server_values import ALLOCATED
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.write.additions import Addition, added, redirecting, text, together
+from kubefoundry_sdk._provider.write.server_values import ALLOCATED
 
 OURS = "direct-provider"
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api.kinds import HELPER_KINDS
-from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT, OWNER_UID_ANNOTATION
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import Helpers
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import HELPER_KINDS
+from kubefoundry_sdk._api.names import API_VERSION, MODEL_DEPLOYMENT, OWNER_UID_ANNOTATION
+from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.helpers import Helpers
+from kubefoundry_sdk._runtime.store import Store
 from support.plans import changed, deployment, planned, provider
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.runtime import lease
-from kubefoundry_sdk.runtime.lease import Expiry, Holder, LeaseLost, expired
+from kubefoundry_sdk._runtime import lease
+from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost, expired
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, ok, refusal, wire
 

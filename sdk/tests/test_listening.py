@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.runtime.listening import bind
+from kubefoundry_sdk._runtime.listening import bind
 from kubefoundry_simulators.certificate import self_signed, tls
 from support.waiting import SECONDS
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write.lost_ownership import PATH, with_repairs
-from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.write.lost_ownership import PATH, with_repairs
+from kubefoundry_sdk._provider.write.plan import Plan
 from support.plans import deployment, planned
 
 MANAGER = "example-provider"

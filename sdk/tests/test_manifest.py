@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.foreign_json import LEVELS, nested
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.spec_limits import too_large
-from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api.foreign_json import LEVELS, nested
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.spec_limits import too_large
+from kubefoundry_sdk._provider.contract import Deployment
+from kubefoundry_sdk._provider.write import manifest
 
 RAW = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}}
 

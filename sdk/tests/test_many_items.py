@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import managed_fields, names
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.additions import added
-from kubefoundry_sdk.provider.write.reclaim import may_leave_fields, reclaimed
+from kubefoundry_sdk._api import managed_fields, names
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.additions import added
+from kubefoundry_sdk._provider.write.reclaim import may_leave_fields, reclaimed
 
 MANY = 300
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubefoundry_sdk.provider.reconcile.reconciler import reconcile
+from kubefoundry_sdk._provider.reconcile.reconciler import reconcile
 from support.contexts import context
 
 

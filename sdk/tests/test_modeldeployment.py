@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from kubefoundry_sdk.api import validation
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec, ProviderConfigStatus
-from kubefoundry_sdk.api.schema import structural
-from kubefoundry_sdk.api.status import ModelDeploymentStatus
+from kubefoundry_sdk._api import validation
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.providerconfig import ProviderConfigSpec, ProviderConfigStatus
+from kubefoundry_sdk._api.schema import structural
+from kubefoundry_sdk._api.status import ModelDeploymentStatus
 from kubefoundry_sdk.testing.generated import specs
 from support.schema_values import values
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.write import drift, manifest
-from kubefoundry_sdk.provider.write.admission import Admission, NotInForce, not_in_force
-from kubefoundry_sdk.provider.write.helpers import mark
+from kubefoundry_sdk._provider.write import drift, manifest
+from kubefoundry_sdk._provider.write.admission import Admission, NotInForce, not_in_force
+from kubefoundry_sdk._provider.write.helpers import mark
 from kubefoundry_sdk.testing import deployment
 
 MODEL = deployment({"model": {"id": "org/model"}, "engine": {"type": "vllm"}}, "m", "n")

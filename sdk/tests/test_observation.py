@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.provider.reconcile.observation import as_applied, reported_stale
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._provider.reconcile.observation import as_applied, reported_stale
+from kubefoundry_sdk._provider.write import manifest
 from support.plans import SPEC
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.upstream_kind import Operator
-from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.upstream_kind import Operator
+from kubefoundry_sdk._provider.watch.operator_settings import OperatorSettings
 
 
 def deployment(mode: str | None, namespace: str = "acme") -> Object:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.runtime import lease, options
-from kubefoundry_sdk.runtime.backoff import OUTAGE_DELAY
-from kubefoundry_sdk.runtime.outage_clock import OutageClock
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._runtime import lease, options
+from kubefoundry_sdk._runtime.backoff import OUTAGE_DELAY
+from kubefoundry_sdk._runtime.outage_clock import OutageClock
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.workqueue import WorkQueue
 from support.simulated_time import SimulatedTime
 from support.wire import Asked, Wire, events, ok, refusal, wire
 

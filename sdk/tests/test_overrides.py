@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubefoundry_sdk.provider.reconcile.overrides import wrong_types
+from kubefoundry_sdk._provider.reconcile.overrides import wrong_types
 
 
 class Frontend(BaseModel):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import managed_fields
-from kubefoundry_sdk.runtime.status import same
+from kubefoundry_sdk._api import managed_fields
+from kubefoundry_sdk._runtime.status import same
 
 READY = {
     "type": "Ready",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.write import manifest
 from support.plans import deployment, planned
 
 MANAGER = "example-provider"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.cluster.rate import Bucket
-from kubefoundry_sdk.provider.reconcile.pace import BURST, EVERY, can_wait
+from kubefoundry_sdk._cluster.rate import Bucket
+from kubefoundry_sdk._provider.reconcile.pace import BURST, EVERY, can_wait
 
 
 def status(ready: bool, generation: int = 3, refused: str = "", **fields: Any) -> dict[str, Any]:

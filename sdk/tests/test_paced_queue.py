@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from kubefoundry_sdk.runtime.paced_queue import RATE, PacedQueue
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._runtime.paced_queue import RATE, PacedQueue
+from kubefoundry_sdk._runtime.store import Key
 from support.waiting import SECONDS
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.reconcile import observation, retained
-from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.watch.upstream import Upstream
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk._provider.reconcile import observation, retained
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.watch.upstream import Upstream
+from kubefoundry_sdk._provider.write import manifest
 from support.contexts import UNUSED, context
 from support.plans import deployment, planned, provider
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Deployment, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._provider.contract import Deployment, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
 from support.plans import V2, changed, deployment, planned, provider
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
-from kubefoundry_sdk.provider.write.plan import plan
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.write.plan import plan
 from support.plans import V1, changed, deployment, image, planned, provider
 
 NEWER = provider("default:2", flag=" --new")

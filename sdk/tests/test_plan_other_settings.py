@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
-from kubefoundry_sdk.provider.write.plan import Plan, plan
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.write.plan import Plan, plan
 from support.plans import V1, deployment, planned, provider
 
 LONGER = {"engine": {"type": "vllm", "contextLength": 8}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.write.plan import Plan
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.write.plan import Plan
 from support.plans import changed, deployment, planned, provider
 
 

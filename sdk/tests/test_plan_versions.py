@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.plan import Plan, plan
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.plan import Plan, plan
 from support.plans import V2, changed, deployment, planned, provider
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.provider.health.pod_causes import Cause, Creations, cause, explain
-from kubefoundry_sdk.provider.watch.pods import trim
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk._provider.health.pod_causes import Cause, Creations, cause, explain
+from kubefoundry_sdk._provider.watch.pods import trim
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LABEL = "example.com/engine"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.pod_status import LINE, creating, root_cause
+from kubefoundry_sdk._api.pod_status import LINE, creating, root_cause
 
 CAUSES = [
     "ValueError: Total number of attention heads (32) must be divisible by tensor parallel size (3).",

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import Fenced
-from kubefoundry_sdk.runtime import lease, options, start, supervision
-from kubefoundry_sdk.runtime.backoff import Backoff
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.start import CannotStart
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import Fenced
+from kubefoundry_sdk._runtime import lease, options, start, supervision
+from kubefoundry_sdk._runtime.backoff import Backoff
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.start import CannotStart
+from kubefoundry_sdk._runtime.store import Key
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, ok, refusal, wire
 

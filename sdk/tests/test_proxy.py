@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.cluster.proxy import from_environment
+from kubefoundry_sdk._cluster.proxy import from_environment
 
 HTTPS = "http://proxy:1"
 

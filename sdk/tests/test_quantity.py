@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk._api import quantity
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.reclaim import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.reclaim import (
     may_leave_fields,
     reclaimed,
     release_operations,

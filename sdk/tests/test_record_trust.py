@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.provider.write import manifest, record_trust
-from kubefoundry_sdk.provider.write.manifest import Record
+from kubefoundry_sdk._provider.write import manifest, record_trust
+from kubefoundry_sdk._provider.write.manifest import Record
 
 
 def record(spec: Any, image: str | None = None) -> Record:

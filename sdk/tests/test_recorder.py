@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api import formats
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.runtime import recorder as recorder_module
-from kubefoundry_sdk.runtime.recorder import NOTE, WAITING, Recorder
+from kubefoundry_sdk._api import formats
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._runtime import recorder as recorder_module
+from kubefoundry_sdk._runtime.recorder import NOTE, WAITING, Recorder
 from support.waiting import SECONDS
 from support.wire import Asked, ok, wire
 

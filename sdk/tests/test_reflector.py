@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster import reflector
-from kubefoundry_sdk.cluster.reflector import reflect
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster import reflector
+from kubefoundry_sdk._cluster.reflector import reflect
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, events, ok, refusal, wire
 

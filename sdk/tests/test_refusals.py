@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.errors import ApiError, Cause, Details
-from kubefoundry_sdk.provider.write.apply import ORIGIN
-from kubefoundry_sdk.runtime.refusals import (
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster.errors import ApiError, Cause, Details
+from kubefoundry_sdk._provider.write.apply import ORIGIN
+from kubefoundry_sdk._runtime.refusals import (
     PASSING,
     PERMISSION,
     QUOTA,

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.provider.registration import Registration, upstream_condition
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
-from kubefoundry_sdk.provider.watch.upstream import Upstream
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk._provider.registration import Registration, upstream_condition
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
+from kubefoundry_sdk._provider.watch.upstream import Upstream
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import Process
 from support.plans import provider
 from support.waiting import SECONDS
 from support.wire import Asked, ok, refusal, wire

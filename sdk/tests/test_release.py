@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.reconcile.release import obstacle, should_report
+from kubefoundry_sdk._provider.reconcile.release import obstacle, should_report
 
 OLD = "old-provider"
 COMPATIBLE = ("ProviderCompatible", "True", "CompatibilityVerified", "fits", 2)

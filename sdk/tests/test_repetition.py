@@ -9,9 +9,9 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.errors import Repeated
-from kubefoundry_sdk.cluster.repetition import BURST, EVERY, Repetition
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.errors import Repeated
+from kubefoundry_sdk._cluster.repetition import BURST, EVERY, Repetition
 from support.wire import Asked, ok, refusal, wire
 
 REQUEST = "PATCH /apis/kubefoundry.ai/v1alpha1/namespaces/n/modeldeployments/m/status"

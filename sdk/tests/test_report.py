@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Capabilities, Endpoint, Observation, Provider, Replicas
-from kubefoundry_sdk.provider.reconcile.report import UNREAD, Report, Stop, transitions
-from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Capabilities, Endpoint, Observation, Provider, Replicas
+from kubefoundry_sdk._provider.reconcile.report import UNREAD, Report, Stop, transitions
+from kubefoundry_sdk._provider.upstream_kind import UpstreamKind
 
 
 def never(*arguments: object) -> Any:

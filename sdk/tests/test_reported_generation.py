@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.reconcile.report import Report, Stop
-from kubefoundry_sdk.provider.reconcile.reported_generation import (
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk._provider.reconcile.report import Report, Stop
+from kubefoundry_sdk._provider.reconcile.reported_generation import (
     NO_GENERATION,
     Generations,
     Holdback,

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from kubefoundry_sdk.runtime.resync import PERIOD, resync
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._runtime.resync import PERIOD, resync
+from kubefoundry_sdk._runtime.store import Key
 
 
 @pytest.mark.parametrize("count", [0, 1, 60, 1000])

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.retained import report_unvalidated
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.reconcile.retained import report_unvalidated
 
 MANAGER = "example-provider"
 

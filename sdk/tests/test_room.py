@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.runtime.memory_quota import OVERHEAD, MemoryQuota
-from kubefoundry_sdk.runtime.store import Store, size_of
+from kubefoundry_sdk._runtime.memory_quota import OVERHEAD, MemoryQuota
+from kubefoundry_sdk._runtime.store import Store, size_of
 
 TOTAL = 300_000
 """Bytes: one namespace alone may take a third."""

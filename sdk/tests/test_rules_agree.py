@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
-from kubefoundry_sdk.api import crd, structure, validation
-from kubefoundry_sdk.api.rules import RULES
+from kubefoundry_sdk._api import crd, structure, validation
+from kubefoundry_sdk._api.rules import RULES
 from support.crd_rules import broken
 from support.refused_specs import REFUSED, Refused
 from support.schema_values import values

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from kubefoundry_sdk.api.fields import ItemsLike
-from kubefoundry_sdk.api.schema import Inexpressible, structural
+from kubefoundry_sdk._api.fields import ItemsLike
+from kubefoundry_sdk._api.schema import Inexpressible, structural
 
 TEXT = {"description": "text"}
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.health.staleness import (
+from kubefoundry_sdk._provider.health.staleness import (
     THRESHOLD,
     Verdict,
     acknowledged,
     judge,
     message,
 )
-from kubefoundry_sdk.runtime.wait import Wait
+from kubefoundry_sdk._runtime.wait import Wait
 
 DOWN = "Deployment widgets/widget-operator has no available replica"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
-from kubefoundry_sdk.provider.health.steadiness import PATIENCE, Steadiness
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk._provider.health.steadiness import PATIENCE, Steadiness
 
 SERVING = Observation("Running", "DeploymentReady", "fine", Replicas(1, 1, 1), Endpoint("m", 8000))
 UNCLEAR = Observation(

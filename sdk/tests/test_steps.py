@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Rendered, Replicas
-from kubefoundry_sdk.provider.reconcile import failures, guards, removal, writes
-from kubefoundry_sdk.provider.reconcile.context import Context
-from kubefoundry_sdk.provider.reconcile.reconciler import CLOSING, GUARDS, STEPS, WRITES, reconcile
-from kubefoundry_sdk.provider.reconcile.turn import End, Turn
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.watch.upstream import AGAIN, Upstream
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.refusals import Refused
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.contract import Deployment, Endpoint, Observation, Rendered, Replicas
+from kubefoundry_sdk._provider.reconcile import failures, guards, removal, writes
+from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._provider.reconcile.reconciler import CLOSING, GUARDS, STEPS, WRITES, reconcile
+from kubefoundry_sdk._provider.reconcile.turn import End, Turn
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.watch.upstream import AGAIN, Upstream
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.refusals import Refused
 from support.contexts import context
 from support.plans import SPEC, deployment, planned, provider
 from support.wire import Asked, Wire, ok, refusal, wire

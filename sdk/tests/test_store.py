@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.runtime.store import Key, Store
+from kubefoundry_sdk._runtime.store import Key, Store
 
 
 def obj(name: str, version: int, **more: Any) -> dict[str, Any]:

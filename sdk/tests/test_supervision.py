@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from kubefoundry_sdk.runtime import logs, supervision
-from kubefoundry_sdk.runtime.backoff import Backoff
-from kubefoundry_sdk.runtime.supervision import supervise
+from kubefoundry_sdk._runtime import logs, supervision
+from kubefoundry_sdk._runtime.backoff import Backoff
+from kubefoundry_sdk._runtime.supervision import supervise
 from support.waiting import SECONDS
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import (
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import (
     Capabilities,
     Endpoint,
     Observation,
@@ -19,9 +19,9 @@ from kubefoundry_sdk.provider.contract import (
     Rendered,
     Replicas,
 )
-from kubefoundry_sdk.provider.registration import upstream_condition
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
-from kubefoundry_sdk.provider.watch.upstream import (
+from kubefoundry_sdk._provider.registration import upstream_condition
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
+from kubefoundry_sdk._provider.watch.upstream import (
     AGAIN,
     TAKEN_UP,
     UNLISTED,
@@ -29,9 +29,9 @@ from kubefoundry_sdk.provider.watch.upstream import (
     addressed,
     schema_digest,
 )
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.outage_clock import OutageClock
-from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.outage_clock import OutageClock
+from kubefoundry_sdk._runtime.process import Process
 
 Told = list[str | None]
 

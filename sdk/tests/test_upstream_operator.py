@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kubefoundry_sdk.provider.upstream_kind import Operator
-from kubefoundry_sdk.provider.watch import upstream_operator
-from kubefoundry_sdk.provider.watch.operator_settings import OperatorSettings
-from kubefoundry_sdk.provider.watch.trusted_namespaces import TrustedNamespaces
-from kubefoundry_sdk.provider.watch.upstream_operator import (
+from kubefoundry_sdk._provider.upstream_kind import Operator
+from kubefoundry_sdk._provider.watch import upstream_operator
+from kubefoundry_sdk._provider.watch.operator_settings import OperatorSettings
+from kubefoundry_sdk._provider.watch.trusted_namespaces import TrustedNamespaces
+from kubefoundry_sdk._provider.watch.upstream_operator import (
     Evidence,
     Judge,
     OperatorWatch,

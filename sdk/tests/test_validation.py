@@ -5,9 +5,9 @@ import pytest
 import yaml
 from hypothesis import given
 
-from kubefoundry_sdk.api import spec_limits, validation
-from kubefoundry_sdk.api.rules import RULES
-from kubefoundry_sdk.api.validation import Problem
+from kubefoundry_sdk._api import spec_limits, validation
+from kubefoundry_sdk._api.rules import RULES
+from kubefoundry_sdk._api.validation import Problem
 from kubefoundry_sdk.testing.generated import specs
 from support.refused_specs import AGGREGATED, DISAGGREGATED, REFUSED, Refused, changed
 

@@ -13,11 +13,11 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment, Endpoint
-from kubefoundry_sdk.provider.health import verification
-from kubefoundry_sdk.provider.health.models_endpoint import (
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Deployment, Endpoint
+from kubefoundry_sdk._provider.health import verification
+from kubefoundry_sdk._provider.health.models_endpoint import (
     KeyRequired,
     NoModels,
     address,
@@ -25,10 +25,10 @@ from kubefoundry_sdk.provider.health.models_endpoint import (
     models,
     through_server,
 )
-from kubefoundry_sdk.provider.health.verification import LISTED, LONGEST, Verification, listed_names
-from kubefoundry_sdk.runtime.backoff import Backoff
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.supervision import Work
+from kubefoundry_sdk._provider.health.verification import LISTED, LONGEST, Verification, listed_names
+from kubefoundry_sdk._runtime.backoff import Backoff
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.supervision import Work
 from support.waiting import SECONDS
 from support.wire import Asked, ok, wire
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubefoundry_sdk.cluster.transport import warning
+from kubefoundry_sdk._cluster.transport import warning
 
 
 @pytest.mark.parametrize(

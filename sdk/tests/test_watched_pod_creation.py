@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.upstream_pods import Pods
-from kubefoundry_sdk.provider.watch.pod_creation import TOTAL, CreationWatch
-from kubefoundry_sdk.runtime.memory_quota import OVERHEAD
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._provider.upstream_pods import Pods
+from kubefoundry_sdk._provider.watch.pod_creation import TOTAL, CreationWatch
+from kubefoundry_sdk._runtime.memory_quota import OVERHEAD
+from kubefoundry_sdk._runtime.store import Key
 
 SOURCE = Pods(
     "label", lambda obj: [], makers=lambda obj: obj["makers"], creation_events="reason=FailedCreate"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.upstream_pods import Pods, roles, selector
-from kubefoundry_sdk.provider.watch.pods import PodWatch
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._provider.upstream_pods import Pods, roles, selector
+from kubefoundry_sdk._provider.watch.pods import PodWatch
+from kubefoundry_sdk._runtime.store import Key
 
 LABEL = "example.com/cluster"
 EARLY, LATE = "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"

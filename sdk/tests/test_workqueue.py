@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 from prometheus_client import REGISTRY
 
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime import backoff, workqueue
-from kubefoundry_sdk.runtime.backoff import Backoff
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.workqueue import LASTING, WorkQueue
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime import backoff, workqueue
+from kubefoundry_sdk._runtime.backoff import Backoff
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.workqueue import LASTING, WorkQueue
 from support.waiting import SECONDS
 
 A: Key = ("n", "a")

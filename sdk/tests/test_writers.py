@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.managed_fields import writer
+from kubefoundry_sdk._api.managed_fields import writer
 
 ENTRIES: list[dict[str, Any]] = [
     {

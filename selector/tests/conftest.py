@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_selector.candidate import Provider, provider
 
 CONFIGS: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.validation import validate
+from kubefoundry_sdk._api.validation import validate
 from kubefoundry_selector.candidate import Provider, Request, provider, request
 from kubefoundry_selector.select import select
 

@@ -12,8 +12,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, async_playwright
 
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support.namespaces import new_namespace
 
 HERE = Path(__file__).parent

@@ -19,8 +19,8 @@ from playwright.async_api import Browser, Page, expect
 from browser.page_server import Tab, page_in_cluster, page_server, tab
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.namespaces import new_namespace
 from support.waiting import until

@@ -10,8 +10,8 @@ from playwright.async_api import Browser, expect
 from browser.page_server import page_server, tab
 from kubefoundry_direct.names import SELECTED_BY
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.engine import Engine, led_to, listening
 from support.kubelet import kubelet

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from support.upstream import PROVIDERS, requires_shared
 
 pytestmark = [pytest.mark.upstream, requires_shared]

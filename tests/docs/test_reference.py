@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from kubefoundry_direct import provider as direct
-from kubefoundry_sdk.api import validation
-from kubefoundry_sdk.api.reasons import REASONS
-from kubefoundry_sdk.provider.reconcile.compatibility import check
+from kubefoundry_sdk._api import validation
+from kubefoundry_sdk._api.reasons import REASONS
+from kubefoundry_sdk._provider.reconcile.compatibility import check
 from kubefoundry_sdk.testing.generated import deployment
 
 ROOT = Path(__file__).resolve().parents[2]

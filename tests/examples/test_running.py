@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.managed_fields import managers
-from kubefoundry_sdk.api.names import SELECTOR_MANAGER
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.managed_fields import managers
+from kubefoundry_sdk._api.names import SELECTOR_MANAGER
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.suites import install_crd
 from support.upstream import standin

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_selector import keep_or_choose
 from kubefoundry_selector.candidate import Provider, provider, request
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment

@@ -24,15 +24,15 @@ from kubefoundry_kaito.provider import provider as kaito
 from kubefoundry_kaito.settings import Settings as KaitoSettings
 from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings as KubeRaySettings
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import results
-from kubefoundry_sdk.provider.contract import Deployment, Provider
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
-from kubefoundry_sdk.provider.write.manifest import Record
-from kubefoundry_sdk.provider.write.plan import plan
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Deployment, Provider
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.write.manifest import Record
+from kubefoundry_sdk._provider.write.plan import plan
 from kubefoundry_sdk.testing.generated import deployment
 from support.hostile_json import places
 

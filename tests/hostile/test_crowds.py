@@ -12,13 +12,13 @@ from aiohttp import web
 
 from kubefoundry_llamastack.server_poll import AT_ONCE as POLLED_AT_ONCE
 from kubefoundry_llamastack.server_poll import ServerPoll
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment, Endpoint
-from kubefoundry_sdk.provider.health.verification import AT_ONCE as VERIFIED_AT_ONCE
-from kubefoundry_sdk.provider.health.verification import Verification
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.supervision import Work
-from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Deployment, Endpoint
+from kubefoundry_sdk._provider.health.verification import AT_ONCE as VERIFIED_AT_ONCE
+from kubefoundry_sdk._provider.health.verification import Verification
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.supervision import Work
+from kubefoundry_sdk._runtime.workqueue import WorkQueue
 from support.waiting import SECONDS
 
 CROWD: Final = 100

@@ -12,8 +12,8 @@ import pytest
 
 from kubefoundry_cli.redaction import scrubbed
 from kubefoundry_llamastack.render import ca_bundle
-from kubefoundry_sdk.api import foreign_json, foreign_yaml
-from kubefoundry_sdk.api.conditions import clip
+from kubefoundry_sdk._api import foreign_json, foreign_yaml
+from kubefoundry_sdk._api.conditions import clip
 from kubefoundry_selector import memory
 from llamastack_providers import culprit
 from llamastack_providers.redaction import Redaction

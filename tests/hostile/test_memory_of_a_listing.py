@@ -23,11 +23,11 @@ START = r"""
 import asyncio, re, sys
 from pathlib import Path
 from kubefoundry_core.controller import reported_health
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.reflector import reflect
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.reflector import reflect
+from kubefoundry_sdk._runtime.store import Store
 
 async def main():
     async with Client(Credentials(sys.argv[1], None, lambda: None), user_agent="t") as client:

@@ -19,22 +19,22 @@ from kubefoundry_core.controller import reported_health
 from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_llamastack import stores
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster import reflector, responses
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.cluster.reflector import Sink
-from kubefoundry_sdk.provider import controller
-from kubefoundry_sdk.provider.watch.pod_creation import CreationWatch
-from kubefoundry_sdk.provider.watch.pods import PodWatch
-from kubefoundry_sdk.provider.watch.upstream import Upstream
-from kubefoundry_sdk.provider.watch.upstream_operator import Evidence, unavailable, unheld
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster import reflector, responses
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.reflector import Sink
+from kubefoundry_sdk._provider import controller
+from kubefoundry_sdk._provider.watch.pod_creation import CreationWatch
+from kubefoundry_sdk._provider.watch.pods import PodWatch
+from kubefoundry_sdk._provider.watch.upstream import Upstream
+from kubefoundry_sdk._provider.watch.upstream_operator import Evidence, unavailable, unheld
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Store
 from kubefoundry_selector.decision import is_undecided
 from support.hostile_json import HOSTILE, places, spoilt
 from support.upstream import standin

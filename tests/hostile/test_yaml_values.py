@@ -14,8 +14,8 @@ import yaml
 from kubefoundry_conformance import cases
 from kubefoundry_kuberay.serve_config import as_yaml
 from kubefoundry_llamastack import distribution
-from kubefoundry_sdk.api import foreign_yaml
-from kubefoundry_sdk.cluster.credentials import NoCredentials, context_namespace
+from kubefoundry_sdk._api import foreign_yaml
+from kubefoundry_sdk._cluster.credentials import NoCredentials, context_namespace
 from llamastack_providers import yaml_file
 from llamastack_providers.errors import Failure
 

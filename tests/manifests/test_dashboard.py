@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.access import allowed
 
 FOLDER = Path(__file__).resolve().parents[2] / "manifests" / "dashboard"

@@ -14,8 +14,8 @@ import yaml
 from kubefoundry_cli.install import bundle
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import PROBE
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.waiting import SECONDS, until
 
 pytestmark = pytest.mark.integration

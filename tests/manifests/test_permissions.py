@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_local.suite import COMPONENTS, NAMESPACE, Suite
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.access import allowed
 
 pytestmark = pytest.mark.integration

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from operators.life import Life, watched
 from operators.rig import running_rig
 from operators.table import Row, text

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubefoundry_nodes.ray.autoscaler import RAY_CLUSTERS
 from kubefoundry_nodes.ray.program import PODS
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from operators.life import NAME, SERVICE, Life
 from support.deployments import GPU, model_deployment
 from support.kinds import WORKSPACES

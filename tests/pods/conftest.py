@@ -11,9 +11,9 @@ import pytest
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet import addresses
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from pods.rig import end_pods, running_node
 from support.llamastack_plane import plane_with_crds
 from support.waiting import until

@@ -24,9 +24,9 @@ from kubefoundry_llamastack.names import LLSD, SERVICE_ACCOUNTS
 from kubefoundry_local.control_plane import CannotRun
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from pods.images import distribution, provider
 from pods.images.provider import ECHO, GUARD
 from pods.llama_stack.distributions import entry, server, serving_pod, stack, until_ready

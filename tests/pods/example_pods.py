@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubefoundry_nodes.kubelet.image import Image
-from kubefoundry_sdk.api.kinds import PODS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import PODS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.waiting import until
 
 PLAIN: Final = Image("example.com/plain:1")

@@ -20,10 +20,10 @@ from kubefoundry_llamastack.reasons import HEALTH_CHECK
 from kubefoundry_local.control_plane import ROOT, CannotRun
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from llamastack_providers import zipapp
 from pods.images import distribution, releases
 from pods.images.releases import PORTABLE, RELEASES, Release

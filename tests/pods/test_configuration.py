@@ -9,8 +9,8 @@ import pytest
 from kubefoundry_nodes.kubelet.environment import expand
 from kubefoundry_nodes.kubelet.kubelet_client import CLAIMS
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, SECRETS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, SECRETS
+from kubefoundry_sdk._cluster.client import Client
 from pods.example_pods import CLAIM, PLAIN, READY, config_map, container, pod, run, secret, seen, waits
 from support.waiting import until
 

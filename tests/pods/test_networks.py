@@ -11,8 +11,8 @@ import pytest
 from kubefoundry_nodes.kubelet.kubelet_client import ENDPOINT_SLICES, SERVICES
 from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_nodes.kubelet.services import OWNER, ready
-from kubefoundry_sdk.api.kinds import PODS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import PODS, Object
+from kubefoundry_sdk._cluster.client import Client
 from pods.example_pods import PLAIN, READY, container, pod, run, seen
 from support.waiting import SECONDS, until
 

@@ -9,8 +9,8 @@ import pytest
 
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import PODS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import PODS
+from kubefoundry_sdk._cluster.client import Client
 from pods.example_pods import PLAIN, READY, container, pod, run, seen, waits
 from support.waiting import until
 

@@ -12,7 +12,7 @@ from kubefoundry_kaito.provider import provider as kaito
 from kubefoundry_kaito.settings import Settings as KaitoSettings
 from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings as KubeRaySettings
-from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk._provider.contract import Provider
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,14 @@ from kubefoundry_kaito.provider import provider as kaito
 from kubefoundry_kaito.settings import Settings as KaitoSettings
 from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings as KubeRaySettings
-from kubefoundry_sdk.api import structure
-from kubefoundry_sdk.api.schema import structural
-from kubefoundry_sdk.api.status import ModelDeploymentStatus
-from kubefoundry_sdk.provider import results
-from kubefoundry_sdk.provider.contract import Observation, Provider
-from kubefoundry_sdk.provider.reconcile import compatibility
-from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api import structure
+from kubefoundry_sdk._api.schema import structural
+from kubefoundry_sdk._api.status import ModelDeploymentStatus
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Observation, Provider
+from kubefoundry_sdk._provider.reconcile import compatibility
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 PROVIDERS: Mapping[str, Provider] = {

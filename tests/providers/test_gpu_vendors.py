@@ -14,7 +14,7 @@ from kubefoundry_dynamo.provider import provider as dynamo
 from kubefoundry_dynamo.settings import Settings as DynamoSettings
 from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings as KubeRaySettings
-from kubefoundry_sdk.provider.contract import Provider
+from kubefoundry_sdk._provider.contract import Provider
 from support.plans import SPEC, deployment
 
 DEFAULTS: Mapping[str, tuple[Provider, Provider]] = {

@@ -16,10 +16,10 @@ from kubefoundry_direct.settings import Settings
 from kubefoundry_dynamo.provider import with_defaults as dynamo
 from kubefoundry_kaito.provider import with_defaults as kaito
 from kubefoundry_kuberay.provider import with_defaults as kuberay
-from kubefoundry_sdk.provider import results
-from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider
-from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Snapshot, judge, note_applied
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.reconcile.reported_generation import Generations, Snapshot, judge, note_applied
 from kubefoundry_sdk.testing.generated import deployment
 from support.hostile_statuses import Statuses
 

@@ -16,8 +16,8 @@ from kubefoundry_kaito.provider import provider as kaito
 from kubefoundry_kaito.settings import Settings as KaitoSettings
 from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings as KubeRaySettings
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from support.plans import deployment, planned
 
 VLLM: dict[str, Any] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubefoundry_local.suite import NAMESPACE
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster.client import Client
 
 REVIEWS: Final = Kind(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False

@@ -12,9 +12,9 @@ import yaml
 from kubefoundry_local.apply import apply
 from kubefoundry_local.control_plane import ROOT, ControlPlane
 from kubefoundry_local.suite import PROBE
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.deployments import model_deployment
 from support.refused_specs import REFUSED
 from support.waiting import SECONDS

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.provider.health.models_endpoint import directly
-from kubefoundry_sdk.provider.health.verification import Verification
-from kubefoundry_sdk.provider.reconcile.context import Context
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import Helpers
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._provider.health.models_endpoint import directly
+from kubefoundry_sdk._provider.health.verification import Verification
+from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.helpers import Helpers
+from kubefoundry_sdk._runtime.store import Store
 from support.plans import provider
 
 UNUSED: Any = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT
+from kubefoundry_sdk._api.names import API_VERSION, MODEL_DEPLOYMENT
 
 GPU: dict[str, Any] = {
     "model": {"id": "org/model"},

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM

@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster.client import Client
 from support import pods
 
 ENDPOINTS = Kind("", "v1", "endpoints", "Endpoints")

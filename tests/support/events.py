@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CORE_EVENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.waiting import SECONDS
 
 

@@ -11,10 +11,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider import run
-from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered, Replicas
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider import run
+from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider, Rendered, Replicas
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_widgets.provider import NAME, provider
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from kubefoundry_conformance.fields import FIELDS
-from kubefoundry_sdk.provider.contract import Provider, Rendered
+from kubefoundry_sdk._provider.contract import Provider, Rendered
 from support.paths import values_at
 
 HEADER: Final = ("Field", "Variant", "Class", "Detail")

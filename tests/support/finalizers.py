@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster.client import Client
 from support.waiting import until
 
 HELD: Final = "example.com/held-by-the-test"

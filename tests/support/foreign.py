@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from support.kinds import UPSTREAM
 
 _CONTAINER: Final = {"name": "main", "image": "example.com/other:1.0.0"}

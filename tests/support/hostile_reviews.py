@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kubefoundry_core.admission.application import MAX_BODY, SMALL
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from support.deployments import CPU, model_deployment
 from support.hostile_json import HOSTILE, places, spoilt
 

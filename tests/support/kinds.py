@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import Kind
+from kubefoundry_sdk._api.kinds import Kind
 
 WORKSPACES: Final = Kind("kaito.sh", "v1beta1", "workspaces", "Workspace")
 GRAPHS: Final = Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment")

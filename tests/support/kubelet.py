@@ -11,8 +11,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import PODS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import PODS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.pods import account, ready
 from support.proxy import certificate
 

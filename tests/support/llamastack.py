@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.waiting import SECONDS, until
 
 SERVER: dict[str, Any] = {"distribution": {"image": "example.com/stack:1"}, "containerSpec": {"port": 8321}}

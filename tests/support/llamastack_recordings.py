@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubefoundry_sdk.api.foreign_yaml import quick_loader
+from kubefoundry_sdk._api.foreign_yaml import quick_loader
 from support.upstream import SHARED
 
 FOLDER = SHARED / "upstream-crds" / "llamastack"

@@ -9,8 +9,8 @@ import pytest
 
 from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, SERVICES, Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, SERVICES, Kind
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import WRITES
 from support.kinds import UPSTREAM
 

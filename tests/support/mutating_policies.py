@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Kind
+from kubefoundry_sdk._cluster.client import Client
 from support.waiting import SECONDS
 
 GROUP: Final = "admissionregistration.k8s.io"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 
-from kubefoundry_sdk.api.kinds import NAMESPACES
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import NAMESPACES
+from kubefoundry_sdk._cluster.client import Client
 
 
 async def new_namespace(api: Client) -> str:

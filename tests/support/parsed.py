@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubefoundry_sdk.api.foreign_yaml import quick_loader
+from kubefoundry_sdk._api.foreign_yaml import quick_loader
 
 CACHE: Final = Path(__file__).resolve().parents[2] / "build" / "parsed"
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk._provider.contract import Rendered
 
 _STEP: Final = re.compile(r'\["(?P<quoted>[^"]+)"\]|\[(?P<element>[^\]]+)\]|\.?(?P<name>[^.\[\]]+)')
 

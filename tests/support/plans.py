@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Capabilities, Deployment, Observation, Provider, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema, UpstreamKind
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
-from kubefoundry_sdk.provider.write.plan import Plan, plan
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Capabilities, Deployment, Observation, Provider, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema, UpstreamKind
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.write.plan import Plan, plan
 
 V1 = Schema("example.com/v1")
 V2 = Schema("example.com/v2")

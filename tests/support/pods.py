@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kubefoundry_sdk.api.kinds import PODS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import PODS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 
 ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 SINCE: Final = "2026-01-01T00:00:00Z"

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Component, Suite
-from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk._cluster import credentials
 from kubefoundry_simulators.certificate import self_signed
 
 

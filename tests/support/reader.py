@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine, Done
 from support.message_commands import command_in
 

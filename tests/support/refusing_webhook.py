@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_simulators.certificate import self_signed, tls
 from support.waiting import SECONDS
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.waiting import reason, until
 
 Rule = tuple[str, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 DROPPED = (
     "uid",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_selector.candidate import Provider, provider
 from kubefoundry_selector.decision import announcement, decide
 

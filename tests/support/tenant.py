@@ -10,10 +10,10 @@ from pathlib import Path
 import yaml
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.kinds import UPSTREAM
 from support.waiting import SECONDS
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any, Final
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
 
 Operations = list[dict[str, Any]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubefoundry_sdk.api.kinds import CRDS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CRDS
+from kubefoundry_sdk._cluster.client import Client
 from support.upstream import standin
 
 Schema = dict[str, Any]

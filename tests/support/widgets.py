@@ -9,8 +9,8 @@ from typing import Any, Final
 import yaml
 
 from kubefoundry_local.suite import Component, Suite
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU
 from support.suites import install_crd
 from support.waiting import reason, until

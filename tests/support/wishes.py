@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 
 
 async def annotate(api: Client, namespace: str, name: str, value: str | None) -> None:

@@ -16,15 +16,15 @@ from typing import Any, Final
 from prometheus_client import Histogram
 
 from kubefoundry_sdk import Operator, SelectionRule
-from kubefoundry_sdk.api import handover as acceptance
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, SECRETS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider import run
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.reconcile import handover
-from kubefoundry_sdk.runtime import metrics, process, repairs
+from kubefoundry_sdk._api import handover as acceptance
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, SECRETS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider import run
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile import handover
+from kubefoundry_sdk._runtime import metrics, process, repairs
 from kubefoundry_widgets.provider import NAME, provider
 
 FAULT: Final = os.environ.get("KUBEFOUNDRY_FAULT", "")

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from kubefoundry_sdk.api import names, reasons
-from kubefoundry_sdk.api.conditions import condition
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime import lease, status
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api import names, reasons
+from kubefoundry_sdk._api.conditions import condition
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime import lease, status
+from kubefoundry_sdk._runtime.store import Store
 from kubefoundry_selector import controller, decision, main, registry
 from kubefoundry_selector.candidate import Provider
 from kubefoundry_selector.select import Select, select

@@ -24,11 +24,11 @@ import kubefoundry_dynamo.probe
 import kubefoundry_kaito.probe
 import kubefoundry_kuberay.probe
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.watch.upstream import schema_digest
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.watch.upstream import schema_digest
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.edits import ADMIN

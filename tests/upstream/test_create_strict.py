@@ -24,12 +24,12 @@ import kubefoundry_kaito.settings
 import kubefoundry_kuberay.provider
 import kubefoundry_kuberay.settings
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, CRDS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.contract import Provider, Rendered
-from kubefoundry_sdk.provider.reconcile.compatibility import check
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, CRDS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.contract import Provider, Rendered
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.fields import IMAGES
 from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from kubefoundry_simulators.cluster import connect

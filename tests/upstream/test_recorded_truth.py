@@ -16,8 +16,8 @@ import pytest
 from kubefoundry_dynamo.provider import with_defaults as dynamo
 from kubefoundry_kaito.provider import with_defaults as kaito
 from kubefoundry_kuberay.provider import with_defaults as kuberay
-from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider
-from kubefoundry_sdk.provider.health.steadiness import Steadiness
+from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider
+from kubefoundry_sdk._provider.health.steadiness import Steadiness
 from kubefoundry_sdk.testing.generated import deployment
 from support.timelines import State, recordings, states
 from support.upstream import requires_shared

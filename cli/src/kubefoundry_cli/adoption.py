@@ -15,17 +15,17 @@ from kubefoundry_cli.model import NO_UID, valid
 from kubefoundry_cli.provenance import Leaves, Path, at_or_below, leaves
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
-from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
-from kubefoundry_sdk.api.engine_args import FIELD_FLAGS
-from kubefoundry_sdk.api.equality import same
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import validate
-from kubefoundry_sdk.provider.contract import NotReadable, Provider
-from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import documents, drift, foreign_values
-from kubefoundry_sdk.provider.write.helpers import mark, marked
-from kubefoundry_sdk.provider.write.plan import Plan, plan
+from kubefoundry_sdk._api import foreign_yaml, managed_fields, names
+from kubefoundry_sdk._api.engine_args import FIELD_FLAGS
+from kubefoundry_sdk._api.equality import same
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import validate
+from kubefoundry_sdk._provider.contract import NotReadable, Provider
+from kubefoundry_sdk._provider.reconcile.context import read
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import documents, drift, foreign_values
+from kubefoundry_sdk._provider.write.helpers import mark, marked
+from kubefoundry_sdk._provider.write.plan import Plan, plan
 
 KEPT = ("model.id", "model.source", "engine.type", "provider.name", "image")
 """Fields that `_simplest` never removes, not even default values: model, engine, provider and image."""

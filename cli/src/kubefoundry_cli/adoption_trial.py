@@ -9,12 +9,12 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import clean
 from kubefoundry_cli.provenance import differing, text
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import kind_of, whole
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.helpers import kind_of, whole
 
 
 async def try_adoption(

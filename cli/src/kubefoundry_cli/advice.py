@@ -10,10 +10,10 @@ from typing import Any, Final
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.reasons import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.reasons import (
     OVERRIDES_VALID,
     PROVIDER_COMPATIBLE,
     PROVIDER_HEALTHY,
@@ -23,7 +23,7 @@ from kubefoundry_sdk.api.reasons import (
     STALE_STATUS,
     VALIDATED,
 )
-from kubefoundry_sdk.api.untrusted import mapping
+from kubefoundry_sdk._api.untrusted import mapping
 
 UNREPORTED: Final = "its message says what to do"
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubefoundry_sdk.api.foreign_json import decode
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.untrusted import mapping
+from kubefoundry_sdk._api.foreign_json import decode
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation in which `kubectl apply` keeps the file that it applied last."""

@@ -16,12 +16,12 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.kind_name import names_kind
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.suggestion import suggestion
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 if TYPE_CHECKING:
-    from kubefoundry_sdk.cluster.client import Client
-    from kubefoundry_sdk.cluster.credentials import Credentials
+    from kubefoundry_sdk._cluster.client import Client
+    from kubefoundry_sdk._cluster.credentials import Credentials
 
 MANAGER = "kubefoundry-cli"
 """The field manager of all writes of the commands."""
@@ -190,7 +190,7 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 async def session(target: Target) -> AsyncIterator[Session]:
     """Open a session with the cluster. Raises Failure if there is no usable kubeconfig."""
     # 0.2 s of imports that a command without a cluster does not need
-    from kubefoundry_sdk.cluster.client import Client
+    from kubefoundry_sdk._cluster.client import Client
 
     who, namespace = identity(target)
     async with Client(who, user_agent=MANAGER, warned=_warned()) as client:
@@ -211,7 +211,7 @@ def _warned() -> Callable[[str], None]:
 
 def identity(target: Target) -> tuple[Credentials, str]:
     """Return the credentials and the namespace of a target. Raises Failure."""
-    from kubefoundry_sdk.cluster import credentials
+    from kubefoundry_sdk._cluster import credentials
 
     try:
         who = credentials.from_kubeconfig(target.kubeconfig, target.context)

@@ -8,8 +8,8 @@ from typing import Final
 from kubefoundry_cli.cluster import MANAGER, Session, no_namespace
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://([^/]+/)?", re.IGNORECASE)
 """The URL of a model's page up to the id: https://huggingface.co/."""

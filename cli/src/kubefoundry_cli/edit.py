@@ -11,8 +11,8 @@ import click
 
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 Operations = Sequence[Mapping[str, Any]]
 

@@ -14,15 +14,15 @@ from kubefoundry_cli.install import change
 from kubefoundry_cli.operations import paused
 from kubefoundry_cli.providers import named, silence
 from kubefoundry_cli.suspension import deletion
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.handover import finalizing, holders
-from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.watch.upstream import addressed
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import whole
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.handover import finalizing, holders
+from kubefoundry_sdk._api.kinds import CRDS, HELPER_KINDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.watch.upstream import addressed
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.helpers import whole
 
 SECONDS: Final = 60.0
 """Seconds to wait for a provider's report of a pause, and for the deletion of a model without finalizers."""

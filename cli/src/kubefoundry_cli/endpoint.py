@@ -11,8 +11,8 @@ from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.health import endpoint, health_of, summary
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import NO_REASON, ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import NO_REASON, ApiError, Unreachable
 
 
 async def proxy(session: Session, name: str) -> tuple[Object, str]:
@@ -63,7 +63,7 @@ async def answer(
         Failure: The model cannot be reached, or refuses the request.
     """
     # Imported here: it loads pydantic, which most commands do not need.
-    from kubefoundry_sdk.runtime.tenant_http import LIMIT
+    from kubefoundry_sdk._runtime.tenant_http import LIMIT
 
     _, url = await proxy(session, name)
     try:

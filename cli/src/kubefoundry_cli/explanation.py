@@ -16,12 +16,12 @@ from kubefoundry_cli.several import Failures
 from kubefoundry_cli.suspension import deletion
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.untrusted import part
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider as Package
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.untrusted import part
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import Provider as Package
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_selector.candidate import Provider
 from kubefoundry_selector.candidate import provider as registered
 from kubefoundry_selector.explain import Explanation, ProviderVerdict, RuleVerdict, explain

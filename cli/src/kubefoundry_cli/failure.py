@@ -11,8 +11,8 @@ import click
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import printable
 from kubefoundry_cli.permission import remedy
-from kubefoundry_sdk.api.names import GROUP
-from kubefoundry_sdk.cluster.errors import NO_REASON, ApiError, Unreachable
+from kubefoundry_sdk._api.names import GROUP
+from kubefoundry_sdk._cluster.errors import NO_REASON, ApiError, Unreachable
 
 
 class Exit(IntEnum):

@@ -12,10 +12,10 @@ from typing import Any, Final, Literal, get_args
 from kubefoundry_cli.advice import ADVICE, advice, is_trouble
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, duration, since
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.reasons import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.reasons import (
     PROVIDER_COMPATIBLE,
     PROVIDER_HEALTHY,
     PROVIDER_SELECTED,
@@ -24,7 +24,7 @@ from kubefoundry_sdk.api.reasons import (
     STALE_STATUS,
     VALIDATED,
 )
-from kubefoundry_sdk.api.untrusted import mapping, mappings
+from kubefoundry_sdk._api.untrusted import mapping, mappings
 
 STUCK: Final = 600.0
 """Seconds without success after which a model counts as stuck: the default timeout of `wait`."""

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kubefoundry_sdk.api.kinds import Kind
-    from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
+    from kubefoundry_sdk._api.kinds import Kind
+    from kubefoundry_sdk._provider.upstream_kind import UpstreamKind
 
 VERSION: Final = re.compile(r"v[0-9]+(?:(?:alpha|beta)[0-9]+)?\.")
 

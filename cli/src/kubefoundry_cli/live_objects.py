@@ -10,18 +10,18 @@ from pydantic import ValidationError
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.providers import installed
-from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import HELPER_KINDS, Kind, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.managed_fields import managers
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.names import provider_manager
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.reconcile import preconditions
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import kind_of, mark, marked, whole
-from kubefoundry_sdk.runtime.server_side_apply import NameTaken
+from kubefoundry_sdk._api.handover import holders
+from kubefoundry_sdk._api.kinds import HELPER_KINDS, Kind, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.managed_fields import managers
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.names import provider_manager
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile import preconditions
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.helpers import kind_of, mark, marked, whole
+from kubefoundry_sdk._runtime.server_side_apply import NameTaken
 
 
 @dataclass(frozen=True, slots=True)

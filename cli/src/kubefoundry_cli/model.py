@@ -13,9 +13,9 @@ from kubefoundry_cli.output import say
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
 from kubefoundry_cli.yaml_file import documents_in
-from kubefoundry_sdk.api import foreign_text, foreign_yaml, names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import Problem, default, name_problem, schema, validate
+from kubefoundry_sdk._api import foreign_text, foreign_yaml, names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import Problem, default, name_problem, schema, validate
 
 NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 """The uid of a ModelDeployment that is not stored in a cluster."""

@@ -8,11 +8,11 @@ from urllib.parse import quote, urlsplit
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import MANAGER, Target
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.cluster.errors import Unreachable
-from kubefoundry_sdk.cluster.requests import JSON, path
-from kubefoundry_sdk.cluster.responses import items_of, object_of
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import Unreachable
+from kubefoundry_sdk._cluster.requests import JSON, path
+from kubefoundry_sdk._cluster.responses import items_of, object_of
 
 LIMIT: Final = 500
 """Maximum number of objects per page, as in the client."""

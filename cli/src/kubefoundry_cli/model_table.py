@@ -7,8 +7,8 @@ from typing import Any
 
 from kubefoundry_cli.health import endpoint, health_of, phase
 from kubefoundry_cli.output import age
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
 
 
 def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:

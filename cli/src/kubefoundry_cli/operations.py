@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 from kubefoundry_cli.edit import Operations, annotation
 from kubefoundry_cli.failure import Failure
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import rfc3339
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.validation import default
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import rfc3339
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.validation import default
 
 
 def paused(obj: Object) -> Operations:

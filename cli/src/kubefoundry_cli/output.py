@@ -14,7 +14,7 @@ import click
 if TYPE_CHECKING:
     import yaml
 
-    from kubefoundry_sdk.api.kinds import Kind, Object
+    from kubefoundry_sdk._api.kinds import Kind, Object
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from kubefoundry_cli.hint import kubectl
-from kubefoundry_sdk.api.names import GROUP, SYSTEM_NAMESPACE
+from kubefoundry_sdk._api.names import GROUP, SYSTEM_NAMESPACE
 
 REFUSAL: Final = re.compile(
     r'User "(?P<user>[^"]+)" cannot (?P<verb>[a-z]+) resource "(?P<resource>[^"]+)" in API group "(?P<group>[^"]*)" '

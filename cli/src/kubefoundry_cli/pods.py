@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.providers import installed
-from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import PODS, Kind, Object
-from kubefoundry_sdk.api.untrusted import part
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.upstream_pods import roles, selector
+from kubefoundry_sdk._api.handover import holders
+from kubefoundry_sdk._api.kinds import PODS, Kind, Object
+from kubefoundry_sdk._api.untrusted import part
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.upstream_pods import roles, selector
 
 
 class NotToBeFound(Exception):

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_cli.spec_path import ABSENT, with_value
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.schema import Schema
-from kubefoundry_sdk.api.validation import default, schema, validate
-from kubefoundry_sdk.provider.write.documents import at
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.schema import Schema
+from kubefoundry_sdk._api.validation import default, schema, validate
+from kubefoundry_sdk._provider.write.documents import at
 
 _BY_PLACE: Final = re.compile(r"\[\d+\]\Z")
 

@@ -17,16 +17,16 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
-from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
-from kubefoundry_sdk.api.untrusted import mapping
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk._api.names import PROVIDER_PACKAGES
+from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime.options import HEARTBEAT_TIMEOUT
 
 if TYPE_CHECKING:
-    from kubefoundry_sdk.cluster.client import Client
-    from kubefoundry_sdk.provider.contract import Provider
-    from kubefoundry_sdk.provider.upstream_kind import Schema
+    from kubefoundry_sdk._cluster.client import Client
+    from kubefoundry_sdk._provider.contract import Provider
+    from kubefoundry_sdk._provider.upstream_kind import Schema
 
 RELEASES: Final = "KUBEFOUNDRY_UPSTREAM_CRDS"
 """Environment variable with the folder of upstream CRDs. `--release` reads PROVIDER/RELEASE.yaml in it."""
@@ -185,7 +185,7 @@ def definitions(files: Sequence[str], release: str | None, provider: Provider) -
 
 def probed(provider: Provider, crd: Any) -> Schema:
     """Return the schema of this CRD. Raises Failure if the provider does not support it."""
-    from kubefoundry_sdk.provider.upstream_kind import UnsupportedSchema
+    from kubefoundry_sdk._provider.upstream_kind import UnsupportedSchema
 
     schema = provider.probe(crd)
     if isinstance(schema, UnsupportedSchema):

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
 
 REMOVED: Final = "<removed>"
 

@@ -15,10 +15,10 @@ from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.model import NO_UID, all_from_file, edited, valid, valid_new
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.validation import default
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.validation import default
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_selector.candidate import provider
 
 

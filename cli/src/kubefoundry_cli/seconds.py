@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from kubefoundry_sdk.api.duration import parse
+from kubefoundry_sdk._api.duration import parse
 
 
 def seconds(value: str) -> float:

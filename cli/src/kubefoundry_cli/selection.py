@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kubefoundry_cli import upstream
-from kubefoundry_sdk.api import handover, names, reasons
-from kubefoundry_sdk.api.conditions import Condition, condition
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
-from kubefoundry_sdk.api.validation import default
-from kubefoundry_sdk.provider.contract import Provider as Package
-from kubefoundry_sdk.provider.registration import registration
+from kubefoundry_sdk._api import handover, names, reasons
+from kubefoundry_sdk._api.conditions import Condition, condition
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED
+from kubefoundry_sdk._api.validation import default
+from kubefoundry_sdk._provider.contract import Provider as Package
+from kubefoundry_sdk._provider.registration import registration
 from kubefoundry_selector.candidate import Provider, Request, provider, request
 from kubefoundry_selector.decision import decide
 from kubefoundry_selector.memory import recall

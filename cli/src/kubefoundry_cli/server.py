@@ -8,7 +8,7 @@ from typing import Any, Final
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.output import clean
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 OLDEST: Final = (1, 26)
 """The oldest supported release (contract §1). Earlier releases refuse CEL rules in CRDs, or do not know them."""

@@ -16,8 +16,8 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.pods import NotToBeFound, of_model, serving_object, serving_provider
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.redaction import redacted, scrubbed
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import (
     CORE_EVENTS,
     CRDS,
     DEPLOYMENTS,
@@ -29,8 +29,8 @@ from kubefoundry_sdk.api.kinds import (
     Kind,
     Object,
 )
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.write.helpers import whole
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.write.helpers import whole
 
 QUOTAS: Final = Kind("", "v1", "resourcequotas", "ResourceQuota")
 LIMIT_RANGES: Final = Kind("", "v1", "limitranges", "LimitRange")

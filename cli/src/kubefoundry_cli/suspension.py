@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.health import PHRASES, health_of
 from kubefoundry_cli.hint import hint
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
 
 
 def check_not_deleted(obj: Object) -> None:

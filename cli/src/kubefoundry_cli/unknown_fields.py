@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from kubefoundry_cli.output import clean
-from kubefoundry_sdk.api.schema import Schema
-from kubefoundry_sdk.api.validation import schema
+from kubefoundry_sdk._api.schema import Schema
+from kubefoundry_sdk._api.validation import schema
 
 DEEPEST: Final = 64
 """Maximum number of levels to search. A spec with deeper nesting is refused for its depth (contract §2)."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from kubefoundry_cli import upstream
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
-from kubefoundry_sdk.provider.write.plan import plan
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile.context import read
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.write.plan import plan
 
 Fate = Literal["untouched", "rewritten", "recreated", "refused", "frozen"]
 """The effect on a model.

@@ -22,16 +22,16 @@ from kubefoundry_cli.provenance import (
     text,
 )
 from kubefoundry_cli.spec_path import ABSENT
-from kubefoundry_sdk.api import foreign_yaml, managed_fields, names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
-from kubefoundry_sdk.provider.reconcile import compatibility
-from kubefoundry_sdk.provider.reconcile.context import read
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import drift, foreign_values, helper_names, manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
-from kubefoundry_sdk.provider.write.plan import Plan, plan
+from kubefoundry_sdk._api import foreign_yaml, managed_fields, names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk._provider.reconcile import compatibility
+from kubefoundry_sdk._provider.reconcile.context import read
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import drift, foreign_values, helper_names, manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.write.plan import Plan, plan
 
 BROAD: Final = 4
 """A field is too broad to explain a value if this many times as many values follow it as the most specific field."""

@@ -12,10 +12,10 @@ from typing import Any
 from kubefoundry_cli import upstream
 from kubefoundry_cli.selection import foreseen, selected_provider, with_spec
 from kubefoundry_cli.spec_path import ABSENT, with_value
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.validation import default, schema, validate
-from kubefoundry_sdk.provider.contract import Provider as Package
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.validation import default, schema, validate
+from kubefoundry_sdk._provider.contract import Provider as Package
 from kubefoundry_selector.candidate import Provider
 
 Edit = tuple[str, Any]

@@ -8,10 +8,10 @@ from kubefoundry_cli.cluster import SHORT, Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.kind_name import names_kind
 from kubefoundry_cli.suggestion import suggestion
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.upstream_kind import UpstreamKind
 
 
 async def writer_of(session: Session, given: str, packages: Mapping[str, Provider]) -> Provider:

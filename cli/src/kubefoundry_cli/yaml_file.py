@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_sdk.api import foreign_yaml
+from kubefoundry_sdk._api import foreign_yaml
 
 
 def documents_in(text: str, name: str) -> list[Any]:

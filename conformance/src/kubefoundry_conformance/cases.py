@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kubefoundry_sdk.api import foreign_yaml, validation
-from kubefoundry_sdk.provider.contract import ObservedPhase, ReadyReason
+from kubefoundry_sdk._api import foreign_yaml, validation
+from kubefoundry_sdk._provider.contract import ObservedPhase, ReadyReason
 
 
 class Unusable(Exception):

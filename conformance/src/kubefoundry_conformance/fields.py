@@ -6,7 +6,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from kubefoundry_sdk.api.modeldeployment import ApiModel, ModelDeploymentSpec
+from kubefoundry_sdk._api.modeldeployment import ApiModel, ModelDeploymentSpec
 
 
 def _leaves(model: type[BaseModel], prefix: str = "") -> list[str]:

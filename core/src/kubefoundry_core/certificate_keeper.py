@@ -23,12 +23,12 @@ from kubefoundry_core.webhook_configurations import (
     evaluates_conditions,
     patch,
 )
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, SECRETS, Kind, Object
-from kubefoundry_sdk.api.names import CORE_MANAGER
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.workqueue import WorkQueue
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, SECRETS, Kind, Object
+from kubefoundry_sdk._api.names import CORE_MANAGER
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ import binascii
 from typing import Final
 
 from kubefoundry_core.certificates import Material, Unusable, split_bundle
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import SECRETS, Object
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import SECRETS, Object
 
 SECRET: Final = "kubefoundry-core-tls"
 

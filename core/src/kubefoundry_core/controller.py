@@ -18,18 +18,18 @@ from kubefoundry_core.events import announcements
 from kubefoundry_core.metrics import SELECTIONS, selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MANAGER
-from kubefoundry_sdk.api.validation import Problem, validate
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.runtime import status
-from kubefoundry_sdk.runtime.lease import DURATION, Expiry, expired
-from kubefoundry_sdk.runtime.paced_queue import PacedQueue
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key, key_of
-from kubefoundry_sdk.runtime.wait import Wait
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.kinds import LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.names import CORE_MANAGER, SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk._api.validation import Problem, validate
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._runtime import status
+from kubefoundry_sdk._runtime.lease import DURATION, Expiry, expired
+from kubefoundry_sdk._runtime.paced_queue import PacedQueue
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Key, key_of
+from kubefoundry_sdk._runtime.wait import Wait
 
 log = logging.getLogger(__name__)
 

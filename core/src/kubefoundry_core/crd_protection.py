@@ -13,8 +13,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kubefoundry_core.webhook_configurations import VALIDATING
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.api.names import MANAGED_BY, MANAGED_BY_LABEL, PROTECTED_LABEL
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.names import MANAGED_BY, MANAGED_BY_LABEL, PROTECTED_LABEL
 
 CONFIGURATION: Final = "kubefoundry-crds"
 WEBHOOK: Final = "kubefoundry-crds.kubefoundry.ai"

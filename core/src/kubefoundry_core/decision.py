@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubefoundry_core.provider_health import Health, provider_healthy
-from kubefoundry_sdk.api import handover, managed_fields, names, reasons, validation
-from kubefoundry_sdk.api.conditions import Condition, condition
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk._api import handover, managed_fields, names, reasons, validation
+from kubefoundry_sdk._api.conditions import Condition, condition
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
 
 EXPLICIT: Final = reasons.EXPLICIT_SELECTION
 """`status.provider.selectedReason` of a provider that the user named (contract §3)."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kubefoundry_core.decision import EXPLICIT
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)

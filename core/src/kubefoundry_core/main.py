@@ -13,9 +13,9 @@ from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.certificate_keeper import CertificateKeeper
 from kubefoundry_core.controller import Controller
 from kubefoundry_core.metrics import SELECTIONS, Deployments
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.listening import bind
-from kubefoundry_sdk.runtime.process import Process, run
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.listening import bind
+from kubefoundry_sdk._runtime.process import Process, run
 
 PROGRAM = "kubefoundry-core"
 

@@ -10,10 +10,10 @@ import prometheus_client
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
 
 STATES = ("desired", "ready", "available")
 """Values of the label `state`: the fields of `status.replicas`."""

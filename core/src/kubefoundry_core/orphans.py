@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_sdk.api import handover, names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk._api import handover, names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
 
 _SUFFIX: Final = names.provider_manager("")
 

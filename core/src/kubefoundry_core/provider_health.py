@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import Condition, condition, find
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import Condition, condition, find
+from kubefoundry_sdk._api.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)

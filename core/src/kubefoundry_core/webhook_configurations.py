@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from kubefoundry_core.certificates import Material, trusted_by
-from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk._api.kinds import Kind, Object
 
 CONFIGURATION: Final = "kubefoundry-core"
 """Name of both configurations."""

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from aiohttp import web
 
-from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.credentials import Credentials
 
 LIFETIME: Final = 8 * 3600.0
 """Seconds until the session of a pasted token expires."""

@@ -16,10 +16,10 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.suspension import check_not_deleted
 from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.page import WRITES, opened, page
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.cluster.permission import may
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.permission import may
 
 routes = web.RouteTableDef()
 

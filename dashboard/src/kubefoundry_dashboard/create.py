@@ -18,10 +18,10 @@ from kubefoundry_cli.output import as_yaml
 from kubefoundry_dashboard.form import missing, sections, spec_of, yaml_value
 from kubefoundry_dashboard.page import WRITES, opened, page
 from kubefoundry_dashboard.verdict import judge_in_cluster
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.cluster.permission import may
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.permission import may
 
 routes = web.RouteTableDef()
 

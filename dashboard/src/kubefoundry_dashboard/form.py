@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import as_yaml
 from kubefoundry_cli.spec_path import with_value
-from kubefoundry_sdk.api import foreign_yaml, spec_limits
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.schema import Schema
-from kubefoundry_sdk.api.validation import schema
+from kubefoundry_sdk._api import foreign_yaml, spec_limits
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.schema import Schema
+from kubefoundry_sdk._api.validation import schema
 
 FIRST: Final = (
     "model.id",

@@ -17,10 +17,10 @@ from kubefoundry_cli.failure import of
 from kubefoundry_dashboard.models import Filter, cells
 from kubefoundry_dashboard.page import opened
 from kubefoundry_dashboard.rendering import environment
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.cluster.reflector import ON_TIME
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.reflector import ON_TIME
 
 routes = web.RouteTableDef()
 

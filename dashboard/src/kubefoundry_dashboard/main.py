@@ -14,7 +14,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.hint import name_namespaces
 from kubefoundry_dashboard.access import InCluster
 from kubefoundry_dashboard.application import make
-from kubefoundry_sdk.cluster.credentials import SERVICE_ACCOUNT_DIR, Credentials
+from kubefoundry_sdk._cluster.credentials import SERVICE_ACCOUNT_DIR, Credentials
 
 PORT: Final = 8080
 

@@ -14,7 +14,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model_table import rows as status_rows
 from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.sign_in import by_link
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 routes = web.RouteTableDef()
 

@@ -25,9 +25,9 @@ from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.models import cells
 from kubefoundry_dashboard.page import opened, page
 from kubefoundry_dashboard.verdict import judge_in_cluster
-from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import CORE_EVENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.handover import holders
+from kubefoundry_sdk._api.kinds import CORE_EVENTS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 routes = web.RouteTableDef()
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_dashboard.access import Access, Viewer
 from kubefoundry_dashboard.rendering import environment
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 
 ACCESS: Final = web.AppKey[Access]("access")
 WRITES: Final = web.AppKey[bool]("writes")

@@ -11,7 +11,7 @@ from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.output import say
 from kubefoundry_dashboard.access import Local
 from kubefoundry_dashboard.application import make
-from kubefoundry_sdk.cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.credentials import Credentials
 
 HOST = "127.0.0.1"
 

@@ -6,10 +6,10 @@ from aiohttp import web
 
 from kubefoundry_dashboard.access import Access, Viewer
 from kubefoundry_dashboard.page import ACCESS, page
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.cluster.permission import may
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.permission import may
 
 routes = web.RouteTableDef()
 

@@ -16,8 +16,8 @@ from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_dashboard.live import Message, stream
 from kubefoundry_dashboard.one_model import PATH, read, render_tab
 from kubefoundry_dashboard.page import opened
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 routes = web.RouteTableDef()
 

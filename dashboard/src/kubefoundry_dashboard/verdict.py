@@ -10,7 +10,7 @@ from kubefoundry_cli.explanation import Explained, explained
 from kubefoundry_cli.model import NO_UID, valid
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.requested import Requested, registered_configs
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_selector.candidate import provider
 
 

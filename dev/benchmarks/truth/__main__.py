@@ -33,10 +33,10 @@ from benchmarks.truth.watched import Ground, Watched
 from kubefoundry_local.control_plane import ROOT, CannotRun, own_control_plane
 from kubefoundry_local.suite import Suite
 from kubefoundry_local.upstream_crds import upstream_crds
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, PODS
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.reflector import reflect
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, PODS
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.reflector import reflect
 
 SPEED: Final = 20.0
 PROVIDERS: Final = ",".join(KINDS)

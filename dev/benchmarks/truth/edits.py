@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks.rig import KINDS, MANAGER, WEBHOOKS
 from benchmarks.truth.ledger import Ledger
 from benchmarks.truth.watched import Watched
-from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk._api.kinds import Kind, Object
 
 DOWN: Final = 3.0
 """Seconds for which an upstream operator or its webhook is down after an edit."""

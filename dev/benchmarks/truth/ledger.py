@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from kubefoundry_sdk.api import conditions
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import conditions
+from kubefoundry_sdk._api.kinds import Object
 
 
 @dataclass(slots=True)

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from benchmarks.rig import Sightings
-from kubefoundry_sdk.api import conditions
-from kubefoundry_sdk.api.kinds import PODS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.runtime.store import key_of
+from kubefoundry_sdk._api import conditions
+from kubefoundry_sdk._api.kinds import PODS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._runtime.store import key_of
 
 VERSION: Final = re.compile(r"truth-(\d+)")
 """The value of the variable TRUTH in a pod."""

@@ -11,9 +11,9 @@ from benchmarks.rig import CPU, GPU, MANAGER, Sightings, deployment
 from benchmarks.truth.ledger import Ledger, names_newest
 from benchmarks.truth.node import IMAGE, MISSING_IMAGE, VERSION, Node
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.store import Key
 from kubefoundry_simulators.steps import FAIL_LABEL, RUNS_ANNOTATION
 
 QUIET: Final = 5.0

@@ -27,9 +27,9 @@ from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_llamastack.workload import PreviousState, Workload
 from kubefoundry_llamastack.write import Conflict, Writer
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime.refusals import Refused
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.refusals import Refused
 
 Event = tuple[Literal["Normal", "Warning"], str, str]
 

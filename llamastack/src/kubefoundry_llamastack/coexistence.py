@@ -13,9 +13,9 @@ from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.report import Obstacle
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.managed_fields import owned
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.managed_fields import owned
 
 RUNNING = (
     "the existing llama-stack operator still writes to Deployment '{name}', so KubeFoundry changes nothing "

@@ -15,9 +15,9 @@ from kubefoundry_llamastack.render.request import PORT, Settings
 from kubefoundry_llamastack.server_poll import ServerPoll
 from kubefoundry_llamastack.stores import watch_all
 from kubefoundry_llamastack.workload import RECORD
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Key
 
 log = logging.getLogger(__name__)
 

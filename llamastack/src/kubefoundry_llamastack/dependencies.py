@@ -11,7 +11,7 @@ from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, UserConfig
 from kubefoundry_llamastack.report import Obstacle
 from kubefoundry_llamastack.stores import Stores, digest_content
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 CONFIG_KEYS = ("config.yaml", "run.yaml")
 """Keys of a user's ConfigMap that may hold the configuration; the first one present counts."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import apis
 
 HIDDEN: Final = "********"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubefoundry_llamastack.api.spec import Distribution
-from kubefoundry_sdk.api import foreign_text, foreign_yaml, formats
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import foreign_text, foreign_yaml, formats
+from kubefoundry_sdk._api.kinds import Object
 
 IMAGES: Final[dict[str, str]] = {
     name: f"docker.io/llamastack/distribution-{name}:latest"

@@ -13,9 +13,9 @@ from typing import Any
 
 from kubefoundry_llamastack.controller import set_up
 from kubefoundry_llamastack.names import LLSD
-from kubefoundry_sdk.api import formats
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.process import run
+from kubefoundry_sdk._api import formats
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import run
 
 PROGRAM = "kubefoundry-llamastack"
 

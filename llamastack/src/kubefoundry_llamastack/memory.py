@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kubefoundry_sdk.runtime.refusals import Refusal
-from kubefoundry_sdk.runtime.repairs import Repairs
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._runtime.refusals import Refusal
+from kubefoundry_sdk._runtime.repairs import Repairs
+from kubefoundry_sdk._runtime.store import Key
 
 Child = tuple[str, str]
 """Plural of the kind, and name."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from kubefoundry_llamastack.api.spec import ModelDeploymentRef
 from kubefoundry_llamastack.reasons import MODELS_RESOLVED, condition
-from kubefoundry_sdk.api.conditions import Condition, is_true
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.conditions import Condition, is_true
+from kubefoundry_sdk._api.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)

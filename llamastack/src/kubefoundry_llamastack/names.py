@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import CLAIMS as CLAIMS
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS as DEPLOYMENTS
-from kubefoundry_sdk.api.kinds import NAMESPACES as NAMESPACES
-from kubefoundry_sdk.api.kinds import PODS as PODS
-from kubefoundry_sdk.api.kinds import SERVICES as SERVICES
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.api.names import GROUP
+from kubefoundry_sdk._api.kinds import CLAIMS as CLAIMS
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS as DEPLOYMENTS
+from kubefoundry_sdk._api.kinds import NAMESPACES as NAMESPACES
+from kubefoundry_sdk._api.kinds import PODS as PODS
+from kubefoundry_sdk._api.kinds import SERVICES as SERVICES
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._api.names import GROUP
 
 LLSD: Final = Kind("llamastack.io", "v1alpha1", "llamastackdistributions", "LlamaStackDistribution")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.runtime.crd_watch import CrdWatch
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._runtime.crd_watch import CrdWatch
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Store
 
 
 class FollowedKind(CrdWatch):

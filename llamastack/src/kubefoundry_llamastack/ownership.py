@@ -1,7 +1,7 @@
 """Compares a live child with its manifest, and adopts children from the existing operator.
 
 Server-side apply uses one field manager. Fields that the CR no longer requests are removed, because only we
-own them. `kubefoundry_sdk.provider.write.drift` is apart: it compares objects of any CRD, of which nothing is
+own them. `kubefoundry_sdk._provider.write.drift` is apart: it compares objects of any CRD, of which nothing is
 dropped, with the recorded values of the last apply.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from kubefoundry_llamastack.names import LLSD, MANAGED_BY, MANAGED_BY_LABEL, MANAGER, OLD_MANAGER
-from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.equality import same
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.managed_fields import Fields, owned
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.equality import same
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.managed_fields import Fields, owned
 
 Ownership = Literal["ours", "leaving", "foreign"]
 

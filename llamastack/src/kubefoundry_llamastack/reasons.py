@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api.conditions import Condition, ConditionStatus
-from kubefoundry_sdk.api.conditions import condition as build_condition
+from kubefoundry_sdk._api.conditions import Condition, ConditionStatus
+from kubefoundry_sdk._api.conditions import condition as build_condition
 
 DEPLOYMENT_READY: Final = "DeploymentReady"
 HEALTH_CHECK: Final = "HealthCheck"

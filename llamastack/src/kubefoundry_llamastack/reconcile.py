@@ -29,16 +29,16 @@ from kubefoundry_llamastack.render.request import Distribution, Settings
 from kubefoundry_llamastack.report import Answer, Obstacle, Snapshot
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
-from kubefoundry_sdk.api import managed_fields, spec_limits
-from kubefoundry_sdk.api import names as shared
-from kubefoundry_sdk.api.conditions import rfc3339
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime import status
-from kubefoundry_sdk.runtime.logs import described
-from kubefoundry_sdk.runtime.recorder import Recorder
-from kubefoundry_sdk.runtime.store import Key
+from kubefoundry_sdk._api import managed_fields, spec_limits
+from kubefoundry_sdk._api import names as shared
+from kubefoundry_sdk._api.conditions import rfc3339
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime import status
+from kubefoundry_sdk._runtime.logs import described
+from kubefoundry_sdk._runtime.recorder import Recorder
+from kubefoundry_sdk._runtime.store import Key
 
 INTERNAL: Final = (
     "The operator failed with an internal error: {}; what runs is left as it is; retrying with back-off, the "

@@ -16,9 +16,9 @@ from kubefoundry_llamastack.observe.deployments import Counts
 from kubefoundry_llamastack.observe.pods import Problem
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_sdk.api import pod_status
-from kubefoundry_sdk.api.conditions import Condition, find
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import pod_status
+from kubefoundry_sdk._api.conditions import Condition, find
+from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import apis
 
 DUPLICATE = "DuplicateProviderId"

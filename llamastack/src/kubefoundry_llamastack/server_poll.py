@@ -10,11 +10,11 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from kubefoundry_llamastack.report import Answer
-from kubefoundry_sdk.api.foreign_json import Unreadable, decode, encode, nested
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.runtime.fair_queue import FairLimit
-from kubefoundry_sdk.runtime.store import Key
-from kubefoundry_sdk.runtime.tenant_http import NoAnswer, TooSlow, exchange
+from kubefoundry_sdk._api.foreign_json import Unreadable, decode, encode, nested
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._runtime.fair_queue import FairLimit
+from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.tenant_http import NoAnswer, TooSlow, exchange
 
 POLL_SECONDS: Final = 60.0
 RETRY_SECONDS: Final = 5.0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from kubefoundry_llamastack import names
 from kubefoundry_llamastack.optional_kind import FollowedKind
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Store
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Store
 
 OWN_LABELS = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
 PODS = {"labelSelector": f"app={names.APP}"}

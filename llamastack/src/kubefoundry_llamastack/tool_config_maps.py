@@ -12,7 +12,7 @@ from typing import Final
 from kubefoundry_llamastack.render.request import Distribution, child
 from kubefoundry_llamastack.render.tool import FILE
 from kubefoundry_llamastack.workload import tool_of
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import zipapp
 
 NAME: Final = re.compile(r"^(?P<cr>.+)-provider-tool-[0-9a-f]{12}$")

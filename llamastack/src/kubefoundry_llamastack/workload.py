@@ -26,10 +26,10 @@ from kubefoundry_llamastack.names import (
 )
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.foreign_json import Unreadable, decode
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.managed_fields import owned
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.foreign_json import Unreadable, decode
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.managed_fields import owned
 
 RECORD: Final = "-applied"
 """Suffix of the ConfigMap with the record, after the CR's name."""

@@ -11,12 +11,12 @@ from kubefoundry_llamastack import names, ownership
 from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime import server_side_apply
-from kubefoundry_sdk.runtime.refusals import Origin, Refused
-from kubefoundry_sdk.runtime.server_side_apply import NameTaken
-from kubefoundry_sdk.runtime.store import Key, Store, key_of
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime import server_side_apply
+from kubefoundry_sdk._runtime.refusals import Origin, Refused
+from kubefoundry_sdk._runtime.server_side_apply import NameTaken
+from kubefoundry_sdk._runtime.store import Key, Store, key_of
 
 ORIGIN: Final = Origin("LlamaStackDistribution", "the ServiceAccount kubefoundry-llamastack")
 

@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_direct.provider import provider
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 DIRECT = provider(Settings())

@@ -12,7 +12,7 @@ import pytest
 
 from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.settings import ON_NVIDIA
-from kubefoundry_sdk.api import engine_args, flag_names
+from kubefoundry_sdk._api import engine_args, flag_names
 from kubefoundry_sdk.testing.generated import deployment
 
 OPTIONS: Final = Path(__file__).parents[3] / "tests" / "engines"

@@ -10,8 +10,8 @@ import pytest
 
 from kubefoundry_direct.provider import provider
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk.provider.reconcile.compatibility import check
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 from support import fieldtable
 from support.fieldtable import Row, Sample

@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_direct.provider import provider
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk.provider.contract import Observation, Replicas
+from kubefoundry_sdk._provider.contract import Observation, Replicas
 from kubefoundry_sdk.testing.generated import deployment
 
 SPEC = {"model": {"id": "org/m"}, "engine": {"type": "llamacpp"}, "scaling": {"replicas": 2}}

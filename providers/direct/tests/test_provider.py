@@ -8,7 +8,7 @@ import pytest
 
 from kubefoundry_direct.provider import build, provider
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk.provider.registration import registration
+from kubefoundry_sdk._provider.registration import registration
 
 
 def test_it_offers_itself_last() -> None:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from kubefoundry_dynamo.provider import with_defaults
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials
-from kubefoundry_sdk.provider import results
-from kubefoundry_sdk.provider.reconcile.report import Report
-from kubefoundry_sdk.provider.reconcile.reported_generation import Generations, Snapshot, judge, note_applied
-from kubefoundry_sdk.provider.watch.upstream import Upstream
-from kubefoundry_sdk.runtime import options
-from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.reconcile.reported_generation import Generations, Snapshot, judge, note_applied
+from kubefoundry_sdk._provider.watch.upstream import Upstream
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk.testing.generated import deployment
 from support.upstream import UpstreamCRD, crds, requires_shared, standin
 

@@ -11,7 +11,7 @@ from kubefoundry_dynamo.engines import vllm
 from kubefoundry_dynamo.engines.command_line import Role, Worker
 from kubefoundry_dynamo.graph import ARGUMENTS
 from kubefoundry_dynamo.versions import Version
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 
 
 def argv(

@@ -9,8 +9,8 @@ import pytest
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import Version
-from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.contract import Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 V0_4 = Schema("nvidia.com/v1alpha1")

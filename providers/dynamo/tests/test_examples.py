@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
-from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 V0_7 = Schema("nvidia.com/v1alpha1", frozenset({"subComponentType", "globalDynamoNamespace"}))

@@ -13,8 +13,8 @@ from kubefoundry_dynamo.provider import provider
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
-from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.contract import Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
 

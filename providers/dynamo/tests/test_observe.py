@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_dynamo.observe import observe
-from kubefoundry_sdk.provider.contract import Deployment, Endpoint
+from kubefoundry_sdk._provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.testing.generated import deployment
 
 SEQUENCES = yaml.safe_load((Path(__file__).parent / "status_sequences.yaml").read_text(encoding="utf-8"))

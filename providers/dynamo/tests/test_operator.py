@@ -9,8 +9,8 @@ import pytest
 from kubefoundry_dynamo.operator import read
 from kubefoundry_dynamo.provider import provider
 from kubefoundry_dynamo.settings import Settings
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 IMAGE = "nvcr.io/nvidia/ai-dynamo/kubernetes-operator"

@@ -9,7 +9,7 @@ import pytest
 
 from kubefoundry_dynamo.probe import UPSTREAM, probe
 from kubefoundry_dynamo.versions import release_line
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from support.upstream import crds, requires_shared, standin
 
 LINES = {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_dynamo.observe import observe
-from kubefoundry_sdk.provider.contract import Replicas
+from kubefoundry_sdk._provider.contract import Replicas
 from kubefoundry_sdk.testing.generated import deployment
 
 MODEL: dict[str, Any] = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}}

@@ -9,9 +9,9 @@ import pytest
 from kubefoundry_dynamo.overrides import Overrides
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
-from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.reconcile.overrides import unknown_keys, wrong_types
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.contract import Rendered
+from kubefoundry_sdk._provider.reconcile.overrides import unknown_keys, wrong_types
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 V1_0 = Schema("nvidia.com/v1alpha1", frozenset({"globalDynamoNamespace", "observedGeneration"}))

@@ -9,7 +9,7 @@ import pytest
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
 from kubefoundry_dynamo.versions import Version
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 V1_0 = Schema("nvidia.com/v1alpha1", frozenset({"gpuType", "restart", "observedGeneration"}))

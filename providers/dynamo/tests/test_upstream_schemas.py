@@ -13,7 +13,7 @@ from kubefoundry_dynamo.probe import probe
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.supports import supports
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment, specs
 from kubefoundry_sdk.testing.structural import violations
 from support.upstream import UpstreamCRD, crds, requires_shared, schema, standin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_dynamo.versions import Runtime, Version, parse, release_line, runtime_of
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.upstream_kind import Schema
 
 ASSUMED = Version(1, 3, 0)
 DIGEST = "@sha256:" + "0123456789abcdef" * 4

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_kaito.observe import observe
-from kubefoundry_sdk.provider.contract import Endpoint, Observation, Replicas
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, Replicas
 from kubefoundry_sdk.testing.generated import deployment
 from support.timelines import State, states
 from support.upstream import requires_shared

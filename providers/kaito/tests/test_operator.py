@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_kaito.operator import read
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 
 def started(*arguments: str) -> Object:

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.provider import results
-from kubefoundry_sdk.provider.contract import Deployment, Provider
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
-from kubefoundry_sdk.provider.write.plan import Plan, plan
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Deployment, Provider
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.write.plan import Plan, plan
 from kubefoundry_sdk.testing.generated import deployment, specs
 
 SCHEMA = Schema("kaito.sh/v1beta1")

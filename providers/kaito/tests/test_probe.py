@@ -15,7 +15,7 @@ from kubefoundry_kaito.probe import (
     REQUIRED,
     probe,
 )
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from support import upstream
 
 BETA, ALPHA = "kaito.sh/v1beta1", "kaito.sh/v1alpha1"

@@ -11,10 +11,10 @@ from kubefoundry_kaito.provider import with_defaults
 from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.api.names import EDITS_RECREATE_ANNOTATION
-from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.registration import registration
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.names import EDITS_RECREATE_ANNOTATION
+from kubefoundry_sdk._provider.contract import Rendered
+from kubefoundry_sdk._provider.registration import registration
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 NEWEST = Schema("kaito.sh/v1beta1", frozenset({ENGINE_CONFIG, ACCESS_SECRET, ANY_MODEL}))

@@ -10,9 +10,9 @@ import yaml
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider.contract import Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 Spec = dict[str, Any]

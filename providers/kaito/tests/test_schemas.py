@@ -10,9 +10,9 @@ from hypothesis.strategies import DataObject
 from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFAULT, probe
 from kubefoundry_kaito.provider import provider
 from kubefoundry_kaito.settings import Settings
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.reconcile.compatibility import check
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from kubefoundry_sdk.testing.structural import violations
 from support import upstream

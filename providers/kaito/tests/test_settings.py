@@ -7,7 +7,7 @@ from argparse import ArgumentError, ArgumentParser
 import pytest
 
 from kubefoundry_kaito.settings import Provisioning, Settings, add_arguments, from_arguments
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.upstream_kind import Schema
 
 
 def parsed(*arguments: str) -> Settings:

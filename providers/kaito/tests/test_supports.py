@@ -10,7 +10,7 @@ from kubefoundry_kaito.probe import ANY_MODEL, ENGINE_CONFIG, INSTANCE_TYPE_DEFA
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_kaito.supports import supports
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 TEMPLATE: dict[str, Any] = {

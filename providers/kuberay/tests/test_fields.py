@@ -11,9 +11,9 @@ import pytest
 
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
-from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.reconcile.compatibility import check
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.contract import Rendered
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
 

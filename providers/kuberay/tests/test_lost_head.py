@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_kuberay.observe import observe
-from kubefoundry_sdk.provider.contract import Observation
+from kubefoundry_sdk._provider.contract import Observation
 from kubefoundry_sdk.testing.generated import deployment
 
 ASKED = deployment({"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 1}}})

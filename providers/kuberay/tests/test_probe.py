@@ -10,7 +10,7 @@ import pytest
 from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from support.upstream import UpstreamCRD, crds, requires_shared, standin
 
 SUSPENDS = {"v1.1.1": False, "v1.3.2": False, "v1.4.2": False, "v1.6.2": False, "v1.7.0": True}

@@ -14,8 +14,8 @@ from kubefoundry_kuberay.cluster import ray_cluster
 from kubefoundry_kuberay.overrides import Head
 from kubefoundry_kuberay.serve_config import serve_config
 from kubefoundry_kuberay.settings import DEFAULT_IMAGE, Settings
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Deployment
 
 ray = pytest.importorskip("ray", reason="Ray is not installed here; make test-ray brings it")
 pytest.importorskip("pyarrow")

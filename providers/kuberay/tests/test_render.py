@@ -9,8 +9,8 @@ import pytest
 
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
-from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 
 SCHEMA = Schema("ray.io/v1", frozenset({"suspend"}))

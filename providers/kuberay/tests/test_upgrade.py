@@ -10,8 +10,8 @@ import yaml
 
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
-from kubefoundry_sdk.provider.contract import Deployment, Provider, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from support.plans import deployment, planned
 
 V1 = Schema("ray.io/v1")

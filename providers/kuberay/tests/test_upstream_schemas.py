@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
-from kubefoundry_sdk.provider.reconcile.compatibility import check
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.fields import MODEL_IDS, SERVED_NAMES
 from kubefoundry_sdk.testing.generated import deployment, specs
 from kubefoundry_sdk.testing.structural import violations

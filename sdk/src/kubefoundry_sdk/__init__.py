@@ -17,14 +17,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from kubefoundry_sdk.api.engine_args import Parallel, parallel
-    from kubefoundry_sdk.api.kinds import Object
-    from kubefoundry_sdk.api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
-    from kubefoundry_sdk.api.pod_status import LAST_WORDS
-    from kubefoundry_sdk.api.untrusted import mapping
-    from kubefoundry_sdk.provider.as_started import from_flags
-    from kubefoundry_sdk.provider.command_line import Derived, argv, contradictions, literal
-    from kubefoundry_sdk.provider.contract import (
+    from kubefoundry_sdk._api.engine_args import Parallel, parallel
+    from kubefoundry_sdk._api.kinds import Object
+    from kubefoundry_sdk._api.modeldeployment import ComponentScaling, GpuSpec, ModelDeploymentSpec
+    from kubefoundry_sdk._api.pod_status import LAST_WORDS
+    from kubefoundry_sdk._api.untrusted import mapping
+    from kubefoundry_sdk._provider.as_started import from_flags
+    from kubefoundry_sdk._provider.command_line import Derived, argv, contradictions, literal
+    from kubefoundry_sdk._provider.contract import (
         Capabilities,
         Deployment,
         Document,
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
         Replicas,
         SelectionRule,
     )
-    from kubefoundry_sdk.provider.embedding import Settings, connect, serve
-    from kubefoundry_sdk.provider.installation import manifest
-    from kubefoundry_sdk.provider.pod_resources import (
+    from kubefoundry_sdk._provider.embedding import Settings, connect, serve
+    from kubefoundry_sdk._provider.installation import manifest
+    from kubefoundry_sdk._provider.pod_resources import (
         aggregated_resources,
         container_resources,
         secret_env_from,
     )
-    from kubefoundry_sdk.provider.reconcile.compatibility import supports
-    from kubefoundry_sdk.provider.refused_fields import refused_fields
-    from kubefoundry_sdk.provider.run import run
-    from kubefoundry_sdk.provider.upstream_fields import Fields, by_fields, declared
-    from kubefoundry_sdk.provider.upstream_kind import Operator, Schema, UnsupportedSchema, UpstreamKind
-    from kubefoundry_sdk.provider.upstream_pods import Pods
-    from kubefoundry_sdk.provider.upstream_status import (
+    from kubefoundry_sdk._provider.reconcile.compatibility import supports
+    from kubefoundry_sdk._provider.refused_fields import refused_fields
+    from kubefoundry_sdk._provider.run import run
+    from kubefoundry_sdk._provider.upstream_fields import Fields, by_fields, declared
+    from kubefoundry_sdk._provider.upstream_kind import Operator, Schema, UnsupportedSchema, UpstreamKind
+    from kubefoundry_sdk._provider.upstream_pods import Pods
+    from kubefoundry_sdk._provider.upstream_status import (
         UpstreamCondition,
         count,
         text,
         upstream_conditions,
     )
-    from kubefoundry_sdk.runtime.options import duration, flag
+    from kubefoundry_sdk._runtime.options import duration, flag
 
 __all__ = [
     "LAST_WORDS",
@@ -112,45 +112,45 @@ __all__ = [
 ]
 
 _ELSEWHERE: Final = {
-    "from_flags": "kubefoundry_sdk.provider.as_started",
-    "Settings": "kubefoundry_sdk.provider.embedding",
-    "connect": "kubefoundry_sdk.provider.embedding",
-    "serve": "kubefoundry_sdk.provider.embedding",
-    "supports": "kubefoundry_sdk.provider.reconcile.compatibility",
-    "manifest": "kubefoundry_sdk.provider.installation",
-    "Derived": "kubefoundry_sdk.provider.command_line",
-    "Fields": "kubefoundry_sdk.provider.upstream_fields",
-    "LAST_WORDS": "kubefoundry_sdk.api.pod_status",
-    "UpstreamCondition": "kubefoundry_sdk.provider.upstream_status",
-    "aggregated_resources": "kubefoundry_sdk.provider.pod_resources",
-    "argv": "kubefoundry_sdk.provider.command_line",
-    "by_fields": "kubefoundry_sdk.provider.upstream_fields",
-    "container_resources": "kubefoundry_sdk.provider.pod_resources",
-    "contradictions": "kubefoundry_sdk.provider.command_line",
-    "count": "kubefoundry_sdk.provider.upstream_status",
-    "declared": "kubefoundry_sdk.provider.upstream_fields",
-    "literal": "kubefoundry_sdk.provider.command_line",
-    "mapping": "kubefoundry_sdk.api.untrusted",
-    "refused_fields": "kubefoundry_sdk.provider.refused_fields",
-    "secret_env_from": "kubefoundry_sdk.provider.pod_resources",
-    "text": "kubefoundry_sdk.provider.upstream_status",
-    "upstream_conditions": "kubefoundry_sdk.provider.upstream_status",
-    "ComponentScaling": "kubefoundry_sdk.api.modeldeployment",
-    "GpuSpec": "kubefoundry_sdk.api.modeldeployment",
-    "ModelDeploymentSpec": "kubefoundry_sdk.api.modeldeployment",
-    "Object": "kubefoundry_sdk.api.kinds",
-    "Parallel": "kubefoundry_sdk.api.engine_args",
-    "parallel": "kubefoundry_sdk.api.engine_args",
-    "duration": "kubefoundry_sdk.runtime.options",
-    "flag": "kubefoundry_sdk.runtime.options",
-    "run": "kubefoundry_sdk.provider.run",
-    "Operator": "kubefoundry_sdk.provider.upstream_kind",
-    "Pods": "kubefoundry_sdk.provider.upstream_pods",
-    "Schema": "kubefoundry_sdk.provider.upstream_kind",
-    "UnsupportedSchema": "kubefoundry_sdk.provider.upstream_kind",
-    "UpstreamKind": "kubefoundry_sdk.provider.upstream_kind",
+    "from_flags": "kubefoundry_sdk._provider.as_started",
+    "Settings": "kubefoundry_sdk._provider.embedding",
+    "connect": "kubefoundry_sdk._provider.embedding",
+    "serve": "kubefoundry_sdk._provider.embedding",
+    "supports": "kubefoundry_sdk._provider.reconcile.compatibility",
+    "manifest": "kubefoundry_sdk._provider.installation",
+    "Derived": "kubefoundry_sdk._provider.command_line",
+    "Fields": "kubefoundry_sdk._provider.upstream_fields",
+    "LAST_WORDS": "kubefoundry_sdk._api.pod_status",
+    "UpstreamCondition": "kubefoundry_sdk._provider.upstream_status",
+    "aggregated_resources": "kubefoundry_sdk._provider.pod_resources",
+    "argv": "kubefoundry_sdk._provider.command_line",
+    "by_fields": "kubefoundry_sdk._provider.upstream_fields",
+    "container_resources": "kubefoundry_sdk._provider.pod_resources",
+    "contradictions": "kubefoundry_sdk._provider.command_line",
+    "count": "kubefoundry_sdk._provider.upstream_status",
+    "declared": "kubefoundry_sdk._provider.upstream_fields",
+    "literal": "kubefoundry_sdk._provider.command_line",
+    "mapping": "kubefoundry_sdk._api.untrusted",
+    "refused_fields": "kubefoundry_sdk._provider.refused_fields",
+    "secret_env_from": "kubefoundry_sdk._provider.pod_resources",
+    "text": "kubefoundry_sdk._provider.upstream_status",
+    "upstream_conditions": "kubefoundry_sdk._provider.upstream_status",
+    "ComponentScaling": "kubefoundry_sdk._api.modeldeployment",
+    "GpuSpec": "kubefoundry_sdk._api.modeldeployment",
+    "ModelDeploymentSpec": "kubefoundry_sdk._api.modeldeployment",
+    "Object": "kubefoundry_sdk._api.kinds",
+    "Parallel": "kubefoundry_sdk._api.engine_args",
+    "parallel": "kubefoundry_sdk._api.engine_args",
+    "duration": "kubefoundry_sdk._runtime.options",
+    "flag": "kubefoundry_sdk._runtime.options",
+    "run": "kubefoundry_sdk._provider.run",
+    "Operator": "kubefoundry_sdk._provider.upstream_kind",
+    "Pods": "kubefoundry_sdk._provider.upstream_pods",
+    "Schema": "kubefoundry_sdk._provider.upstream_kind",
+    "UnsupportedSchema": "kubefoundry_sdk._provider.upstream_kind",
+    "UpstreamKind": "kubefoundry_sdk._provider.upstream_kind",
 }
-"""The modules of the names that are not in `kubefoundry_sdk.provider.contract`."""
+"""The modules of the names that are not in `kubefoundry_sdk._provider.contract`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -163,7 +163,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(_ELSEWHERE.get(name, "kubefoundry_sdk.provider.contract")), name)
+    value = getattr(import_module(_ELSEWHERE.get(name, "kubefoundry_sdk._provider.contract")), name)
     globals()[name] = value
     return value
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import kopf
 
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.embedding import Settings, connect
-from kubefoundry_sdk.provider.embedding import serve as serve_until
-from kubefoundry_sdk.runtime.supervision import supervise
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.embedding import Settings, connect
+from kubefoundry_sdk._provider.embedding import serve as serve_until
+from kubefoundry_sdk._runtime.supervision import supervise
 
 log = logging.getLogger(__name__)
 

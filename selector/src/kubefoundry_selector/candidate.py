@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import default
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import default
 from kubefoundry_selector import cel
 
 

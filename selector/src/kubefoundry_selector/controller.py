@@ -6,14 +6,14 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk.api.names import SELECTOR_LEASE, SELECTOR_MANAGER
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.runtime import status
-from kubefoundry_sdk.runtime.process import Process
-from kubefoundry_sdk.runtime.store import Key, Store
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._api.names import SELECTOR_LEASE, SELECTOR_MANAGER
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._runtime import status
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Key, Store
 from kubefoundry_selector.decision import announcement, decide, is_undecided
 from kubefoundry_selector.registry import Registry
 from kubefoundry_selector.rules import rules_valid

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from kubefoundry_sdk.api import handover, names, reasons
-from kubefoundry_sdk.api.conditions import Condition, condition, find
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk._api import handover, names, reasons
+from kubefoundry_sdk._api.conditions import Condition, condition, find
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_selector.candidate import Provider, Request, incapabilities
 from kubefoundry_selector.candidate import request as request_of
 from kubefoundry_selector.memory import SELECTED, Memory, mark, quoted, recall, refusals, shortened

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from prometheus_client import REGISTRY
 
-from kubefoundry_sdk.runtime import options, process
-from kubefoundry_sdk.runtime.process import Process
+from kubefoundry_sdk._runtime import options, process
+from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_selector.controller import SELECTIONS, Controller
 from kubefoundry_selector.select import Choose, by
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import clip, find
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import clip, find
+from kubefoundry_sdk._api.kinds import Object
 
 SELECTED: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
 """Reasons of `ProviderSelected` that a selector sets; the others are core's."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import Condition, condition
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import Condition, condition
 from kubefoundry_selector import cel
 from kubefoundry_selector.candidate import SelectionRule
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.validation import default
+from kubefoundry_sdk._api.validation import default
 from kubefoundry_selector import cel
 
 METADATA = {"name": "llama", "namespace": "team-nlp", "labels": {"team": "nlp"}, "uid": "1"}

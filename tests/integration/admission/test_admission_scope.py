@@ -10,9 +10,9 @@ import pytest
 
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, SPEC_CHANGES, VALIDATING
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.admission import BY_WEBHOOK
 from support.deployments import CPU, model_deployment
 from support.server_metrics import samples, total

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime.recorder import Recorder
+from kubefoundry_sdk._api.kinds import EVENTS, MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.recorder import Recorder
 from support.deployments import CPU, model_deployment
 
 pytestmark = pytest.mark.integration

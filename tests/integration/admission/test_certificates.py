@@ -23,9 +23,9 @@ from kubefoundry_core.certificates import AUTHORITY_LIFE, Material, renewed
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import NAMESPACE, PROBE, Component, Suite
-from kubefoundry_sdk.api.kinds import SECRETS, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import SECRETS, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support.admission import BY_WEBHOOK, refusal, until_refused_by_webhook
 from support.deployments import CPU
 from support.refused_specs import changed

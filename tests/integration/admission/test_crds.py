@@ -14,10 +14,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.api import crd, names, validation
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.rules import RULES
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import crd, names, validation
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.rules import RULES
+from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk.testing.generated import specs
 from support.admission import dry_runs
 from support.deployments import model_deployment

@@ -8,9 +8,9 @@ import random
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, EVENTS, MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, EVENTS, MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.admission import BY_WEBHOOK
 from support.deployments import CPU, GPU, model_deployment
 from support.memory import most_held

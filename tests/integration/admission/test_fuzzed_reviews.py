@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from kubefoundry_local.suite import Component, Suite
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime.listening import MOST
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.listening import MOST
 from support.admission import BY_WEBHOOK, refusal, until_refused_by_webhook
 from support.deployments import CPU
 from support.hostile_reviews import PATHS, RAW, UNFINISHED, Posted, requests

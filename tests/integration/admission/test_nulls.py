@@ -8,9 +8,9 @@ import json
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.validation import default
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.validation import default
+from kubefoundry_sdk._cluster.client import Client
 
 pytestmark = pytest.mark.integration
 

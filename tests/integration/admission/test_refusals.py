@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import validation
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import validation
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.admission import BY_WEBHOOK, install_crd_without, refusal, until_refused_by_webhook
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.refused_specs import AGGREGATED, REFUSED, Refused, changed

@@ -9,7 +9,7 @@ import pytest
 from kubefoundry_cli.failure import not_served
 from kubefoundry_cli.install.ownership import is_of_kubectl
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.api.kinds import (
+from kubefoundry_sdk._api.kinds import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     MODEL_DEPLOYMENTS,
@@ -18,8 +18,8 @@ from kubefoundry_sdk.api.kinds import (
     Kind,
     Object,
 )
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.registrations import register
 
 pytestmark = pytest.mark.integration

@@ -10,9 +10,9 @@ import pytest
 from kubefoundry_core.admission.application import MAX_BODY
 from kubefoundry_core.admission.reading import MOST
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.admission import BY_WEBHOOK
 from support.deployments import CPU, model_deployment
 from support.memory import limit, most_held

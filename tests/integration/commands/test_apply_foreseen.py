@@ -11,9 +11,9 @@ import pytest
 from kubefoundry_cli.apply import applied
 from kubefoundry_cli.model import edited
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.api.validation import default, validate
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.validation import default, validate
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import model_deployment
 from support.predictions.edits import STARTS, some_edit
 

@@ -16,9 +16,9 @@ from kubefoundry_cli.edit import annotation, write
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.redaction import REMOVED
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PODS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import running

@@ -22,7 +22,7 @@ from kubefoundry_demo import namespaces
 from kubefoundry_demo.main import stay
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import COMPONENTS
-from kubefoundry_sdk.cluster import credentials
+from kubefoundry_sdk._cluster import credentials
 from support.processes import processes_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]

@@ -24,10 +24,10 @@ from cryptography.x509.oid import NameOID
 from kubefoundry_cli.cluster import Target, identity
 from kubefoundry_cli.failure import Failure
 from kubefoundry_local import control_plane
-from kubefoundry_sdk.cluster import kubeconfig
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import NoCredentials, from_kubeconfig
-from kubefoundry_sdk.cluster.errors import Unreachable
+from kubefoundry_sdk._cluster import kubeconfig
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import NoCredentials, from_kubeconfig
+from kubefoundry_sdk._cluster.errors import Unreachable
 
 pytestmark = pytest.mark.integration
 

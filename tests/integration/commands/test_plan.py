@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, SERVICES, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PODS, SERVICES, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.edits import ADMIN, running

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.predictions.editor import Editor
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support import pods
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
@@ -310,10 +310,10 @@ CASES: Final = (
     Case("cli/advice: kubefoundry status {}", failed, "RayService 'm'", code=None),
     Case("cli/advice: kubefoundry logs {}", failed, "has no pods yet", code=1),
     Case("cli/checks/one_model: kubectl describe pod {}", doctor_of_crashing, "CrashLoopBackOff"),
-    Case("sdk/provider/health/pod_causes: kubectl describe pod -n {} {}", pod_failed, "no device"),
+    Case("sdk/_provider/health/pod_causes: kubectl describe pod -n {} {}", pod_failed, "no device"),
     # no kubelet runs here: the API server has found pod and container, and no node
     Case(
-        "sdk/provider/health/pod_causes: kubectl logs -n {} {} -c {} --previous",
+        "sdk/_provider/health/pod_causes: kubectl logs -n {} {} -c {} --previous",
         crashing,
     ),
     Case("cli/advice: kubefoundry import {}/{}", name_taken, over=is_running),

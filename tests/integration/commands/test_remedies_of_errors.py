@@ -27,10 +27,10 @@ from kubefoundry_llamastack.dependencies import drops_our_fields
 from kubefoundry_llamastack.observe import containers
 from kubefoundry_llamastack.observe.containers import ContainerRole
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PODS, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PODS, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support import pods
 from support.command_line import Running
 from support.deployments import GPU, model_deployment

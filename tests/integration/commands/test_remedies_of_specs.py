@@ -18,9 +18,9 @@ from kubefoundry_kaito.provider import provider as kaito
 from kubefoundry_kaito.settings import Settings as KaitoSettings
 from kubefoundry_kuberay.provider import provider as kuberay
 from kubefoundry_kuberay.settings import Settings as KubeRaySettings
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.upstream_kind import Schema
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.refused_specs import GONE, changed
 

@@ -14,7 +14,7 @@ from support.message_commands import ROOT, SITES, Site, command_in, sources, tex
 HERE: Final = Path(__file__).parents[1]
 
 ELSEWHERE: Final = {
-    "sdk/provider/reconcile/recreate: kubectl -n {} delete {} {}": (
+    "sdk/_provider/reconcile/recreate: kubectl -n {} delete {} {}": (
         "tests/integration/writes/test_exact_quota.py::test_the_command_in_the_refusal_makes_room"
     ),
     "cli/install/change: kubefoundry controller install": (
@@ -45,8 +45,8 @@ def executed() -> set[str]:
 
 
 TENANTS: Final = (
-    "sdk/provider/reconcile/",
-    "sdk/runtime/refusals",
+    "sdk/_provider/reconcile/",
+    "sdk/_runtime/refusals",
     "core/decision",
     "core/provider_health",
     "selector/",

@@ -21,9 +21,9 @@ from kubefoundry_kuberay.provider import PODS
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.crd import model_deployments
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.crd import model_deployments
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support import pods
 from support.command_line import CommandLine
 from support.deployments import model_deployment

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU
 from support.edits import running

@@ -13,9 +13,9 @@ import pytest
 
 from kubefoundry_cli.support_bundle import QUOTAS
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PODS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.edits import running

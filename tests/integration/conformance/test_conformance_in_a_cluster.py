@@ -12,9 +12,9 @@ import pytest
 
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.managed_fields import managers
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.managed_fields import managers
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import model_deployment
 from support.kinds import UPSTREAM
 from support.kubernetes_version import at_least

@@ -16,8 +16,8 @@ from kubefoundry_conformance.cluster import swapping
 from kubefoundry_conformance.cluster.local import local
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.selecting import CHECKS
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from support.kit_planes import kept_planes
 
 pytestmark = pytest.mark.integration

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, NAMESPACES, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, NAMESPACES, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.edits import running

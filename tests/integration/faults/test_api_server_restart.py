@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.suites import running_suite
 from support.waiting import phase, until_deployment

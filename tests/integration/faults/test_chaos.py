@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, NAMESPACES
-from kubefoundry_sdk.api.names import API_VERSION, MODEL_DEPLOYMENT
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, NAMESPACES
+from kubefoundry_sdk._api.names import API_VERSION, MODEL_DEPLOYMENT
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import WRITES, AuditLog
 from support.chaos.edits import Editor
 from support.chaos.faults import COMPONENTS, FAULTS, ground

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import LEASES, MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.proxy import Fault, Proxy, behind
 from support.waiting import phase, until_deployment

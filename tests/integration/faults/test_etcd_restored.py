@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite, end
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import GRAPHS, RAY_SERVICES
 from support.suites import running_suite

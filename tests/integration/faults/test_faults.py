@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.proxy import Fault, Proxy, behind
 from support.waiting import phase, until, until_deployment

@@ -17,8 +17,8 @@ from aiohttp import web
 
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Component, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.proxy import Fault, Proxy, behind
 from support.waiting import SECONDS, phase, until_deployment

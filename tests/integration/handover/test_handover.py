@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.changes.seen import runs
 from support.deployments import GPU
 from support.edits import running

@@ -10,11 +10,11 @@ import yaml
 
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import selectable_fields
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind
-from kubefoundry_sdk.api.names import PAUSED_ANNOTATION
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import selectable_fields
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Kind
+from kubefoundry_sdk._api.names import PAUSED_ANNOTATION
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.kubernetes_version import at_least

@@ -11,9 +11,9 @@ import yaml
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.install.change import Kinds
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.waiting import until
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from kubefoundry_local.suite import Component, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.metrics import Series, sample, scrape, until_scraped
 from support.waiting import phase, until_deployment

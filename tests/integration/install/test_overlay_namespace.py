@@ -13,8 +13,8 @@ from kubefoundry_local.apply import apply
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Suite, account_files, local_webhooks, process_of
-from kubefoundry_sdk.api.kinds import LEASES, MODEL_DEPLOYMENTS, SECRETS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import LEASES, MODEL_DEPLOYMENTS, SECRETS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.admission import until_refused_by_webhook
 from support.deployments import CPU, model_deployment
 from support.refused_specs import changed

@@ -12,9 +12,9 @@ import pytest
 from kubefoundry_cli.cluster import MANAGER
 from kubefoundry_cli.install import bundle
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import rfc3339
-from kubefoundry_sdk.api.kinds import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import rfc3339
+from kubefoundry_sdk._api.kinds import (
     CRDS,
     DEPLOYMENTS,
     LEASES,
@@ -23,7 +23,7 @@ from kubefoundry_sdk.api.kinds import (
     Kind,
     Object,
 )
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.reader import Reader
 from support.registrations import register

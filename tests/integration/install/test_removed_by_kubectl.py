@@ -14,8 +14,8 @@ from kubefoundry_core.crd_protection import CONFIGURATION
 from kubefoundry_core.webhook_configurations import VALIDATING
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import CPU, model_deployment
 from support.played_pods import node

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from support.llamastack_plane import plane_with_crds
 from support.namespaces import new_namespace
 

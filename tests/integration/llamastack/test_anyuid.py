@@ -7,7 +7,7 @@ import yaml
 
 from kubefoundry_llamastack.names import ANYUID_ROLE, LLSD, ROLE_BINDINGS
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.llamastack import deployment, llsd
 
 pytestmark = pytest.mark.integration

@@ -9,9 +9,9 @@ import pytest
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, SERVICES
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime.repairs import LIMIT
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.repairs import LIMIT
 from support.audit import AuditLog, until_logged
 from support.llamastack import deployment, edit, llsd, until_object
 

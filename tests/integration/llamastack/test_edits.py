@@ -18,8 +18,8 @@ from kubefoundry_llamastack.names import (
     SERVICES,
 )
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.llamastack import ECHO, deployment, edit, llsd, reason, until_gone, until_object, until_status
 
 pytestmark = pytest.mark.integration

@@ -9,8 +9,8 @@ from aiohttp import web
 
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS
+from kubefoundry_sdk._cluster.client import Client
 from support.llamastack import deployment, llsd
 from support.proxy import Fault, behind
 

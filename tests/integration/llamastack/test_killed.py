@@ -13,8 +13,8 @@ from aiohttp import web
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
 from kubefoundry_local.suite import Component, Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.llamastack import ECHO, condition_of, edit, llsd, until_status
 from support.proxy import Fault, Proxy, between
 

@@ -10,8 +10,8 @@ import pytest
 
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.client import Client
 from llamastack_providers import zipapp
 from support.llamastack import (
     ECHO,

@@ -11,9 +11,9 @@ import pytest
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.llamastack import condition_of, deployment, edit, llsd, reason, until_object, until_status

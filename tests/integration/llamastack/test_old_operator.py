@@ -8,9 +8,9 @@ import yaml
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.client import Client
 from support import llamastack_recordings as recordings
 from support.events import until_event
 from support.llamastack import condition_of, deployment, edit, llsd, reason, until_object, until_status

@@ -8,8 +8,8 @@ import pytest
 
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.client import Client
 from support.events import until_event
 from support.llamastack import (
     ECHO,

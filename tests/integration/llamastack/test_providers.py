@@ -10,9 +10,9 @@ import pytest
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.llamastack import (
     ECHO,
     GUARD,

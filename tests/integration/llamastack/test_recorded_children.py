@@ -24,8 +24,8 @@ from kubefoundry_llamastack.names import (
     SERVICES,
 )
 from kubefoundry_local.suite import NAMESPACE, Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support import llamastack_recordings as recordings
 from support.llamastack import until_object
 from support.llamastack_recordings import Case

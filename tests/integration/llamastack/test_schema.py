@@ -11,8 +11,8 @@ import yaml
 from kubefoundry_llamastack.api.spec import ExternalProviders
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.llamastack import ECHO, llsd
 
 pytestmark = pytest.mark.integration

@@ -16,9 +16,9 @@ from kubefoundry_llamastack.names import (
     SERVICES,
 )
 from kubefoundry_local.suite import NAMESPACE, Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.llamastack import (
     ECHO,
     condition_of,

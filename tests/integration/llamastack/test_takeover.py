@@ -10,8 +10,8 @@ import yaml
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, MANAGER, OPERATOR_CONFIG
 from kubefoundry_local.suite import NAMESPACE, Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support import llamastack_recordings as recordings
 from support.llamastack import edit, until_object, until_status
 from support.llamastack_recordings import Case

@@ -14,9 +14,9 @@ from aiohttp import web
 
 from kubefoundry_cli import edit
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
 from support.command_line import CommandLine, Done
 from support.deployments import GPU

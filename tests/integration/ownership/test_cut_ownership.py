@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.api.managed_fields import managers
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._api.managed_fields import managers
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._provider.write import manifest
 from support.deployments import CPU, GPU, model_deployment
 from support.restarts import stopped
 from support.tenant import KINDS, deployments_available, tenant

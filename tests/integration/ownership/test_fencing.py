@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import model_deployment
 from support.proxy import Fault, behind

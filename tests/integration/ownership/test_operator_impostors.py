@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, LEASES, PROVIDER_CONFIGS, Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, LEASES, PROVIDER_CONFIGS, Kind
+from kubefoundry_sdk._cluster.client import Client
 from support.restarts import stopped
 from support.waiting import until
 

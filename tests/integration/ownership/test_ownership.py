@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU
 from support.edits import create_model
 from support.foreign import foreign

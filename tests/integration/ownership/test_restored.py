@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._provider.write import manifest
 from support.deployments import GPU
 from support.edits import running
 from support.kinds import UPSTREAM

@@ -6,9 +6,9 @@ import pytest
 
 from kubefoundry_core.decision import REPORTED
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import managed_fields, names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import managed_fields, names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.status_owners import RELEASE, is_released_by_core, owned_by

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime import repairs
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime import repairs
 from support.deployments import CPU, GPU, model_deployment
 from support.events import notes, until_event
 from support.metrics import sample, until_scraped

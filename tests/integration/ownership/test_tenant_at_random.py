@@ -11,9 +11,9 @@ from typing import Final
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.audit import AuditLog
 from support.deployments import CPU, GPU, model_deployment
 from support.tenant import KINDS, deployments_available, tenant

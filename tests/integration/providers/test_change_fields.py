@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.changes.every import EVERY
 from support.changes.refused import REFUSED
 from support.changes.seen import Seen, Spec, at, runs

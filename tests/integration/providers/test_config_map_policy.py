@@ -9,8 +9,8 @@ import pytest
 
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.waiting import SECONDS, phase, until_deployment
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, PODS, SERVICES, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, PODS, SERVICES, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from support import pods
 from support.audit import AuditLog
 from support.deployments import CPU, model_deployment

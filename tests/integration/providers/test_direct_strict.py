@@ -17,11 +17,11 @@ from hypothesis.strategies import SearchStrategy
 from kubefoundry_direct.provider import provider
 from kubefoundry_direct.settings import Settings
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, SERVICES, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider.reconcile.compatibility import check
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import drift, manifest
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, NAMESPACES, PODS, SERVICES, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import drift, manifest
 from kubefoundry_sdk.testing.fields import IMAGES
 from kubefoundry_sdk.testing.generated import Spec, deployment, specs
 from support.pods import account

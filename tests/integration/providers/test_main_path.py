@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.waiting import reason, serves, until, until_deployment
 

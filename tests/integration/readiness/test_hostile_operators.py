@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider.reconcile.pace import BURST, EVERY
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._provider.reconcile.pace import BURST, EVERY
 from support.audit import WRITES, AuditLog
 from support.deployments import CPU, GPU, model_deployment
 from support.foreign import foreign

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CORE_EVENTS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CORE_EVENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support import pods
 from support.deployments import GPU, model_deployment
 from support.kinds import RAY_SERVICES, UPSTREAM

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from kubefoundry_local.suite import PROBE, Suite, manifest
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support import pods
 from support.deployments import GPU, model_deployment
 from support.roles import until_allowed

@@ -11,9 +11,9 @@ import yaml
 
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import PROBE, Suite, end
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_simulators import webhooks
 from kubefoundry_simulators.cluster import connect
 from support.suites import install_crd

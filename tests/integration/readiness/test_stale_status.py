@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kubefoundry_local.suite import Suite, end
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.events import until_event
 from support.kinds import UPSTREAM

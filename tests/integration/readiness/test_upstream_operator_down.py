@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import (
     DEPLOYMENTS,
     EVENTS,
     LEASES,
@@ -21,7 +21,7 @@ from kubefoundry_sdk.api.kinds import (
     Kind,
     Object,
 )
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog, until_logged
 from support.deployments import GPU, model_deployment
 from support.events import until_event

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SERVICES, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.provider.health.verification import DELAYS
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, SERVICES, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._provider.health.verification import DELAYS
 from support.deployments import GPU, model_deployment
 from support.edits import running
 from support.engine import Engine, led_to, listening

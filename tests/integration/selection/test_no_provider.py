@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.names import SELECTOR_MANAGER
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.names import SELECTOR_MANAGER
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.kinds import GRAPHS

@@ -8,9 +8,9 @@ import pytest
 
 from kubefoundry_dashboard.verdict import judge
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.registrations import register, until_judged

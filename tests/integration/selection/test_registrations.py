@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS
+from kubefoundry_sdk._cluster.client import Client
 from support.kinds import UPSTREAM
 
 pytestmark = pytest.mark.integration

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client
 from support.events import until_event
 from support.registrations import register, until_judged
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.conditions import rfc3339
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.runtime.paced_queue import RATE
+from kubefoundry_sdk._api.conditions import rfc3339
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.paced_queue import RATE
 from support.audit import AuditLog, until_logged
 from support.deployments import GPU, model_deployment
 from support.registrations import register

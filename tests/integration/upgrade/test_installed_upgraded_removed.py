@@ -13,8 +13,8 @@ import yaml
 
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import COMPONENTS, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM

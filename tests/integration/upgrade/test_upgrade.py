@@ -10,8 +10,8 @@ import pytest
 
 from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment
 from support.kinds import UPSTREAM

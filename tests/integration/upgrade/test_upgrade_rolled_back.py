@@ -18,8 +18,8 @@ import pytest
 
 from kubefoundry_local.control_plane import ROOT, control_plane
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.audit import AuditLog
 from support.changes.seen import runs
 from support.deployments import GPU, model_deployment

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.write import manifest
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.edits import running, until_upstream

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.deployments import GPU, model_deployment
 from support.foreign import foreign
 from support.kinds import QUOTAS, UPSTREAM

@@ -7,8 +7,8 @@ import yaml
 
 from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU
 from support.edits import running
 from support.kinds import WORKSPACES

@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import WRITES, AuditLog
 from support.deployments import CPU, GPU, model_deployment
 from support.mutating_policies import Mutation, mutating, patch

@@ -9,10 +9,10 @@ import pytest
 
 from kubefoundry_local.audit_log import requests_by_user
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.changes.seen import TEMPLATE, Spec, runs
 from support.deployments import GPU, model_deployment
 from support.finalizers import held

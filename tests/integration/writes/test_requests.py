@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import COMPONENTS, NAMESPACE, Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import CPU, DISAGGREGATED, GPU
 from support.edits import running

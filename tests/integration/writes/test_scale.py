@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import PODS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import PODS
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU
 from support.edits import running
 from support.pods import pod, ready

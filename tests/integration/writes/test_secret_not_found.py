@@ -10,8 +10,8 @@ from aiohttp import web
 
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, SECRETS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, SECRETS
+from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.events import notes, until_event

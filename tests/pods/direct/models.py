@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from kubefoundry_nodes.llama import image
 from kubefoundry_nodes.llama.hub import Hub
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PODS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PODS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.deployments import model_deployment
 from support.waiting import phase, until_deployment
 

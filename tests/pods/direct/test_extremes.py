@@ -9,8 +9,8 @@ import pytest
 
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.llama.hub import Hub
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from pods.direct.models import pods, tiny
 from support.waiting import phase, reason, until_deployment
 

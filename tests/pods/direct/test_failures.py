@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_nodes.llama.hub import Hub
-from kubefoundry_sdk.api.kinds import PODS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import PODS, Object
+from kubefoundry_sdk._cluster.client import Client
 from pods.direct.models import SERVED, created, failed, pods, running, tiny, words
 from support.waiting import until
 from support.wishes import change_spec

@@ -12,8 +12,8 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet import addresses
 from kubefoundry_nodes.llama import hub, image
 from kubefoundry_nodes.llama.hub import Hub
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, PODS, Kind
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, PODS, Kind
+from kubefoundry_sdk._cluster.client import Client
 from pods.direct.models import NAME, REPOSITORY, SERVED, created, endpoint, pods, running, tiny, words
 from support.waiting import phase, until, until_deployment
 from support.wishes import change_spec

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kubefoundry_nodes.images import layer
 from kubefoundry_nodes.kubelet.image import Image
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from pods.images import engine
 
 NAME: Final = "example.com/engine:1"

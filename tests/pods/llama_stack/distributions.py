@@ -10,8 +10,8 @@ import aiohttp
 
 from kubefoundry_llamastack.names import DEPLOYMENTS, INSTANCE_LABEL, LLSD, PODS, SERVICES
 from kubefoundry_llamastack.observe.deployments import counts
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.client import Client
 from pods.images import distribution
 from support.llamastack import llsd
 from support.waiting import until

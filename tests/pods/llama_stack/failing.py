@@ -11,9 +11,9 @@ from typing import Final
 
 from kubefoundry_llamastack.names import INSTANCE_LABEL, LLSD, PODS
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from pods.llama_stack.distributions import STARTED
 from support.llamastack import reason
 

@@ -16,7 +16,7 @@ import yaml
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 from pods.images import distribution, provider
 from pods.llama_stack.distributions import entry, stack
 from pods.llama_stack.failing import AT_ONCE, Followed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubefoundry_llamastack.names import LLSD
-from kubefoundry_sdk.api.kinds import SERVICES, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import SERVICES, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 from pods.llama_stack.distributions import PORT, STARTED, stack
 from support.llamastack import condition_of, reason, until_status
 from support.waiting import until

@@ -10,8 +10,8 @@ import yaml
 from kubefoundry_llamastack.names import LLSD, REPLICA_SETS
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import Client
 from pods.images import model_server
 from pods.llama_stack.distributions import (
     STARTED,

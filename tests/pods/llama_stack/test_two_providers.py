@@ -16,9 +16,9 @@ import pytest
 from kubefoundry_llamastack.names import LLSD, PODS
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.runner import Node
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from pods.images.provider import ECHO, GUARD
 from pods.llama_stack.distributions import (
     STARTED,

@@ -12,9 +12,9 @@ import yaml
 
 from kubefoundry_llamastack.names import LLSD
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from pods.images.provider import ECHO
 from pods.llama_stack.distributions import entry, server, stack, until_ready
 from pods.rig import end_pods

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Literal
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Rendered
 from support.deployments import GPU
 from support.paths import values_at
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kubefoundry_cli import providers
-from kubefoundry_sdk.api import names, reasons
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names, reasons
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
 from support.kinds import UPSTREAM
 from support.waiting import phase, reason, until_deployment
 

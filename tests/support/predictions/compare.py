@@ -12,8 +12,8 @@ import yaml
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.upstream import flattened
-from kubefoundry_sdk.api import conditions, names, reasons
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import conditions, names, reasons
+from kubefoundry_sdk._api.kinds import Object
 from support.command_line import Done
 from support.predictions.world import PROVIDER_OF, Upstream, is_accepted
 

@@ -12,11 +12,11 @@ from typing import Any, Final
 import yaml
 
 from kubefoundry_cli.model import edited
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.api.validation import validate
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.validation import validate
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from support.command_line import CommandLine
 from support.deployments import model_deployment
 from support.predictions.compare import Prediction, compared, rendered

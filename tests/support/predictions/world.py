@@ -9,15 +9,15 @@ from typing import Any, Final
 
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.upstream import flattened
-from kubefoundry_sdk.api import conditions, managed_fields, names, reasons
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.provider.contract import Provider, Rendered
-from kubefoundry_sdk.provider.write import foreign_values, manifest
+from kubefoundry_sdk._api import conditions, managed_fields, names, reasons
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.handover import holders
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.contract import Provider, Rendered
+from kubefoundry_sdk._provider.write import foreign_values, manifest
 from kubefoundry_selector.candidate import Provider as Candidate
 from kubefoundry_selector.candidate import provider as candidate
 from kubefoundry_selector.decision import decide

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_conformance.fields import FIELDS
-from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk._provider.contract import Rendered
 from support.fieldtable import Row, Sample, broken_promise, gaps, read
 from support.paths import values_at
 

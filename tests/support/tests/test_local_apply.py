@@ -7,8 +7,8 @@ import yaml
 
 from kubefoundry_local.apply import apply
 from kubefoundry_local.control_plane import CannotRun, ControlPlane
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS
+from kubefoundry_sdk._cluster.client import Client
 
 pytestmark = pytest.mark.integration
 

@@ -18,17 +18,17 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import bundle
 from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.providers import silence
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import (
     CORE_EVENTS,
     DEPLOYMENTS,
     LEASES,
     PROVIDER_CONFIGS,
     Object,
 )
-from kubefoundry_sdk.api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 RENEWED: Final = 60.0
 """Seconds without a renewal after which a Lease is stale: four times its duration."""

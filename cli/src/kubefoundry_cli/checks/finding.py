@@ -8,8 +8,8 @@ from typing import Literal
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from kubefoundry_cli.failure import of
 from kubefoundry_cli.health import health_of
 from kubefoundry_cli.hint import kubectl
 from kubefoundry_cli.output import since
-from kubefoundry_sdk.api.conditions import first_of
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, SECRETS, Object
-from kubefoundry_sdk.api.untrusted import mapping, mappings, part
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime.repairs import WINDOW
+from kubefoundry_sdk._api.conditions import first_of
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, SECRETS, Object
+from kubefoundry_sdk._api.untrusted import mapping, mappings, part
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime.repairs import WINDOW
 
 SHOWN: Final = 5
 """Maximum number of models whose pods are checked."""

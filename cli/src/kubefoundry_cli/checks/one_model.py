@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.health import PROGRESS, health_of, troubles
 from kubefoundry_cli.hint import kubectl
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.reasons import READY
-from kubefoundry_sdk.api.untrusted import mapping, mappings
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.reasons import READY
+from kubefoundry_sdk._api.untrusted import mapping, mappings
 
 
 def judged(obj: Object) -> Iterator[Finding]:

@@ -13,12 +13,12 @@ from kubefoundry_cli.failure import of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.install import bundle
 from kubefoundry_cli.providers import installed
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import first_of
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.untrusted import mappings, part
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.upstream_fields import version_schema
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import first_of
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.untrusted import mappings, part
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.upstream_fields import version_schema
 
 PACKAGE: Final = "kubefoundry-cli"
 SHOWN: Final = 3

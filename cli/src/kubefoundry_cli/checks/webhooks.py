@@ -16,9 +16,9 @@ from kubefoundry_cli.checks.finding import Finding
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.hint import hint, kubectl
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 _GROUP: Final = "admissionregistration.k8s.io"
 KINDS: Final = tuple(

@@ -26,14 +26,14 @@ from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import in_cluster, installed, named
 from kubefoundry_cli.writer import writer_of
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write import documents, manifest
-from kubefoundry_sdk.provider.write.helpers import whole
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import documents, manifest
+from kubefoundry_sdk._provider.write.helpers import whole
 
 
 @click.command()

@@ -15,14 +15,14 @@ from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import RELEASE_HELP, crd_file, crds_in, in_cluster, installed, named
 from kubefoundry_cli.upgrade import Model, Outcome, Release
-from kubefoundry_sdk.api.conditions import first_of
-from kubefoundry_sdk.api.kinds import CRDS, HELPER_KINDS, Kind, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.api.validation import default, validate
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.helpers import whole
+from kubefoundry_sdk._api.conditions import first_of
+from kubefoundry_sdk._api.kinds import CRDS, HELPER_KINDS, Kind, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.validation import default, validate
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.helpers import whole
 
 
 @click.command()

@@ -24,9 +24,9 @@ from kubefoundry_cli.install.options import (
     one_of,
 )
 from kubefoundry_cli.output import say
-from kubefoundry_sdk.api import names, selectable_fields
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api import names, selectable_fields
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 WHAT = "KubeFoundry (CRDs, core, selector)"
 

@@ -13,7 +13,7 @@ from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.endpoint import proxy, refused
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
 @click.command()

@@ -15,8 +15,8 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import completed, edited, valid_new
 from kubefoundry_cli.output import say
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
 
 
 @click.command()

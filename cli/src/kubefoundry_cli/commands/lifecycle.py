@@ -15,8 +15,8 @@ from kubefoundry_cli.operations import paused, refreshed, reselected, resumed, s
 from kubefoundry_cli.output import say
 from kubefoundry_cli.spec_path import with_value
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import default, validate
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import default, validate
 
 
 def _whole(_: click.Context, __: click.Parameter, value: str) -> int:

@@ -13,8 +13,8 @@ from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.pods import NoSuchRole, NotToBeFound, containers_of, log_path, of_model
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
 @click.command()

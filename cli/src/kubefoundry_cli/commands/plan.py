@@ -20,14 +20,14 @@ from kubefoundry_cli.several import Failures
 from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_cli.upstream import Change, Planned
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.api.validation import warnings
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.contract import Provider
-from kubefoundry_sdk.provider.reconcile import dry_run
-from kubefoundry_sdk.provider.upstream_kind import Schema
-from kubefoundry_sdk.provider.write.helpers import marked
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.validation import warnings
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile import dry_run
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write.helpers import marked
 
 if TYPE_CHECKING:
     from kubefoundry_cli.documents import PlanDocument, PlannedChange, PlannedHandOver

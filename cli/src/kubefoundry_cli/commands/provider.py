@@ -28,8 +28,8 @@ from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.new.commands import manifest, new
 from kubefoundry_cli.output import age, say
 from kubefoundry_cli.providers import silence
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
 @click.group()

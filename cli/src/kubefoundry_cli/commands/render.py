@@ -11,8 +11,8 @@ from kubefoundry_cli.output import say
 from kubefoundry_cli.providers import RELEASE_HELP, crds_in, definitions, installed, named, probed
 from kubefoundry_cli.selection import registered_packages, selected
 from kubefoundry_cli.several import Failures
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
 
 
 @click.command()

@@ -8,8 +8,8 @@ from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.hint import hint, name_namespaces
-from kubefoundry_sdk.api.names import API_VERSION
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.names import API_VERSION
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
 @click.command()

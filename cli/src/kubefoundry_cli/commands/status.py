@@ -15,8 +15,8 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.model_list import list_models
 from kubefoundry_cli.model_table import pod_state, rows
 from kubefoundry_cli.output import age, clean, say
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 EXPLAINED: Final = 20
 """Maximum number of models whose reasons are printed below the list."""

@@ -10,8 +10,8 @@ from kubefoundry_cli import cluster, output, server
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.output import say
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 Versions = dict[str, str | dict[str, str]]
 """The versions by component; the value of `providers` has them by name."""

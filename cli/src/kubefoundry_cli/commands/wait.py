@@ -15,8 +15,8 @@ from kubefoundry_cli.health import PHRASES, health_of, summary
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.output import say
 from kubefoundry_cli.seconds import seconds
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Silent, Unreachable
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Silent, Unreachable
 
 STATES: Final = {"ready": "ready", "deleted": "deleted", "condition=Ready": "ready", "delete": "deleted"}
 """The values of --for; the last two are those of kubectl."""

@@ -9,8 +9,8 @@ from typing import Final
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
-from kubefoundry_sdk.api import selectable_fields
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import selectable_fields
+from kubefoundry_sdk._api.kinds import Object
 
 HERE: Final = Path(__file__).parent
 IMAGES: Final = "kubefoundry/"

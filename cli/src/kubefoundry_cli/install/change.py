@@ -12,11 +12,11 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.install import ownership
 from kubefoundry_cli.install.refused import Refused, together
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import CRDS, DEPLOYMENTS, NAMESPACES, Kind, Object
-from kubefoundry_sdk.api.names import PREFIX, SYSTEM_NAMESPACE, provider_finalizer
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.provider.write.drift import differences
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, NAMESPACES, Kind, Object
+from kubefoundry_sdk._api.names import PREFIX, SYSTEM_NAMESPACE, provider_finalizer
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.write.drift import differences
 
 FIRST: Final = ("CustomResourceDefinition", "Namespace")
 """Kinds to apply first, because other objects need them. The rest follows in the manifest's order."""

@@ -8,7 +8,7 @@ from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.seconds import seconds
-from kubefoundry_sdk.api.names import SYSTEM_NAMESPACE
+from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 
 REGISTRY = click.option(
     "--registry", metavar="PREFIX", help="Where the images are, for example registry.example.com/kubefoundry."

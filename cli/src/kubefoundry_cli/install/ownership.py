@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.edit import guarded
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster.errors import FIELD_CONFLICT, ApiError
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.errors import FIELD_CONFLICT, ApiError
 
 CLIENT_SIDE: Final = "kubectl-client-side-apply"
 """The field manager of `kubectl apply` without --server-side."""

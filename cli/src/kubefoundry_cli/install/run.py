@@ -17,13 +17,13 @@ from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_cli.install.rights import rights
 from kubefoundry_cli.output import clean, say, since
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import first_of
-from kubefoundry_sdk.api.handover import holders
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.live import LiveModelDeployment
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.runtime.options import HEARTBEAT_TIMEOUT
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import first_of
+from kubefoundry_sdk._api.handover import holders
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime.options import HEARTBEAT_TIMEOUT
 
 SHOWN = 8
 """Maximum number of values of an object, and of models, in a message."""

@@ -37,7 +37,7 @@ def new(name: str, folder: Path | None, group: str) -> None:
 @click.option("--namespace", default="kubefoundry-system", show_default=True)
 def manifest(name: str, image: str, namespace: str) -> None:
     """Print account, rights and Deployment of provider NAME, made from what its package describes."""
-    from kubefoundry_sdk.provider.installation import manifest as installation_manifest
+    from kubefoundry_sdk._provider.installation import manifest as installation_manifest
 
     if not image.strip():
         raise Failure("--image is empty: name the image of the provider", Exit.USAGE)

@@ -12,9 +12,9 @@ from kubefoundry_conformance.check import Skipped
 from kubefoundry_conformance.cluster import waiting
 from kubefoundry_conformance.cluster.settings import MANAGER
 from kubefoundry_conformance.cluster.waiting import SECONDS, Holds, Present, phase
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import EVENTS, MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import EVENTS, MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
 
 
 class Place(NamedTuple):

@@ -10,8 +10,8 @@ from kubefoundry_conformance.cluster.deployments import Place
 from kubefoundry_conformance.cluster.refusing import CHANGES, refuse_writes
 from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.waiting import condition, phase
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, READY, RESOURCE_CREATED
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.reasons import PROVIDER_COMPATIBLE, READY, RESOURCE_CREATED
 
 EXPECTED: Final = "Ready at an earlier generation"
 

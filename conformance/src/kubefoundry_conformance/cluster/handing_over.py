@@ -11,11 +11,11 @@ from kubefoundry_conformance.cluster.deployments import Place
 from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.settings import MANAGER, QUIET, now
 from kubefoundry_conformance.cluster.waiting import NotSeen
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import condition as new_condition
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.managed_fields import managers
-from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, RESOURCE_CREATED
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import condition as new_condition
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.managed_fields import managers
+from kubefoundry_sdk._api.reasons import PROVIDER_COMPATIBLE, RESOURCE_CREATED
 
 HOLD: Final = "example.com/conformance-holds"
 

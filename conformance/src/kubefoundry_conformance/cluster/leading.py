@@ -12,9 +12,9 @@ from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.selections import create_deployment, selected
 from kubefoundry_conformance.cluster.settings import MANAGER, QUIET, RESTARTED
 from kubefoundry_conformance.cluster.waiting import NotSeen
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import LEASES, Object
-from kubefoundry_sdk.runtime.lease import DURATION, RENEW
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import LEASES, Object
+from kubefoundry_sdk._runtime.lease import DURATION, RENEW
 
 LEASE: Final = (names.SELECTOR_LEASE, names.SYSTEM_NAMESPACE)
 ANOTHER: Final = "another-replica"

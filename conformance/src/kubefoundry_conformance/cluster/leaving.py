@@ -9,9 +9,9 @@ from kubefoundry_conformance.check import Finding
 from kubefoundry_conformance.cluster import waiting
 from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.waiting import condition
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.reasons import RESOURCE_CREATED, VALIDATED
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.reasons import RESOURCE_CREATED, VALIDATED
 
 HOLD: Final = "example.com/conformance-holds"
 INVALID: Final = {"engine": {"args": {"tensor-parallel-size": "999"}}}

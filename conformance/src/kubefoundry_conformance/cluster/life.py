@@ -15,11 +15,11 @@ from kubefoundry_conformance.cluster.deployments import Place
 from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.settings import QUIET, RESTARTED
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition, phase
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.api.managed_fields import managers
-from kubefoundry_sdk.api.reasons import READY, RESOURCE_CREATED
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.managed_fields import managers
+from kubefoundry_sdk._api.reasons import READY, RESOURCE_CREATED
+from kubefoundry_sdk._cluster.errors import ApiError
 
 PAUSED: Final = "reconciliation paused"
 MOST: Final = 5

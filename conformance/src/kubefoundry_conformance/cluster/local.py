@@ -15,9 +15,9 @@ from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.settings import MANAGER, SHORT
 from kubefoundry_local.control_plane import BUILD, ControlPlane, own_control_plane
 from kubefoundry_local.suite import NAMESPACE, Suite
-from kubefoundry_sdk.api.kinds import NAMESPACES, Kind, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._api.kinds import NAMESPACES, Kind, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 
 PLACES: Final = "conformance"
 """The namespace of the checks."""

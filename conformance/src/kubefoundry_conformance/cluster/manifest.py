@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubefoundry_conformance.cases import Unusable
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 Rule = dict[str, Any]
 READS: Final = ("get", "list", "watch")

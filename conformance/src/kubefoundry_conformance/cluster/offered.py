@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.settings import MANAGER, TIMEOUT, now
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 INTERVAL: Final = TIMEOUT / 3
 """Seconds between two heartbeats."""

@@ -16,8 +16,8 @@ from kubefoundry_conformance.cluster.local import local
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.running import running
 from kubefoundry_local.control_plane import CannotRun
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Kind, Object
-from kubefoundry_sdk.provider.upstream_kind import UpstreamKind
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
+from kubefoundry_sdk._provider.upstream_kind import UpstreamKind
 
 
 def check_process(

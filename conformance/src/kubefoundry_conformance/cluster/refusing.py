@@ -13,9 +13,9 @@ from kubefoundry_conformance.cluster.deployments import Place
 from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.settings import MANAGER
 from kubefoundry_conformance.cluster.waiting import SECONDS, NotSeen, condition, phase
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, RESOURCE_CREATED
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.reasons import PROVIDER_COMPATIBLE, RESOURCE_CREATED
+from kubefoundry_sdk._cluster.errors import ApiError
 
 ADMISSION: Final = "admissionregistration.k8s.io"
 POLICIES: Final = Kind(

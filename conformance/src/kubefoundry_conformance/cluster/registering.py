@@ -14,8 +14,8 @@ from kubefoundry_conformance.check import Check, Finding, Skipped
 from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.settings import TIMEOUT
 from kubefoundry_conformance.cluster.waiting import condition
-from kubefoundry_sdk.api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk.api.reasons import RULES_VALID, UPSTREAM_READY
+from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.reasons import RULES_VALID, UPSTREAM_READY
 
 RECONCILED: Final = "kubefoundry_reconciliation_duration_seconds"
 """A metric of every provider (contract §6)."""

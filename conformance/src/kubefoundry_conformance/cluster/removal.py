@@ -7,8 +7,8 @@ import asyncio
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.settings import MANAGER
 from kubefoundry_conformance.cluster.waiting import NotSeen, until
-from kubefoundry_sdk.api.kinds import CRDS, MODEL_DEPLOYMENTS, NAMESPACES, Kind, Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, NAMESPACES, Kind, Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 ENOUGH = 60.0
 """Longest wait for the end of a namespace, in seconds."""

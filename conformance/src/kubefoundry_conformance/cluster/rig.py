@@ -16,10 +16,10 @@ from kubefoundry_conformance.cluster.settings import MANAGER, MARK
 from kubefoundry_conformance.cluster.waiting import NotSeen, Present, condition
 from kubefoundry_local.audit_log import FinishedRequests
 from kubefoundry_local.suite import Component, Suite
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import CRDS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import CRDS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
 @dataclass(slots=True)

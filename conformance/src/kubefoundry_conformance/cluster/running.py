@@ -23,8 +23,8 @@ from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.settings import MANAGER, MARK, SHORT
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition, until
 from kubefoundry_local.suite import account_files, process_of
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import (
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import (
     CRDS,
     MODEL_DEPLOYMENTS,
     NAMESPACES,
@@ -32,11 +32,11 @@ from kubefoundry_sdk.api.kinds import (
     Kind,
     Object,
 )
-from kubefoundry_sdk.api.reasons import VALIDATED
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.credentials import Credentials, NoCredentials
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.reasons import VALIDATED
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.credentials import Credentials, NoCredentials
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 RBAC: Final = "rbac.authorization.k8s.io"
 ACCOUNTS: Final = Kind("", "v1", "serviceaccounts", "ServiceAccount")

@@ -15,11 +15,11 @@ from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.selections import create_deployment, create_selected, selected, settle
 from kubefoundry_conformance.cluster.settings import MANAGER, QUIET, TIMEOUT, now
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import condition as new_condition
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.managed_fields import managers
-from kubefoundry_sdk.api.reasons import PROVIDER_COMPATIBLE, PROVIDER_SELECTED, VALIDATED
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import condition as new_condition
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.managed_fields import managers
+from kubefoundry_sdk._api.reasons import PROVIDER_COMPATIBLE, PROVIDER_SELECTED, VALIDATED
 
 
 async def check_unvalidated_spec(rig: Rig, offered: Offered) -> Finding | None:

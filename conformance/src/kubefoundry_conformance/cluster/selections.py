@@ -11,9 +11,9 @@ from kubefoundry_conformance.cluster.offered import Offered
 from kubefoundry_conformance.cluster.rig import Rig
 from kubefoundry_conformance.cluster.settings import MANAGER
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED
 
 SPEC: Final = {
     "model": {"id": "org/model"},

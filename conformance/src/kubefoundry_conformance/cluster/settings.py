@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubefoundry_conformance.cluster.waiting import SECONDS
-from kubefoundry_sdk.runtime.lease import DURATION
+from kubefoundry_sdk._runtime.lease import DURATION
 
 MANAGER: Final = "kubefoundry-conformance"
 """Field manager of the kit."""

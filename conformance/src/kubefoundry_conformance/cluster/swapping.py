@@ -14,10 +14,10 @@ from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.selections import create_deployment, create_selected, selected, settle
 from kubefoundry_conformance.cluster.settings import QUIET, now
 from kubefoundry_conformance.cluster.waiting import NotSeen, condition
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.conditions import condition as condition_of
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk.api.reasons import PROVIDER_SELECTED, VALIDATED
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.conditions import condition as condition_of
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED, VALIDATED
 
 FOLLOWED: Final = "kept-by-another-selector"
 """Value of the annotation `reselect` that the earlier selector followed."""

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import EVENTS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import EVENTS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 
 SECONDS: Final = 20.0
 """Longest wait for a state, in seconds."""

@@ -13,13 +13,13 @@ from kubefoundry_conformance.cases import Case
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.functions.subject import Functions, build_deployment
 from kubefoundry_conformance.nonsense import spoiled
-from kubefoundry_sdk.api import structure
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.reasons import READY, REASONS
-from kubefoundry_sdk.api.schema import Schema, structural
-from kubefoundry_sdk.api.status import ModelDeploymentStatus
-from kubefoundry_sdk.provider.contract import Deployment, Endpoint, Observation, Provider
-from kubefoundry_sdk.provider.reconcile.report import Report
+from kubefoundry_sdk._api import structure
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.reasons import READY, REASONS
+from kubefoundry_sdk._api.schema import Schema, structural
+from kubefoundry_sdk._api.status import ModelDeploymentStatus
+from kubefoundry_sdk._provider.contract import Deployment, Endpoint, Observation, Provider
+from kubefoundry_sdk._provider.reconcile.report import Report
 from kubefoundry_sdk.testing.structural import storable
 
 UNHEARD: Final = "NeverHeardOf"

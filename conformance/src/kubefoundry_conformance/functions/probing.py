@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.functions.subject import Functions, build_deployment
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 
 ODD: Final[tuple[dict[str, Any], ...]] = (
     {"type": "object"},

@@ -13,9 +13,9 @@ from kubefoundry_conformance.functions.kubelet import expanded
 from kubefoundry_conformance.functions.starts import check_restarts
 from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment
 from kubefoundry_conformance.functions.supporting import generated, maps
-from kubefoundry_sdk.provider.contract import Rendered
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.provider.write.earlier_render import pinned
+from kubefoundry_sdk._provider.contract import Rendered
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 from kubefoundry_sdk.testing.structural import violations
 

@@ -21,7 +21,7 @@ from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding, Skipped, search
 from kubefoundry_conformance.functions.subject import Functions, Spec, Start, build_deployment, load_provider
 from kubefoundry_conformance.functions.supporting import generated
-from kubefoundry_sdk.provider.contract import Rendered
+from kubefoundry_sdk._provider.contract import Rendered
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 
 SEEDS: Final = ("0", "1", "2", "3", "4", "5")

@@ -15,15 +15,15 @@ from typing import Any, Final, get_args
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding, Skipped
-from kubefoundry_sdk.api import validation
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.modeldeployment import Engine, ServingMode
-from kubefoundry_sdk.api.names import PROVIDER_PACKAGES
-from kubefoundry_sdk.provider import results
-from kubefoundry_sdk.provider.contract import Deployment, Observation, Provider, Rendered
-from kubefoundry_sdk.provider.reconcile import compatibility
-from kubefoundry_sdk.provider.upstream_kind import Schema, UnsupportedSchema
-from kubefoundry_sdk.provider.write import manifest
+from kubefoundry_sdk._api import validation
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.modeldeployment import Engine, ServingMode
+from kubefoundry_sdk._api.names import PROVIDER_PACKAGES
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider, Rendered
+from kubefoundry_sdk._provider.reconcile import compatibility
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
+from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk.testing.generated import deployment as typed_deployment
 
 Spec = dict[str, Any]

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.fields import FIELDS
 from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment
-from kubefoundry_sdk.api import validation
-from kubefoundry_sdk.api.formats import LABEL_VALUE
-from kubefoundry_sdk.provider.reconcile import compatibility, overrides
+from kubefoundry_sdk._api import validation
+from kubefoundry_sdk._api.formats import LABEL_VALUE
+from kubefoundry_sdk._provider.reconcile import compatibility, overrides
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 from kubefoundry_sdk.testing.generated import specs
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubefoundry_core.admission.review import Request
-from kubefoundry_sdk.api import names
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
 
 SHOWN: Final = 40
 """The most characters of a key or value that a warning quotes."""

@@ -16,8 +16,8 @@ from aiohttp import web
 from kubefoundry_core.admission import crd_deletions, modeldeployments, providerconfigs
 from kubefoundry_core.admission.reading import Judge, answered
 from kubefoundry_core.crd_protection import PATH as CRD_DELETIONS
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 MAX_BODY: Final = 2 * 1536 * 1024 + 64 * 1024
 """Bytes of the largest review: the new and the old object, and the fields around them. etcd stores at most 1.5 MiB an

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kubefoundry_core.admission.review import Malformed, Review, allowed_unread, refused_unread
-from kubefoundry_sdk.api.conditions import first_of
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk._api.conditions import first_of
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 SHOWN: Final = 5
 """The most models that a refusal names."""

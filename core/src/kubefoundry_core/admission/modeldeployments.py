@@ -12,10 +12,10 @@ from kubefoundry_core.admission import annotation_warnings
 from kubefoundry_core.admission.defaulting import patch, remove_nulls
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
-from kubefoundry_sdk.api import conditions, handover, names, reasons, spec_limits, validation
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import Problem
-from kubefoundry_sdk.runtime.store import size_of
+from kubefoundry_sdk._api import conditions, handover, names, reasons, spec_limits, validation
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import Problem
+from kubefoundry_sdk._runtime.store import size_of
 
 LARGEST: Final = 2 * 2**20
 """Bytes. No object is larger, because etcd stores at most 1.5 MiB. With this much room left, no object is

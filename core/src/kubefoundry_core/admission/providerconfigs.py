@@ -11,10 +11,10 @@ from typing import Any, Final, get_args
 from pydantic import ValidationError
 
 from kubefoundry_core.admission.review import Malformed, Request, Review, allowed, request_of
-from kubefoundry_sdk.api import reasons
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.modeldeployment import Engine
-from kubefoundry_sdk.api.providerconfig import ProviderConfigSpec
+from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.modeldeployment import Engine
+from kubefoundry_sdk._api.providerconfig import ProviderConfigSpec
 
 ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kubefoundry_core.admission.review import Malformed, Review, allowed_unread, refused_unread
-from kubefoundry_sdk.api.foreign_json import decode
+from kubefoundry_sdk._api.foreign_json import decode
 
 Judge = Callable[[Any], Review]
 """Returns the answer to a parsed review. Raises Malformed."""

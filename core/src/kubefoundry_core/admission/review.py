@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.validation import Problem
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.validation import Problem
 
 Review = dict[str, Any]
 """An AdmissionReview as JSON."""

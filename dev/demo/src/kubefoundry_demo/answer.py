@@ -18,8 +18,8 @@ from kubefoundry_local.control_plane import CannotRun, ControlPlane
 from kubefoundry_nodes.kubelet import addresses
 from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_nodes.llama import hub, image
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 
 FILE: Final = Path(__file__).with_name("tiny-random.yaml")
 NAME: Final = "tiny-random"

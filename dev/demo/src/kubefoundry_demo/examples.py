@@ -12,12 +12,12 @@ from rich.console import Console
 
 from kubefoundry_demo.table import display
 from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.reflector import reflect
-from kubefoundry_sdk.provider.write import manifest
-from kubefoundry_sdk.runtime.store import Key, Store
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.reflector import reflect
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._runtime.store import Key, Store
 
 FOLDER: Final = ROOT / "examples"
 NAMESPACE: Final = "models"

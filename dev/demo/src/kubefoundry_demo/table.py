@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kubefoundry_cli import health
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 COLORS: Final = {"Running": "green", "Deploying": "cyan", "Pending": "yellow", "Failed": "red"}
 

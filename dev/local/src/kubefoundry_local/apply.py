@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from kubefoundry_local.control_plane import SERVED, CannotRun, ControlPlane
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 FLAGS: Final = {"fieldManager": "kubectl", "force": "true", "fieldValidation": "Strict"}
 """The field manager of `kubectl apply --server-side`, so that kubectl can change the same objects later."""

@@ -26,8 +26,8 @@ from kubefoundry_local.apply import apply
 from kubefoundry_local.child_processes import Process, launch
 from kubefoundry_local.control_plane import ROOT, CannotRun, ControlPlane, last_line
 from kubefoundry_local.ports import free_port
-from kubefoundry_sdk.api.foreign_yaml import quick_loader
-from kubefoundry_sdk.api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
+from kubefoundry_sdk._api.foreign_yaml import quick_loader
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 
 COMPONENTS: Final = {
     "core": "parts/core.yaml",

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from kubefoundry_llamastack.api.fragments import QUANTITY
-from kubefoundry_sdk.api import formats
-from kubefoundry_sdk.api.fields import ApiModel
+from kubefoundry_sdk._api import formats
+from kubefoundry_sdk._api.fields import ApiModel
 
 Int32 = Annotated[int, Field()]
 Text = Annotated[str, Field(min_length=1)]

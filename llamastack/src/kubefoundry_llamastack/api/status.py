@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from kubefoundry_sdk.api.fields import ApiModel
-from kubefoundry_sdk.api.status import Conditions
+from kubefoundry_sdk._api.fields import ApiModel
+from kubefoundry_sdk._api.status import Conditions
 
 Phase = Literal["Pending", "Initializing", "Ready", "Failed", "Terminating"]
 ProviderPhase = Literal["Pending", "Installing", "Ready", "Failed"]

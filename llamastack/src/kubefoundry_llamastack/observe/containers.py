@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_llamastack.api.status import ProviderPhase
-from kubefoundry_sdk.api import pod_status
-from kubefoundry_sdk.api.foreign_json import Unreadable, decode
-from kubefoundry_sdk.api.untrusted import mapping
+from kubefoundry_sdk._api import pod_status
+from kubefoundry_sdk._api.foreign_json import Unreadable, decode
+from kubefoundry_sdk._api.untrusted import mapping
 
 LIMIT: Final = 4096
 """Bytes of a message that are passed on, as many as a container may leave."""

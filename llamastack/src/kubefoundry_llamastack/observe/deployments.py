@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from kubefoundry_sdk.api.conditions import find
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.conditions import find
+from kubefoundry_sdk._api.kinds import Object
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.observe import containers
 from kubefoundry_llamastack.observe.containers import ContainerReport, ContainerRole
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_sdk.api import pod_status
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import pod_status
+from kubefoundry_sdk._api.kinds import Object
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 _NUMBER: Final = re.compile("[0-9]{1,18}")

@@ -7,7 +7,7 @@ from typing import Final
 
 from kubefoundry_llamastack import names
 from kubefoundry_llamastack.render.request import Distribution, owner
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 KEY: Final = "ca-bundle.crt"
 TRUSTED_KEYS: Final = (KEY, "odh-ca-bundle.crt")

@@ -21,7 +21,7 @@ from kubefoundry_llamastack.names import (
     pod_labels,
 )
 from kubefoundry_llamastack.render.request import Distribution, child
-from kubefoundry_sdk.api.kinds import Kind, Object
+from kubefoundry_sdk._api.kinds import Kind, Object
 
 SIZE = "10Gi"
 """Size of a volume if the CR states none (sources §5.1)."""

@@ -16,9 +16,9 @@ from kubefoundry_llamastack.names import (
 )
 from kubefoundry_llamastack.render import ca_bundle, init, server, tool
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
-from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.pod_status import LAST_WORDS
 
 MOUNT_PATH: Final = "/.llama"
 CONFIG_PATH: Final = "/etc/llama-stack/config.yaml"

@@ -7,8 +7,8 @@ from typing import Any, Final
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
 from kubefoundry_llamastack.render import tool
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.pod_status import LAST_WORDS
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.pod_status import LAST_WORDS
 from llamastack_providers import layout
 
 RESTRICTED: Final[Object] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kubefoundry_llamastack.api.spec import Spec
 from kubefoundry_llamastack.names import LLSD, labels
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 PORT = 8321
 """Port of the server if the CR names none (sources §5.1)."""

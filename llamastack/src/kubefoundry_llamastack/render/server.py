@@ -9,7 +9,7 @@ from typing import Final
 
 from kubefoundry_llamastack.render import tool
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 WITH_USER_CONFIG: Final = """\
 import os, re, sys

@@ -1,7 +1,7 @@
 """Reads YAML, reporting line and column of an error, and writes YAML that every reader parses to the same values.
 
-It is apart from `kubefoundry_sdk.api.foreign_yaml`, because a zipapp runs it in images without the SDK, and dates are
-dates, as for llama-stack.
+It is apart from `kubefoundry_sdk._api.foreign_yaml`, because a zipapp runs it in images without the SDK, and dates
+are dates, as for llama-stack.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api.names import PREFIX
+from kubefoundry_sdk._api.names import PREFIX
 
 PORT: Final = 8000
 """The port of every engine, and of the Service."""

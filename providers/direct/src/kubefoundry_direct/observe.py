@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_direct.names import PORT, SELECTED_BY, service
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.api.untrusted import mapping
-from kubefoundry_sdk.provider.contract import (
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._provider.contract import (
     Deployment,
     Endpoint,
     Observation,
@@ -23,7 +23,7 @@ from kubefoundry_sdk.provider.contract import (
     ReadyReason,
     Replicas,
 )
-from kubefoundry_sdk.provider.upstream_status import UpstreamCondition, count, upstream_conditions
+from kubefoundry_sdk._provider.upstream_status import UpstreamCondition, count, upstream_conditions
 
 LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""

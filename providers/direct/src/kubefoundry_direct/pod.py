@@ -12,11 +12,11 @@ from kubefoundry_direct.engines.trtllm import OPTIONS_FILE
 from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, PORT, PORT_NAME, SELECTED_BY
 from kubefoundry_direct.overrides import Overrides, overrides_of
 from kubefoundry_direct.probes import probes
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk._provider.contract import Deployment
+from kubefoundry_sdk._provider.pod_resources import aggregated_resources, secret_env_from
 
 CACHE: Final = "/cache"
 

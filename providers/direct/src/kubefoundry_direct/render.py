@@ -8,9 +8,9 @@ from kubefoundry_direct import pod, rollout
 from kubefoundry_direct.names import PORT, PORT_NAME, SELECTED_BY, service
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk.api.kinds import SERVICES, Object
-from kubefoundry_sdk.provider.contract import Deployment, Rendered
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.kinds import SERVICES, Object
+from kubefoundry_sdk._provider.contract import Deployment, Rendered
+from kubefoundry_sdk._provider.upstream_kind import Schema
 
 SLACK = 600
 """Seconds beyond the time to load after which a rollout without progress counts as failed."""

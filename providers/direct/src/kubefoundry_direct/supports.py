@@ -10,13 +10,13 @@ from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.names import OPTIONS_ANNOTATION, PORT
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.names import PREFIX
-from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.command_line import contradictions
-from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.names import PREFIX
+from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk._provider.command_line import contradictions
+from kubefoundry_sdk._provider.contract import Deployment
+from kubefoundry_sdk._provider.upstream_kind import Schema
 
 LONGEST_NAME: Final = 56
 """The name of its Service has 7 more characters, and 63 at most."""

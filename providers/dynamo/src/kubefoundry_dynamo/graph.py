@@ -11,9 +11,9 @@ from kubefoundry_dynamo.engines.command_line import Role, Worker
 from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, Overrides, overrides_of, router_mode
 from kubefoundry_dynamo.versions import Runtime
 from kubefoundry_sdk import ComponentScaling, Deployment, GpuSpec, ModelDeploymentSpec
-from kubefoundry_sdk.api.fields import Quantity
-from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.pod_resources import secret_env_from
+from kubefoundry_sdk._api.fields import Quantity
+from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk._provider.pod_resources import secret_env_from
 
 FRONTEND: Final = "Frontend"
 """Service key or component name that makes the Service `<name>-frontend` (sources §2.4)."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from kubefoundry_dynamo import versions
 from kubefoundry_dynamo.versions import Version
-from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk._runtime import options
 
 REPOSITORIES: Final[Mapping[str, str]] = {
     "vllm": "nvcr.io/nvidia/ai-dynamo/vllm-runtime",

@@ -14,8 +14,8 @@ from kubefoundry_dynamo.render import image_and_runtime
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
-from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.pod_resources import is_nvidia
+from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk._provider.pod_resources import is_nvidia
 
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value in Kubernetes."""

@@ -6,9 +6,9 @@ from typing import Final
 
 from kubefoundry_kaito.overrides import LlamaCppServer
 from kubefoundry_kaito.vllm import PORT, SERVICE_TARGET
-from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived, all_addresses, argv
+from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.command_line import Derived, all_addresses, argv
 
 ADDRESS_FLAG: Final = "address"
 ADDRESS: Final = f":{PORT}"

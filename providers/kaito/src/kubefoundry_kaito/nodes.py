@@ -9,7 +9,7 @@ from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_kaito.probe import INSTANCE_TYPE_DEFAULT
 from kubefoundry_kaito.settings import Provisioning, Settings, is_preset
 from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk._api import names
 
 ANY_NODE: Final = {"kubernetes.io/os": "linux"}
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk.api.modeldeployment import ApiModel
+from kubefoundry_sdk._api.modeldeployment import ApiModel
 
 LlamaCppServer = Literal["aikit", "llama-server"]
 

@@ -10,8 +10,8 @@ from kubefoundry_kaito import vllm
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ANY_MODEL
 from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Object, Schema
-from kubefoundry_sdk.api.flag_names import dashed
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS
+from kubefoundry_sdk._api.flag_names import dashed
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS
 
 CONFIG_KEY: Final = "inference_config.yaml"
 """The key that KAITO reads (api/v1beta1/inference_config_validation.go @v0.12.0)."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubefoundry_sdk import Object, Schema, UnsupportedSchema, UpstreamKind
-from kubefoundry_sdk.provider.upstream_fields import (
+from kubefoundry_sdk._provider.upstream_fields import (
     Fields,
     by_fields,
     declared,

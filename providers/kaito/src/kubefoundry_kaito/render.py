@@ -9,7 +9,7 @@ from kubefoundry_kaito import nodes, preset, template
 from kubefoundry_kaito.probe import WORKSPACES
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Object, Rendered, Schema
-from kubefoundry_sdk.api import names
+from kubefoundry_sdk._api import names
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
 
 from kubefoundry_sdk import ModelDeploymentSpec, Schema
-from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk._runtime import options
 
 Provisioning = Literal["byo", "auto"]
 """byo: pods run on existing nodes. auto: KAITO creates nodes of an instance type (node auto-provisioning).

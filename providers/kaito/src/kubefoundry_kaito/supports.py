@@ -10,12 +10,12 @@ from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.command_line import contradictions, is_switch
-from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.refused_fields import refused_fields
-from kubefoundry_sdk.provider.upstream_kind import Schema
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk._provider.command_line import contradictions, is_switch
+from kubefoundry_sdk._provider.contract import Deployment
+from kubefoundry_sdk._provider.refused_fields import refused_fields
+from kubefoundry_sdk._provider.upstream_kind import Schema
 
 LONGEST_NAME: Final = 52
 """The StatefulSet's revision, `<name>-<10 characters>`, is a label of its pods and limited to 63 characters (seen on

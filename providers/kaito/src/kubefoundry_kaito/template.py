@@ -6,13 +6,13 @@ from typing import Any, Final
 
 from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
-from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.command_line import argv
-from kubefoundry_sdk.provider.contract import Deployment
-from kubefoundry_sdk.provider.pod_resources import aggregated_resources, secret_env_from
+from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk._provider.command_line import argv
+from kubefoundry_sdk._provider.contract import Deployment
+from kubefoundry_sdk._provider.pod_resources import aggregated_resources, secret_env_from
 
 CONTAINER: Final = "model"
 

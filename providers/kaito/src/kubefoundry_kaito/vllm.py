@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk.api import engine_args, flag_names
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived
+from kubefoundry_sdk._api import engine_args, flag_names
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.command_line import Derived
 
 PORT: Final = 5000
 """Where KAITO's Service sends traffic (pkg/workspace/manifests/manifests.go @v0.12.0)."""

@@ -15,11 +15,11 @@ from typing import Any, Final
 from kubefoundry_kuberay.overrides import Head
 from kubefoundry_kuberay.roles import Role, roles
 from kubefoundry_sdk import Deployment, GpuSpec
-from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.names import PREFIX
-from kubefoundry_sdk.api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk.provider import pod_labels
-from kubefoundry_sdk.provider.pod_resources import Resources, container_resources, secret_env_from
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.names import PREFIX
+from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk._provider.pod_resources import Resources, container_resources, secret_env_from
 
 MAX_WORKERS: Final = 1000
 """Most workers of a group: constant, because KubeRay ignores a change of it, too."""

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from kubefoundry_kuberay.roles import Role
 from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.flag_names import is_dotted
+from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk._api.flag_names import is_dotted
 
 Kwargs = dict[str, Any]
 

@@ -25,10 +25,10 @@ from kubefoundry_kuberay.status import (
     read,
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.api.formats import is_label_value
-from kubefoundry_sdk.api.names import REFRESH_ANNOTATION
-from kubefoundry_sdk.api.untrusted import mapping
-from kubefoundry_sdk.provider.upstream_status import text
+from kubefoundry_sdk._api.formats import is_label_value
+from kubefoundry_sdk._api.names import REFRESH_ANNOTATION
+from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._provider.upstream_status import text
 
 PORT: Final = 8000
 CLUSTER_LABEL: Final = "ray.io/cluster"

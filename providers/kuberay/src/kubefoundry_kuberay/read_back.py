@@ -7,9 +7,9 @@ from typing import Any
 
 from kubefoundry_kuberay.cluster import TOLERATIONS_ANNOTATION
 from kubefoundry_sdk import NotReadable, Object
-from kubefoundry_sdk.api import foreign_yaml
-from kubefoundry_sdk.api.untrusted import part
-from kubefoundry_sdk.provider import read_back as common
+from kubefoundry_sdk._api import foreign_yaml
+from kubefoundry_sdk._api.untrusted import part
+from kubefoundry_sdk._provider import read_back as common
 
 
 def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_sdk.provider.pod_resources import is_nvidia
-from kubefoundry_sdk.runtime import options
+from kubefoundry_sdk._provider.pod_resources import is_nvidia
+from kubefoundry_sdk._runtime import options
 
 DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
 """Ray with vLLM for engine `vllm` (sources §4.5: the newest that KubeRay's samples name)."""

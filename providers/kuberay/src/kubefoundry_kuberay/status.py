@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk import Object
-from kubefoundry_sdk.api.names import provider_manager
-from kubefoundry_sdk.api.untrusted import mapping
-from kubefoundry_sdk.provider.upstream_status import (
+from kubefoundry_sdk._api.names import provider_manager
+from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._provider.upstream_status import (
     UpstreamCondition,
     count,
     text,

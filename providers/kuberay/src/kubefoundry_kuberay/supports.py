@@ -15,8 +15,8 @@ from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.serve_config import MAX_BUNDLES
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings, as_version
 from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
-from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.provider import pod_labels
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._provider import pod_labels
 
 MAX_NAME: Final = 47
 """Longest name of a RayService (sources §3.3, KubeRay 1.4 and later)."""

@@ -12,8 +12,8 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.contract import Deployment
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Deployment
 from kubefoundry_sdk.testing.fields import (
     ANNOTATIONS,
     CPU,

@@ -4,7 +4,7 @@ Does what kube-apiserver does with a CRD's `openAPIV3Schema` under `fieldValidat
 "Extend the Kubernetes API with CustomResourceDefinitions": structural schemas and pruning), without defaulting and
 `x-kubernetes-validations`, which only a real create shows.
 
-`kubefoundry_sdk.api.structure` is apart: it checks only specs of our own CRD, in sentences for users, and knows the
+`kubefoundry_sdk._api.structure` is apart: it checks only specs of our own CRD, in sentences for users, and knows the
 meaning of each pattern. This module checks objects of any CRD.
 """
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from celpy.celtypes import BoolType, IntType, StringType
 
-from kubefoundry_sdk.api import quantity
+from kubefoundry_sdk._api import quantity
 
 
 class Quantity:

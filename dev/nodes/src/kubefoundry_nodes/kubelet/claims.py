@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kubefoundry_nodes.kubelet.kubelet_client import MANAGER, VOLUMES, KubeletClient
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError
 
 
 async def provision(client: KubeletClient, claims: Iterable[Object], volumes: set[str], folder: Path) -> None:

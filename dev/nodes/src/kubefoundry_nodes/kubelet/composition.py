@@ -12,7 +12,7 @@ from kubefoundry_nodes.kubelet.environment import ConfigError
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.sandbox import Mount, Sandbox
 from kubefoundry_nodes.kubelet.volumes import Volume
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 HOSTS: Final = "/run/hosts"
 """Mount point of the folder to which the link /etc/hosts points."""

@@ -27,8 +27,8 @@ from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.process import CannotStart, Process
 from kubefoundry_nodes.kubelet.sandbox import Sandbox
 from kubefoundry_nodes.kubelet.volumes import Volume
-from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.kinds import Object
 
 AGAIN: Final = 1.0
 """Seconds between attempts to get an image or a configuration. A kubelet waits 10 s and more, which would slow down

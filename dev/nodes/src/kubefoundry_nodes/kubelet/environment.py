@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 Find = Callable[[str, str], Awaitable[Object | None]]
 """Returns a `ConfigMap` or `Secret` of the pod's namespace by kind and name, None if there is none."""

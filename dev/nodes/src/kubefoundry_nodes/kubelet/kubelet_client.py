@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from kubefoundry_sdk.api.kinds import CONFIG_MAPS, PODS, SECRETS, Kind, Object
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError, Unreachable
-from kubefoundry_sdk.cluster.requests import path
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, PODS, SECRETS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.requests import path
 
 MANAGER: Final = "pod-runner"
 AGAIN: Final = 0.5

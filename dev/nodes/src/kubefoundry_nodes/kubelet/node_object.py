@@ -8,7 +8,7 @@ from typing import Final
 
 from kubefoundry_nodes.kubelet import addresses, status
 from kubefoundry_nodes.kubelet.kubelet_client import MANAGER, NODES, KubeletClient
-from kubefoundry_sdk.api.kinds import LEASES, PODS, Object
+from kubefoundry_sdk._api.kinds import LEASES, PODS, Object
 
 NAME: Final = "pod-runner"
 LABELS: Final = {"kubernetes.io/hostname": NAME, "kubernetes.io/os": "linux"}

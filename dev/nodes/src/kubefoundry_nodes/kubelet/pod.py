@@ -17,7 +17,7 @@ from kubefoundry_nodes.kubelet.environment import Facts
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.kubelet_client import KubeletClient
 from kubefoundry_nodes.kubelet.names import Names
-from kubefoundry_sdk.api.kinds import PODS, Object
+from kubefoundry_sdk._api.kinds import PODS, Object
 
 GRACE: Final = 30
 

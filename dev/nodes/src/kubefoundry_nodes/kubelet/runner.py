@@ -31,10 +31,10 @@ from kubefoundry_nodes.kubelet.kubelet_client import (
 )
 from kubefoundry_nodes.kubelet.names import Names
 from kubefoundry_nodes.kubelet.pod import GRACE, Ground, PodLife
-from kubefoundry_sdk.api.kinds import PODS, Kind, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.errors import ApiError
-from kubefoundry_sdk.cluster.reflector import reflect
+from kubefoundry_sdk._api.kinds import PODS, Kind, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._cluster.reflector import reflect
 
 Key = tuple[str, str]
 

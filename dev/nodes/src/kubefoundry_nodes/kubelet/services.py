@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kubefoundry_nodes.kubelet import addresses
 from kubefoundry_nodes.kubelet.names import ServiceAddresses
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 OWNER: Final = "kubernetes.io/service-name"
 CHUNK: Final = 1 << 16

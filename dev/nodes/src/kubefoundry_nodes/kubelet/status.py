@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from kubefoundry_sdk.api.kinds import Object
+from kubefoundry_sdk._api.kinds import Object
 
 MESSAGES: Final = 12 * 1024
 """Bytes of all termination messages of a pod. Each container gets an equal share, started or not."""

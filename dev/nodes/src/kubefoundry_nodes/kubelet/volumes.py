@@ -14,9 +14,9 @@ from typing import Any, Final
 from kubefoundry_nodes.kubelet import syscalls
 from kubefoundry_nodes.kubelet.environment import Facts
 from kubefoundry_nodes.kubelet.kubelet_client import CLAIMS, KubeletClient
-from kubefoundry_sdk.api import quantity
-from kubefoundry_sdk.api.kinds import Object
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError
 
 log = logging.getLogger(__name__)
 

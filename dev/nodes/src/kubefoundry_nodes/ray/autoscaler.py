@@ -10,9 +10,9 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from kubefoundry_nodes.ray.serve import Serve
-from kubefoundry_sdk.api.kinds import Kind
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import Kind
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 
 RAY_CLUSTERS: Final = Kind("ray.io", "v1", "rayclusters", "RayCluster")
 IDLE: Final = 3.0

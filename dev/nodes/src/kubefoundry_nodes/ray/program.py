@@ -17,10 +17,10 @@ from typing import Final
 from kubefoundry_nodes.ray.autoscaler import Autoscaler
 from kubefoundry_nodes.ray.ports import Ports
 from kubefoundry_nodes.ray.serve import Serve
-from kubefoundry_sdk.api.kinds import Kind, Object
-from kubefoundry_sdk.cluster import credentials
-from kubefoundry_sdk.cluster.client import Client
-from kubefoundry_sdk.cluster.errors import ApiError
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 
 PODS: Final = Kind("", "v1", "pods", "Pod")
 RAY_PODS: Final = {"labelSelector": "ray.io/cluster"}

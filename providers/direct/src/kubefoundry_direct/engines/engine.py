@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_direct.names import PORT
-from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived, all_addresses
+from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.command_line import Derived, all_addresses
 
 SERVICE: Final = "the Service"
 

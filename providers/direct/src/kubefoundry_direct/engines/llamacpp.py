@@ -9,9 +9,9 @@ from math import ceil
 from typing import Final
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name
-from kubefoundry_sdk.api import engine_args, quantity
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived, argv
+from kubefoundry_sdk._api import engine_args, quantity
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.command_line import Derived, argv
 
 ALL_LAYERS: Final = "999"
 """More layers than any model has: all of them go to the GPU."""

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
-from kubefoundry_sdk.api import engine_args, flag_names
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived, argv
+from kubefoundry_sdk._api import engine_args, flag_names
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.command_line import Derived, argv
 
 OPTIONS_FILE: Final = "/etc/kubefoundry/engine/options.yaml"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubefoundry_direct.engines.engine import Engine, context, on_hub, port, served_name, tensor, trust
-from kubefoundry_sdk.api import engine_args, flag_names
-from kubefoundry_sdk.api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk.provider.command_line import Derived, argv
+from kubefoundry_sdk._api import engine_args, flag_names
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.command_line import Derived, argv
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:

@@ -8,9 +8,9 @@ from typing import Literal
 
 from kubefoundry_dynamo.versions import Version
 from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk.api import engine_args
-from kubefoundry_sdk.api.flag_names import dashed
-from kubefoundry_sdk.provider.command_line import Derived, argv
+from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk._api.flag_names import dashed
+from kubefoundry_sdk._provider.command_line import Derived, argv
 
 Role = Literal["worker", "prefill", "decode"]
 

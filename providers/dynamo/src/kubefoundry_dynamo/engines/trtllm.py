@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
 from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk._api import engine_args
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
 

@@ -12,7 +12,7 @@ from kubefoundry_dynamo.engines.command_line import (
     tensor_parallelism,
 )
 from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk.api import engine_args
+from kubefoundry_sdk._api import engine_args
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "is-prefill-worker", "is-decode-worker")
 KV_TRANSFER: Final = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'

@@ -1,0 +1,240 @@
+"""The fields that a manager owns, read from `metadata.managedFields` (server-side apply, fieldsV1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from kubefoundry_sdk._api import names, reasons
+from kubefoundry_sdk._api.kinds import Object
+
+Fields = Mapping[str, Any]
+
+_OF_TYPE: Final = re.compile(r'k:\{"type":"([A-Za-z]+)"\}')
+"""The key of a condition as the API server writes it. JSON is parsed only for other texts, because each event has a
+dozen keys."""
+
+_IN_BRACKETS: Final = re.compile(r"\[[^]]*\]")
+
+UNKNOWN: Final = "an unknown field manager"
+"""The writer in messages if no entry names one."""
+
+HAND_OVER: Final = frozenset({reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED})
+"""Types of the conditions that carry a hand-over (contract §8)."""
+
+
+def compact(
+    managed: list[dict[str, Any]], own: frozenset[str], *, content: bool = False
+) -> list[dict[str, Any]]:
+    """Return only the managed fields that are read later.
+
+    Those are the fields of the managers in `own`, and the names of the others with their part of a hand-over and
+    their finalizers. The whole list is more than half of an object's bytes.
+
+    Args:
+        managed: The object's `metadata.managedFields`.
+        own: Managers whose fields are kept.
+        content: Whether to keep the others' fields outside of metadata and status, too.
+    """
+    return [
+        entry
+        if entry.get("manager") in own and entry.get("operation") == "Apply"
+        else _reduced(entry, content)
+        for entry in managed
+    ]
+
+
+def _reduced(entry: Mapping[str, Any], content: bool) -> dict[str, Any]:
+    """Return the entry with the finalizers, the conditions of a hand-over and a reported phase as its only fields.
+
+    With `content` it also keeps the fields outside of metadata and status.
+    """
+    # Only the time of a status write is read later (`status_written_at`).
+    time = ("time",) if entry.get("subresource") == "status" else ()
+    reduced = {key: entry[key] for key in ("manager", "operation", "subresource", *time) if key in entry}
+    status = (entry.get("fieldsV1") or {}).get("f:status") or {}
+    kept: dict[str, Any] = {}
+    stated = {
+        key: fields
+        for key, fields in (status.get("f:conditions") or {}).items()
+        if key.startswith("k:") and _type(key) in HAND_OVER
+    }
+    if stated:
+        kept["f:conditions"] = stated
+    if "f:phase" in status and str(entry.get("manager")).endswith(names.provider_manager("")):
+        kept["f:phase"] = {}
+    fields: dict[str, Any] = {"f:status": kept} if kept else {}
+    if added := finalizers(entry.get("fieldsV1") or {}):
+        fields["f:metadata"] = {"f:finalizers": added}
+    if content and not entry.get("subresource"):
+        whole = entry.get("fieldsV1") or {}
+        reduced |= {key: entry[key] for key in ("apiVersion",) if key in entry}
+        fields |= {key: whole[key] for key in whole if key not in ("f:metadata", "f:status")}
+    return {**reduced, "fieldsV1": fields} if fields else reduced
+
+
+def finalizers(fields: Fields) -> Fields:
+    """Return our finalizers among the owned fields of a whole object, by keys such as `v:"kubefoundry.ai/name"`."""
+    owned: Fields = (fields.get("f:metadata") or {}).get("f:finalizers") or {}
+    return {key: field for key, field in owned.items() if key.startswith(f'v:"{names.GROUP}/')}
+
+
+def applied_at(obj: Object, manager: str) -> str | None:
+    """Return when the manager last changed a field by an apply, in RFC 3339; None if it applied none.
+
+    The API server writes all times in one form, in UTC and with a resolution of one second, so they compare as text.
+    """
+    return _latest(
+        entry
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("manager") == manager
+        and entry.get("operation") == "Apply"
+        and not entry.get("subresource")
+    )
+
+
+def status_written_at(obj: Object) -> str | None:
+    """Return when any manager last changed the status, in the form of `applied_at`; None if it is unknown."""
+    return _latest(
+        entry for entry in obj["metadata"].get("managedFields") or () if entry.get("subresource") == "status"
+    )
+
+
+def _latest(entries: Iterator[dict[str, Any]]) -> str | None:
+    return max((time for entry in entries if isinstance(time := entry.get("time"), str)), default=None)
+
+
+def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
+    """Return the fields that `manager` applied, or None if it applied none."""
+    for entry in obj["metadata"].get("managedFields") or ():
+        if (
+            entry.get("manager") == manager
+            and entry.get("operation") == "Apply"
+            and entry.get("subresource", "") == subresource
+        ):
+            fields: Fields = entry.get("fieldsV1", {})
+            return fields
+    return None
+
+
+def conditions(status: Fields) -> dict[str, Fields]:
+    """Return the fields of each condition in the owned fields of a status, by the condition's type."""
+    return {
+        _type(key): fields for key, fields in status.get("f:conditions", {}).items() if key.startswith("k:")
+    }
+
+
+def condition_owners(obj: Object, type_: str) -> set[str]:
+    """Return all managers that own a part of the condition, by an apply or an update."""
+    return {
+        entry.get("manager", "")
+        for entry in obj["metadata"].get("managedFields") or ()
+        if type_ in conditions((entry.get("fieldsV1") or {}).get("f:status") or {})
+    }
+
+
+def _type(key: str) -> str:
+    """Return the type of the condition that a key such as `k:{"type":"Ready"}` names."""
+    plain = _OF_TYPE.fullmatch(key)
+    return plain[1] if plain else str(json.loads(key[2:]).get("type"))
+
+
+def managers(obj: Object, subresource: str = "") -> set[str]:
+    """Return all managers that applied a field of the subresource."""
+    return {
+        entry.get("manager", "")
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("operation") == "Apply" and entry.get("subresource", "") == subresource
+    }
+
+
+def project(value: Any, fields: Fields) -> Any:
+    """Return the part of `value` that `fields` names: the fields that the manager last applied, with today's values.
+
+    Items of a list-map come in the order of the live list; an atomic list or map is one leaf.
+    """
+    if not fields:
+        return value
+    names = {key[2:]: sub for key, sub in fields.items() if key.startswith("f:")}
+    if isinstance(value, dict) and names:
+        return {name: project(value[name], sub) for name, sub in names.items() if name in value}
+    marked: dict[tuple[str, ...], dict[tuple[Any, ...], Fields]] = {}
+    for key, sub in fields.items():
+        if key.startswith("k:"):
+            mark = json.loads(key[2:])
+            marked.setdefault(tuple(mark), {})[tuple(mark.values())] = sub
+    if isinstance(value, list) and marked:
+        return [
+            project(item, subs[identity])
+            for item in value
+            for keys, subs in marked.items()
+            if isinstance(item, dict) and (identity := tuple(item.get(key) for key in keys)) in subs
+        ]
+    return value
+
+
+def without(fields: Fields, others: Fields) -> dict[str, Any]:
+    """Return the fields that `others` does not have. A list or map that `others` has as a whole is left out.
+
+    The existence (`.`) of a map that `others` has is left out, too. Otherwise the API server would keep the map as
+    null once it is empty, which no CRD accepts for a map.
+    """
+    left = {}
+    for key, below in fields.items():
+        if key not in others:
+            left[key] = below
+        elif others[key] and below and (rest := without(below, others[key])).keys() - {"."}:
+            left[key] = rest
+    return left
+
+
+def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
+    """Return the manager other than `own` that owns a field at one of the paths, the latest if there are several.
+
+    Return None if no manager owns such a field, because removing a field leaves no trace.
+
+    Args:
+        obj: The object with its managed fields.
+        paths: Paths such as `spec.groups[a].image`; items of a list count as equal.
+        own: The manager that does not count.
+    """
+    patterns = {pattern(path) for path in paths}
+    parents = {parent for path in patterns for parent in _parents(path)}
+    entries = [
+        entry
+        for entry in obj["metadata"].get("managedFields") or ()
+        if entry.get("manager") != own
+        and not entry.get("subresource")
+        and any(
+            leaf in parents or not patterns.isdisjoint(_parents(leaf))
+            for leaf in _leaves(entry.get("fieldsV1") or {})
+        )
+    ]
+    latest = max(entries, key=lambda entry: entry.get("time") or "", default=None)
+    return str(latest.get("manager")) if latest else None
+
+
+def pattern(path: str) -> str:
+    """Return the path with every index or name in brackets replaced by `[*]`."""
+    return _IN_BRACKETS.sub("[*]", path)
+
+
+def _leaves(fields: Fields, prefix: str = "") -> Iterator[str]:
+    for key, sub in fields.items():
+        if key == ".":
+            continue
+        path = f"{prefix}.{key[2:]}" if key.startswith("f:") else f"{prefix}[*]"
+        if any(name != "." for name in sub):
+            yield from _leaves(sub, path)
+        else:
+            yield path.removeprefix(".")
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Yield the path, and every place that contains it."""
+    yield path
+    for at, mark in enumerate(path):
+        if mark in ".[":
+            yield path[:at]

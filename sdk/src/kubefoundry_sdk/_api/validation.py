@@ -1,0 +1,138 @@
+"""Checks a ModelDeployment spec, warns about it, and fills in its defaults.
+
+One source for the validating webhook, the mutating webhook and the reconcile-time check (contract §2). The CRD has
+the same schema and rules; `spec_limits`, `engine_args` and the keys of labels are checked here only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain, islice
+from typing import Any, Final
+
+from kubefoundry_sdk._api import engine_args, quantity, spec_limits, structure
+from kubefoundry_sdk._api.formats import MEANINGS, QUALIFIED_NAME
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.rules import RULES, Rule
+from kubefoundry_sdk._api.schema import Schema, structural
+from kubefoundry_sdk._api.structure import Problem as Problem
+
+Spec = dict[str, Any]
+
+SMALLEST: Final = 2**20
+"""Bytes of memory below which no engine starts."""
+
+COMPONENTS: Final = ("prefill", "decode")
+"""Fields of `spec.scaling` in disaggregated mode."""
+
+NAMED: Final = 20
+"""The most problems that are reported: a spec of a megabyte may have a million."""
+
+_KEY: Final = re.compile(QUALIFIED_NAME)
+
+
+@cache
+def schema() -> Schema:
+    """Return the structural schema of a ModelDeployment's spec, without its rules."""
+    return structural(ModelDeploymentSpec)
+
+
+def default(spec: Spec) -> Spec:
+    """Return a copy with the CRD's defaults, and without nulls, as the API server would store it."""
+    completed: Spec = structure.defaulted(spec, schema())
+    return completed
+
+
+def validate(spec: Spec) -> list[Problem]:
+    """Return up to NAMED problems of a spec, with or without its defaults; empty if the spec is valid.
+
+    If it is too deep or too large, only that is reported. If types, enums or ranges are wrong, only these problems
+    are reported, because the rules need valid values.
+    """
+    if beyond := spec_limits.too_deep(spec) or spec_limits.too_large(spec):
+        return [Problem(*beyond)]
+    if not isinstance(spec, dict):
+        return list(structure.problems(spec, schema(), "spec"))
+    complete = default(spec)
+    wrong_values = _first(structure.problems(complete, schema(), "spec"))
+    if wrong_values:
+        return wrong_values
+    broken = (problem for rule in RULES for problem in _broken(rule, complete))
+    return _first(chain(broken, _keys(complete))) or _first(engine_args.problems(complete))
+
+
+def name_problem(name: str) -> Problem | None:
+    """Return why a new ModelDeployment may not have the name: a Service's name is a DNS label, without dots."""
+    if "." not in name:
+        return None
+    return Problem("metadata.name", f'has a dot, which no Service may have: use "{name.replace(".", "-")}"')
+
+
+def _first(problems: Iterable[Problem]) -> list[Problem]:
+    listed = list(islice(problems, NAMED + 1))
+    if len(listed) > NAMED:
+        listed[NAMED] = Problem("spec", f"there are more problems: only the first {NAMED} are listed")
+    return listed
+
+
+def warnings(spec: Spec) -> list[str]:
+    """Return a warning for each setting that has no effect (contract §2), and for memory without a unit.
+
+    The spec is valid.
+    """
+    complete = default(spec)
+    messages = []
+    if complete["model"]["source"] == "custom" and complete["model"].get("servedName"):
+        messages.append("servedName is ignored for custom source")
+    if complete["serving"]["mode"] == "aggregated" and set(COMPONENTS) & complete["scaling"].keys():
+        messages.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
+    return messages + list(_without_unit(complete))
+
+
+def _without_unit(spec: Spec) -> Iterator[str]:
+    """Yield a warning for memory in which no server starts: usually a number whose unit is missing."""
+    scaling = spec["scaling"]
+    places = {
+        "resources": spec.get("resources"),
+        **{f"scaling.{name}": scaling.get(name) for name in COMPONENTS},
+    }
+    for path, resources in places.items():
+        memory = (resources or {}).get("memory")
+        if memory is not None and 0 < quantity.parse(memory) < SMALLEST:
+            yield f"{path}.memory is {memory}, less than 1Mi, in which no engine starts: add a unit, such as 8Gi"
+
+
+def _broken(rule: Rule, spec: Spec) -> Iterator[Problem]:
+    for path, value in _places(rule.at.split(".")[1:], spec, "spec"):
+        if not rule.holds(value):
+            yield Problem(f"{path}.{rule.field}" if rule.field else path, rule.message)
+
+
+def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield every value at a path such as `env[].valueFrom`, with its location."""
+    if not steps:
+        yield path, value
+        return
+    field, rest = steps[0].removesuffix("[]"), steps[1:]
+    if field not in value:
+        return
+    if steps[0] == field:
+        yield from _places(rest, value[field], f"{path}.{field}")
+        return
+    for index, item in enumerate(value[field]):
+        yield from _places(rest, item, f"{path}.{field}[{index}]")
+
+
+def _keys(spec: Spec) -> Iterator[Problem]:
+    """Yield invalid keys of labels: they have a format, too, but a structural schema describes only values."""
+    metadata = spec.get("podTemplate", {}).get("metadata", {})
+    for path, keys in (
+        ("spec.podTemplate.metadata.labels", metadata.get("labels", {})),
+        ("spec.podTemplate.metadata.annotations", metadata.get("annotations", {})),
+        ("spec.nodeSelector", spec.get("nodeSelector", {})),
+    ):
+        for key in keys:
+            if not _KEY.fullmatch(key):
+                yield Problem(f"{path}[{key}]", f"the key must be {MEANINGS[QUALIFIED_NAME]}")

@@ -1,0 +1,228 @@
+"""Sends requests to the API server, with its address and token, and within a deadline and size limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+import aiohttp
+
+from kubefoundry_sdk._api.foreign_json import Unreadable, decode
+from kubefoundry_sdk._cluster.credentials import Credentials
+from kubefoundry_sdk._cluster.errors import ApiError, Silent, TooLong, Unreachable, seconds
+
+DEADLINE: Final = 30.0
+"""Seconds that a call may take; the API server's own limit for a request is 60."""
+
+CONNECT: Final = 5.0
+"""Seconds to establish a connection."""
+
+ERROR: Final = 2**20
+"""Bytes of a refusal that are read."""
+
+
+_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?')
+
+
+_TOKEN: Final = "!#$&'*+-.^_`|~"
+"""Characters beside letters and digits that a header's name may have; a percent sign is escaped, too."""
+
+
+_before_sending: ContextVar[Callable[[], None] | None] = ContextVar("before_sending", default=None)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Calls `before` (see `exchange`) once the connection is established.
+
+    Connecting may take seconds, and a process that was frozen meanwhile may not send any more.
+    """
+
+    async def connect(  # its timeout is aiohttp's signature
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
+    ) -> aiohttp.connector.Connection:
+        connection = await super().connect(req, traces, timeout)
+        if ask := _before_sending.get():
+            try:
+                ask()
+            except BaseException:
+                connection.release()
+                raise
+        return connection
+
+
+class Transport:
+    """Call `open` before the first exchange, `close` after the last. Everything raises ApiError or Unreachable."""
+
+    def __init__(
+        self, credentials: Credentials, *, user_agent: str, warned: Callable[[str], None] | None = None
+    ) -> None:
+        """Prepare the transport. `warned` is called with each warning in a response."""
+        self._warned = warned
+        self.server = credentials.server
+        self._credentials = credentials
+        self._user_agent = user_agent
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Open the session. Call it in the event loop that sends the requests."""
+        self._session = aiohttp.ClientSession(
+            # True verifies with the system's authorities: no URL may lead to an unverified connection
+            connector=_Connector(ssl=self._credentials.tls or True, limit=64),
+            headers=self._headers(),
+            proxy=self._credentials.proxy,
+            timeout=aiohttp.ClientTimeout(total=DEADLINE, sock_connect=CONNECT),
+        )
+
+    async def close(self) -> None:
+        """Close the session and its connections."""
+        if self._session:
+            await self._session.close()
+
+    async def exchange(
+        self,
+        method: str,
+        url: str,
+        parameters: Mapping[str, str] | None,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        most: int,
+        before: Callable[[], None] | None = None,
+    ) -> bytearray:
+        """Return the response's body. Raise TooLong if it has more than `most` bytes.
+
+        `before` is called at the last moment before the request is sent. If it raises, nothing is sent.
+        """
+        request = f"{method} {url}"
+        options = self._options(data, headers)
+        context_token = _before_sending.set(before)
+        try:
+            async with self._opened().request(method, self._url(url, parameters), **options) as response:
+                if response.status >= 400:
+                    raise await _refusal(response, request)
+                if self._warned:
+                    for header in response.headers.getall("Warning", ()):
+                        self._warned(warning(header))
+                raw = await _read(response, most)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+        finally:
+            _before_sending.reset(context_token)
+        if raw is None:
+            raise TooLong(f"{request}: the response is longer than {most} bytes")
+        return raw
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        url: str,
+        parameters: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+        *,
+        headers: Mapping[str, str],
+        request: str,
+        silence: float | None = None,
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Yield the response's body piece by piece, for as long as it takes.
+
+        `request` names the request in errors. After `silence` seconds without a byte the connection counts as dead,
+        and Silent is raised.
+        """
+        options = {
+            **self._options(data, headers),
+            "timeout": aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence),
+        }
+        try:
+            async with self._opened().request(method, self._url(url, parameters), **options) as response:
+                if response.status >= 400:
+                    raise await _refusal(response, request)
+                yield response.content.iter_any()
+        except aiohttp.SocketTimeoutError as error:
+            raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+
+    def _headers(self) -> list[tuple[str, str]]:
+        plain = [] if self._credentials.compressed else [("Accept-Encoding", "identity")]
+        return [("User-Agent", self._user_agent), *plain, *_impersonation(self._credentials)]
+
+    def _options(self, data: bytes | None, headers: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            "data": data,
+            "headers": {**headers, **self._authorization()},
+            "server_hostname": self._credentials.tls_server_name,
+        }
+
+    def _authorization(self) -> dict[str, str]:
+        """Return the header. Raise Unreachable if there is no token now; there may be one later."""
+        try:
+            token = self._credentials.token()
+        except Exception as error:
+            raise Unreachable(f"no token for the API server: {error}") from error
+        if token and not token.isprintable():
+            raise Unreachable(
+                "no token for the API server: the token holds a line break or a control character"
+            )
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("the client is used outside its `async with`")
+        return self._session
+
+    def _url(self, url: str, parameters: Mapping[str, str] | None) -> str:
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        return f"{self.server}{url}{query}"
+
+
+def _impersonation(who: Credentials) -> Iterator[tuple[str, str]]:
+    """Yield the headers for the user on whose behalf requests are sent (client-go, transport/round_trippers.go)."""
+    if who.user:
+        yield "Impersonate-User", who.user
+    if who.uid:
+        yield "Impersonate-Uid", who.uid
+    for group in who.groups:
+        yield "Impersonate-Group", group
+    for key, values in who.extra:
+        # a key may have characters that no header has
+        name = f"Impersonate-Extra-{quote(key, safe=_TOKEN)}"
+        for value in values:
+            yield name, value
+
+
+def warning(header: str) -> str:
+    """Return the text of a warning header `299 - "…"`.
+
+    The API server writes it so (apimachinery, net.NewWarningHeader).
+    """
+    match = _WARNING.fullmatch(header.strip())
+    return re.sub(r"\\(.)", r"\1", match[1]) if match else header
+
+
+async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:
+    raw = await _read(response, ERROR) or b""
+    try:
+        body = decode(raw)
+    except Unreadable:
+        body = raw.decode(errors="replace")
+    after = seconds(response.headers.get("Retry-After"))
+    return ApiError.from_status(response.status, body, retry_after=after, request=request)
+
+
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytearray | None:
+    """Return the body, or None if it is longer than `most` bytes."""
+    raw = bytearray()
+    async for chunk in response.content.iter_any():
+        raw += chunk
+        if len(raw) > most:
+            # The rest is not worth reading, so the connection cannot be reused.
+            response.close()
+            return None
+    return raw

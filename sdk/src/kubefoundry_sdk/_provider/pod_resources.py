@@ -1,0 +1,47 @@
+"""Resources and Secrets of the container that serves a model (contract §2)."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._api.fields import Quantity
+from kubefoundry_sdk._api.modeldeployment import GpuSpec, ModelDeploymentSpec
+
+Resources = dict[str, dict[str, Quantity]]
+
+
+def is_nvidia(gpu_type: str) -> bool:
+    """Check whether a GPU's resource is NVIDIA's: a whole GPU, a shared one or a MIG slice."""
+    return gpu_type.startswith("nvidia.com/")
+
+
+def container_resources(
+    gpu: GpuSpec | None = None, memory: Quantity | None = None, cpu: Quantity | None = None
+) -> Resources:
+    """Return `resources` of a container: memory as request and limit, cpu as a request, GPUs as a limit.
+
+    An amount that is None is omitted.
+    """
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    if memory is not None:
+        requests["memory"] = limits["memory"] = memory
+    if cpu is not None:
+        requests["cpu"] = cpu
+    if gpu and gpu.count:
+        limits[gpu.type] = str(gpu.count)
+    return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
+
+
+def aggregated_resources(spec: ModelDeploymentSpec) -> Resources:
+    """Return `resources` for an aggregated model; empty if the spec states none."""
+    stated = spec.resources
+    return container_resources(stated.gpu, _text(stated.memory), _text(stated.cpu))
+
+
+def secret_env_from(spec: ModelDeploymentSpec) -> list[dict[str, dict[str, str]]]:
+    """Return `envFrom` of a container: the Secret in `secrets.huggingFaceToken`; empty if the spec names none."""
+    name = spec.secrets.hugging_face_token
+    return [{"secretRef": {"name": name}}] if name else []
+
+
+def _text(quantity: Quantity | None) -> str | None:
+    return None if quantity is None else str(quantity)

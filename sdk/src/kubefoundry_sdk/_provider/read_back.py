@@ -1,0 +1,108 @@
+"""Reads specs from live objects: the functions that the providers' `read_back` functions share.
+
+The result may have unneeded values (`--port`, a tensor parallel size): the caller renders the spec again and finds
+the values that can be omitted. A missing value must show up as a difference in that render.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.names import MODEL_LABEL
+from kubefoundry_sdk._api.untrusted import part
+
+
+def flags(argv: Sequence[Any]) -> dict[str, str]:
+    """Return the options in a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Skip other words."""
+    options: dict[str, str] = {}
+    # as the kubelet expands them (`command_line.literal`)
+    words = [str(word).replace("$$", "$") for word in argv]
+    for index, word in enumerate(words):
+        if not word.startswith("--"):
+            continue
+        name, equals, value = word[2:].partition("=")
+        following = words[index + 1] if index + 1 < len(words) else "--"
+        options[name] = value if equals else ("" if following.startswith("--") else following)
+    return options
+
+
+def from_flags(engine: str, stated: Mapping[str, str]) -> Object:
+    """Return `model` and `engine` of a spec from the engine's options.
+
+    An option becomes a field if there is one for it, else an entry of `engine.args`.
+    """
+    fields: dict[str, str] = {}
+    args = dict(stated)
+    for field, names in engine_args.FIELD_FLAGS[engine].items():
+        for name in (*names, *(name.replace("-", "_") for name in names)):
+            if name in args:
+                fields[field] = args.pop(name)
+    model: Object = {}
+    if "model.id" in fields:
+        model["id"] = fields["model.id"]
+    else:
+        model["source"] = "custom"
+    if "model.servedName" in fields:
+        model["servedName"] = fields["model.servedName"]
+    settings: Object = {"type": engine}
+    if (length := fields.get("engine.contextLength")) is not None:
+        if length.isdecimal():
+            settings["contextLength"] = int(length)
+        else:
+            args[engine_args.FIELD_FLAGS[engine]["engine.contextLength"][0]] = length
+    if fields.get("engine.trustRemoteCode") in ("", "true"):
+        settings["trustRemoteCode"] = True
+    if args:
+        settings["args"] = args
+    return {"model": model, "engine": settings}
+
+
+def text(value: Any) -> str:
+    """Return the `engine.args` text of a typed value."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def amounts(resources: Any) -> Object:
+    """Return `resources` of a spec from a container's: memory, cpu, and its only extended resource as GPUs."""
+    requested = dict(part(resources, "requests"))
+    limits = dict(part(resources, "limits"))
+    stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **requested}
+    # keep a number: as text, the next apply would change the live object
+    requests: Object = {
+        name: stated[name] if type(stated[name]) is int else str(stated[name])
+        for name in ("memory", "cpu")
+        if name in stated
+    }
+    gpu = next((name for name in limits if "/" in name), None)
+    if gpu is not None and str(limits[gpu]).isdecimal():
+        return {**requests, "gpu": {"count": int(limits[gpu]), "type": gpu}}
+    return requests
+
+
+def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
+    """Return the fields from a container, its pod's spec and its metadata: image, env, Secret, nodes, labels."""
+    fields: Object = {}
+    if image := part(container).get("image"):
+        fields["image"] = image
+    if env := part(container).get("env"):
+        fields["env"] = env
+    for source in part(container).get("envFrom") or ():
+        if name := part(source, "secretRef").get("name"):
+            fields["secrets"] = {"huggingFaceToken": name}
+    if selector := part(pod).get("nodeSelector"):
+        fields["nodeSelector"] = selector
+    if tolerations := part(pod).get("tolerations"):
+        fields["tolerations"] = tolerations
+    labels = {key: value for key, value in part(metadata, "labels").items() if key != MODEL_LABEL}
+    stated = {
+        name: values
+        for name, values in (("labels", labels), ("annotations", part(metadata).get("annotations")))
+        if values
+    }
+    if stated:
+        fields["podTemplate"] = {"metadata": stated}
+    return fields

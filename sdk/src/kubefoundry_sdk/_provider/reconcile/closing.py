@@ -1,0 +1,69 @@
+"""The steps that follow the writes in any case (contract §4.20, §4.21). Each docstring is the contract's text."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._provider.reconcile import (
+    dry_run,
+    finalizer,
+    handover,
+    observation,
+    own_status,
+    pace,
+    unlisted,
+)
+from kubefoundry_sdk._provider.reconcile.report import transitions
+from kubefoundry_sdk._provider.reconcile.turn import End, Turn
+
+
+async def observe(turn: Turn) -> End | None:
+    """20. Read the upstream's status."""
+    turn.retry_in(observation.observe(turn.context, turn.live, turn.report, turn.last_record))
+    unlisted.note(turn.context, turn.report)
+    return None
+
+
+async def write_status(turn: Turn) -> End | None:
+    """21. Write the status if it differs, and an Event for each transition.
+
+    While the upstream's status does not settle, send 20 writes without a delay, then one every 6 s. Report at once a
+    model that stops serving, a newer generation of the spec, or a new obstacle to writing.
+    """
+    context, report = turn.context, turn.report
+    exists = turn.refresh()
+    if exists and report.stop is not None and report.stop.reason != "DryRun":
+        exists = await _withdraw_dry_run(turn)
+    if not exists:
+        # The event of the deletion, or of another ModelDeployment with that name, starts the next turn.
+        return End()
+    if report.stop is None and report.compatible is None:
+        # This reconcile has no result, and we own no status: core's report stays.
+        return None
+    status = report.status(context.provider)
+    if report.observation is None and handover.is_reported_by_other(turn.live, context.manager):
+        # The provider that serves reports on the model. Two providers would overwrite each other's fields.
+        status = {"conditions": report.conditions()}
+    before = LiveModelDeployment(turn.live).status
+    wait = turn.memory.status_writes.wait(turn.now)
+    if wait and pace.can_wait(before, status):
+        turn.retry_in(wait)
+        return None
+    if await own_status.write(context, turn.live, status):
+        turn.memory.status_writes.take()
+        for kind, reason, note in transitions(before, status):
+            context.recorder.event(turn.live, kind, reason, note)
+        if not turn.refresh():
+            return End()
+    if "phase" in status:
+        await own_status.unpublish(context, turn.live, status)
+    if status.get("phase") != "Running":
+        await context.secrets.check(turn.live, turn.memory.secret)
+    return None
+
+
+async def _withdraw_dry_run(turn: Turn) -> bool:
+    """Remove the outdated result of an earlier dry run. Return whether the ModelDeployment still exists."""
+    if not finalizer.owns_result(turn.live, turn.context.provider.name):
+        return True
+    turn.retry_in(await dry_run.withdraw(turn.context, turn.live))
+    return turn.refresh()

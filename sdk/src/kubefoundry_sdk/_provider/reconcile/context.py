@@ -1,0 +1,113 @@
+"""The state that a provider's reconciles share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._provider.contract import Deployment, Provider
+from kubefoundry_sdk._provider.health import staleness
+from kubefoundry_sdk._provider.health.secret import SecretCheck
+from kubefoundry_sdk._provider.health.verification import Verification
+from kubefoundry_sdk._provider.reconcile import reported_generation
+from kubefoundry_sdk._provider.reconcile.memory import Memory
+from kubefoundry_sdk._provider.watch.pod_creation import CreationWatch
+from kubefoundry_sdk._provider.watch.pods import PodWatch
+from kubefoundry_sdk._provider.watch.upstream import Upstream
+from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
+from kubefoundry_sdk._provider.write.helpers import Helpers, mark
+from kubefoundry_sdk._runtime.recorder import Recorder
+from kubefoundry_sdk._runtime.store import Key, Store
+
+
+@dataclass(slots=True)
+class Context:
+    """The provider, its clients and its stores, for each reconcile. `pods` is None if the provider declares none.
+
+    Attributes:
+        finalizer_timeout: Seconds after which the finalizer of a deleted ModelDeployment is removed, even if objects
+            are left. Another provider has the same time to clean up before this one continues without it.
+        clock: The clock that measures waits for other components (`OutageClock`).
+        stale_after: Seconds of an upstream operator's silence after which its status is stale.
+    """
+
+    provider: Provider
+    client: Client
+    recorder: Recorder
+    deployments: Store
+    upstream: Upstream
+    helpers: Helpers
+    finalizer_timeout: float
+    pods: PodWatch | None
+    verification: Verification
+    clock: Callable[[], float]
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    stale_after: float = staleness.THRESHOLD
+    memories: dict[Key, Memory] = field(default_factory=dict)
+    secrets: SecretCheck = field(init=False)
+    creations: CreationWatch | None = None
+    """None if the provider declares no Events."""
+    operator: OperatorWatch | None = None
+    """None if the provider declares no operator."""
+
+    def __post_init__(self) -> None:
+        self.secrets = SecretCheck(self.client, self.recorder)
+
+    @property
+    def manager(self) -> str:
+        """The field manager of the provider's writes."""
+        return names.provider_manager(self.provider.name)
+
+    def memory(self, key: Key) -> Memory:
+        """Return the memory of a ModelDeployment that exists."""
+        memory = self.memories.get(key)
+        if memory is None:
+            memory = self.memories[key] = Memory()
+        return memory
+
+    def upstream_changed(self, key: Key, upstream: Object | None) -> None:
+        """Note that nothing serves at a version of the upstream object without a status.
+
+        An operator may rewrite a new object and report it as ready before the next reconcile. That reconcile would
+        take the status for that of an earlier version.
+        """
+        memory = self.memories.get(key)
+        if memory is not None and upstream is not None and not upstream.get("status"):
+            reported_generation.note_idle(memory.generations, upstream)
+
+    def is_of_another(self, key: Key, helper: Object) -> bool:
+        """Check whether this process applied the helper for another ModelDeployment than `key`.
+
+        A user who may write a helper can forge its labels and annotations, so that another ModelDeployment would
+        delete it.
+        """
+        return any(
+            memory.admission.recognizes(mark(helper), helper)
+            for (namespace, name), memory in self.memories.items()
+            if namespace == key[0] and name != key[1]
+        )
+
+    def forget(self, key: Key) -> None:
+        """Forget a ModelDeployment that is gone."""
+        self.memories.pop(key, None)
+        self.verification.forget(key)
+
+
+def read(live: Object) -> Deployment:
+    """Return the typed view of a stored ModelDeployment. Raise pydantic's ValidationError."""
+    meta = live["metadata"]
+    return Deployment(
+        name=meta["name"],
+        namespace=meta["namespace"],
+        uid=meta["uid"],
+        generation=meta["generation"],
+        spec=ModelDeploymentSpec.model_validate(live.get("spec") or {}),
+        labels=meta.get("labels") or {},
+        annotations=meta.get("annotations") or {},
+        raw_spec=live.get("spec") or {},
+    )

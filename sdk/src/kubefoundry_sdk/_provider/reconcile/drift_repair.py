@@ -1,0 +1,149 @@
+"""Reverts changes by others on upstream objects, and backs off if they repeat them (contract §4.19)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubefoundry_sdk._api import managed_fields, reasons
+from kubefoundry_sdk._api.conditions import first_of
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._provider.reconcile import release
+from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.write import apply, drift, foreign_values, lost_ownership, manifest
+from kubefoundry_sdk._provider.write.admission import Admission, recorded
+from kubefoundry_sdk._provider.write.helpers import kind_of, mark
+from kubefoundry_sdk._provider.write.plan import Plan
+from kubefoundry_sdk._runtime import repairs
+from kubefoundry_sdk._runtime.refusals import Refused
+from kubefoundry_sdk._runtime.store import key_of
+
+Repairs = list[tuple[Object, tuple[str, ...]]]
+
+
+async def revert(
+    context: Context, kind: Kind, todo: Plan, deployment: Object, report: Report
+) -> float | None:
+    """Apply the objects of the plan again, with an Event that names the fields and the manager that changed them.
+
+    Values that admission changes are left as they are. After `repairs.LIMIT` repairs, report the limit and change
+    nothing. Raises as `apply.write`.
+
+    A value that admission removed is applied again, too, but is nobody's change: the back-off of its refusal bounds
+    these writes.
+
+    Returns:
+        Seconds until the next attempt after the limit is reached, else None.
+    """
+    memory = context.memory(key_of(deployment))
+    history = memory.repairs
+    now = asyncio.get_running_loop().time()
+    changed = [
+        (obj, memory.admission.without_removed(mark(obj), paths))
+        for obj, paths in await _changed_by_others(context, kind, todo, deployment)
+    ]
+    if any(paths for _, paths in changed) and (wait := history.wait(now)):
+        report.left_alone = " and ".join(_fields(obj, paths) for obj, paths in changed if paths)
+        report.created = _limit_message(report.left_alone)
+        context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
+        return wait
+    for obj, paths in changed:
+        is_main = obj is todo.main
+        obj_kind = kind if is_main else kind_of(obj)
+        store = context.upstream.objects if is_main else context.helpers.store(obj)
+        # Read the writer first, because the apply makes the fields ours.
+        writer = managed_fields.UNKNOWN
+        if paths:
+            writer = await apply.last_writer(context.client, obj_kind, obj, paths, manager=context.manager)
+        try:
+            await apply.revert(
+                context.client, obj_kind, store, obj, manager=context.manager, admission=memory.admission
+            )
+        except Refused:
+            # Count the attempt, because the API server may have stored a part. A conflict corrects nothing and does
+            # not count.
+            if paths:
+                history.note(now)
+            raise
+        if paths:
+            history.note(now)
+        # After a refusal, a difference that nobody is known to have made may be our own write's.
+        if paths and not (writer == managed_fields.UNKNOWN and _is_refused(context, deployment)):
+            report_drift(context, deployment, obj, paths, writer)
+    return None
+
+
+def pending(context: Context, todo: Plan, admission: Admission) -> str:
+    """Return the fields of the plan that others changed, in one clause; empty if there are none.
+
+    Until this process knows what the API server stored for its apply, a changed field counts only if another manager
+    owns it, because fields that admission changes have no owner.
+    """
+    fields = []
+    for obj, paths in todo.repairs:
+        is_main = obj is todo.main
+        live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
+        if admission.knows(obj) and not (paths := admission.without_removed(mark(obj), paths)):
+            continue
+        is_certain = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
+        if is_certain:
+            fields.append(_fields(obj, paths))
+    return f"others changed {' and '.join(fields)}, which is not reverted yet" if fields else ""
+
+
+def report_drift(
+    context: Context, deployment: Object, obj: Object, paths: tuple[str, ...], writer: str
+) -> None:
+    """Emit the Event about a change by others that was reverted."""
+    note = f"Provider resource was modified directly, reconciling: {_fields(obj, paths)} by {writer}"
+    context.recorder.event(deployment, "Warning", "DriftDetected", note)
+
+
+def _is_refused(context: Context, deployment: Object) -> bool:
+    """Check whether our last report is that the API server or admission refused our write."""
+    created = LiveModelDeployment(deployment).condition(reasons.RESOURCE_CREATED) or {}
+    ours = release.owns_condition(deployment, context.manager, reasons.RESOURCE_CREATED)
+    return ours and created.get("reason") == "ApplyRejected"
+
+
+async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deployment: Object) -> Repairs:
+    """Return the repairs of the plan without the values that admission would change again.
+
+    If this process has not applied the object itself, a dry run shows what the API server would store.
+    """
+    admission = context.memory(key_of(deployment)).admission
+    remaining: Repairs = []
+    for obj, paths in todo.repairs:
+        is_main = obj is todo.main
+        live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
+        # An object in another version, or without a record, cannot be compared: repair all its paths.
+        if live is None or (is_main and todo.moved is not None) or manifest.applied(live) is None:
+            remaining.append((obj, paths))
+            continue
+        if not admission.knows(obj):
+            obj_kind = kind if is_main else kind_of(obj)
+            await apply.preview(
+                context.client, obj_kind, obj, live, manager=context.manager, admission=admission
+            )
+        applied = recorded(obj)
+        ignored = foreign_values.paths(context.provider) if is_main else ()
+        differences = drift.values(applied, live, ignored)
+        others = admission.changed_by_others(mark(obj), applied, differences)
+        if lost_ownership.PATH in paths:
+            others = (*others, lost_ownership.PATH)
+        if others:
+            remaining.append((obj, others))
+    return remaining
+
+
+def _limit_message(fields: str) -> str:
+    minutes = f"{repairs.WINDOW / 60:.0f} minutes"
+    return (
+        f"Someone keeps changing {fields}: reverted {repairs.LIMIT} times in {minutes}, now left alone for "
+        f"{minutes}; the Events DriftDetected name the field manager"
+    )
+
+
+def _fields(obj: Object, paths: tuple[str, ...]) -> str:
+    return f"{first_of(paths)} of {obj['kind']} '{obj['metadata']['name']}'"

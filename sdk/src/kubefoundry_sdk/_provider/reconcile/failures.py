@@ -1,0 +1,165 @@
+"""Unexpected errors that end a reconcile's writes: reported to the user and retried with back-off (contract §4).
+
+A transient error is reported the second time in a row; a permanent one, and an error in the provider's own code,
+immediately. Until the retry is due, reconciles only observe and write nothing upstream, because each write of the
+status causes an event and so another reconcile. After a conflict, a change of the upstream object causes an immediate
+retry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kubefoundry_sdk._api import names, reasons
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError, Repeated
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile.report import Report, Stop
+from kubefoundry_sdk._provider.results import Fault
+from kubefoundry_sdk._runtime import backoff
+from kubefoundry_sdk._runtime.logs import described
+
+CONFLICTS: Final = 3
+"""Conflicts in a row that are retried at once and not reported, if the upstream object has changed each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    mark: str
+    version: str
+    retries_on_change: bool
+    count: int
+    due: float
+    report: Report | None
+
+
+class Failures:
+    """The last failure for a ModelDeployment, the number of failures in a row, and the time of the retry."""
+
+    def __init__(self) -> None:
+        self._last: _Failed | None = None
+
+    def pending(self, mark: str, version: str, now: float) -> tuple[Report | None, float] | None:
+        """Return the report of a failure and the seconds until its retry, or None to try now.
+
+        `version` is the known state of the upstream object, empty if there is none.
+        """
+        last = self._last
+        if (
+            last is None
+            or last.mark != mark
+            or now >= last.due
+            or (last.retries_on_change and last.version != version)
+        ):
+            return None
+        return last.report, last.due - now
+
+    def note(
+        self, mark: str, version: str, error: Exception, report: Report, stop: Stop, now: float
+    ) -> float:
+        """Add `stop` to the report if the failure is to be reported. Return the seconds until the retry."""
+        last = self._last
+        count = last.count + 1 if last is not None and last.mark == mark else 1
+        # A 403 may pass, too: an API server that has just started has not loaded its roles yet.
+        is_transient = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
+        # A conflict although the object is unchanged has another cause: a ResourceQuota.
+        is_new_state = last is None or last.mark != mark or last.version != version
+        retries_on_change = (
+            isinstance(error, ApiError) and error.conflict and is_new_state and count <= CONFLICTS
+        )
+        reported = None
+        if not is_transient or (count > 1 and not retries_on_change):
+            report.stop = stop
+            reported = replace(report, notes=list(report.notes))
+        delay = backoff.delay(count, error)
+        if isinstance(error, ApiError):
+            if not is_transient:
+                delay = backoff.OBJECT.last
+            elif error.retry_after is not None:
+                # Wait at least as long as the back-off. A server that always asks for one second would otherwise get
+                # a request each second.
+                delay = max(delay, min(error.retry_after, backoff.OBJECT.last))
+        self._last = _Failed(mark, version, retries_on_change, count, now + delay, reported)
+        return delay
+
+    def over(self) -> None:
+        """Forget the failure, because a reconcile has completed."""
+        self._last = None
+
+
+class Removal:
+    """The last failed request of a clean-up: its objects, the failures in a row, and the time of the next request."""
+
+    def __init__(self) -> None:
+        self._objects: tuple[str, ...] = ()
+        self._due = 0.0
+        self.failures = 0
+
+    def left(self, objects: Sequence[str], now: float) -> float:
+        """Return the seconds until the next request about these objects, 0 if it may be sent now."""
+        return max(0.0, self._due - now) if self._objects == tuple(objects) else 0.0
+
+    def failed(self, objects: Sequence[str], error: ApiError, now: float) -> float:
+        """Note a failure. Return the seconds until the next request."""
+        self.failures = self.failures + 1 if self._objects == tuple(objects) else 1
+        self._objects = tuple(objects)
+        delay = max(backoff.delay(self.failures, error), error.retry_after or 0.0)
+        self._due = now + delay
+        return delay
+
+
+def mark(deployment: Object, upstream: Object | None, digest: str | None, own_finalizer: str) -> str:
+    """Return a digest of the state. A change of it causes an immediate retry.
+
+    The state is the user's spec, and the uid and deletion of the upstream object.
+
+    Args:
+        deployment: The ModelDeployment.
+        upstream: The upstream object, if it exists.
+        digest: Digest of the upstream CRD's schema.
+        own_finalizer: Our finalizer, which the reconcile itself may have added.
+    """
+    meta = deployment["metadata"]
+    annotations = dict(meta.get("annotations") or {})
+    annotations.pop(names.DRY_RUN_RESULT_ANNOTATION, None)
+    upstream_meta = (upstream or {}).get("metadata") or {}
+    parts = [
+        *(meta.get(name) for name in ("uid", "generation", "labels")),
+        [name for name in meta.get("finalizers") or () if name != own_finalizer],
+        annotations,
+        digest,
+        upstream_meta.get("uid"),
+        "deletionTimestamp" in upstream_meta,
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def stop(provider: Provider, error: Exception) -> Stop:
+    """Return the condition that reports the failure."""
+    if isinstance(error, Fault):
+        message = (
+            f"Provider {provider.name} has an error: {error}; report it to its authors, its log has more"
+        )
+        return Stop(reasons.RESOURCE_CREATED, "ProviderError", message, failed=True)
+    if not isinstance(error, ApiError):
+        message = f"Provider {provider.name} failed with an internal error: {described(error)}; see its log"
+        return Stop(reasons.RESOURCE_CREATED, "ProviderError", message, failed=True)
+    if error.rejected:
+        message = f"The API server refused a write of provider {provider.name}: {error.message}"
+        return Stop(reasons.RESOURCE_CREATED, "ApplyRejected", message, failed=True)
+    if isinstance(error, Repeated):
+        # This process held the write back; no server answered.
+        message = f"A write is held back: {error.message}"
+    else:
+        message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"
+    return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
+
+
+def repeat(report: Report, earlier: Report) -> None:
+    """Make the report repeat the earlier report of the failure."""
+    for name in ("compatible", "created", "override_warning", "stop", "notes"):
+        setattr(report, name, getattr(earlier, name))

@@ -1,0 +1,72 @@
+"""A provider's memory of one ModelDeployment between reconciles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubefoundry_sdk._cluster.rate import Bucket
+from kubefoundry_sdk._provider.health.pod_causes import Creations
+from kubefoundry_sdk._provider.health.secret import SecretLookup
+from kubefoundry_sdk._provider.health.steadiness import Steadiness
+from kubefoundry_sdk._provider.reconcile import pace
+from kubefoundry_sdk._provider.reconcile.failures import Failures, Removal
+from kubefoundry_sdk._provider.reconcile.reported_generation import Generations
+from kubefoundry_sdk._provider.write.admission import Admission
+from kubefoundry_sdk._provider.write.helpers import Mark
+from kubefoundry_sdk._provider.write.manifest import Record
+from kubefoundry_sdk._provider.write.version_drift import LastComparison
+from kubefoundry_sdk._runtime.refusals import Refusal
+from kubefoundry_sdk._runtime.repairs import Repairs
+from kubefoundry_sdk._runtime.wait import Wait
+
+
+@dataclass(slots=True)
+class Memory:
+    """The memory of a ModelDeployment, which is dropped with it.
+
+    A restart loses it without harm: it only saves requests and measures durations.
+    """
+
+    failures: Failures = field(default_factory=Failures)
+    refusal: Refusal = field(default_factory=Refusal)
+    repairs: Repairs = field(default_factory=Repairs)
+    admission: Admission = field(default_factory=Admission)
+    finalizer: Refusal = field(default_factory=Refusal)
+    """The refusal of our fields on the ModelDeployment."""
+    held: str | None = None
+    """Digest of those fields as they were stored last."""
+    restored: Repairs = field(default_factory=Repairs)
+    """The times at which those fields were stored again because somebody had removed them."""
+    last_comparison: LastComparison = field(default_factory=LastComparison)
+    cleanup: Wait = field(default_factory=Wait)
+    """The wait for other providers to clean up."""
+    deletion: Wait = field(default_factory=Wait)
+    """The wait for the upstream objects of a deletion to be gone."""
+    removal: Removal = field(default_factory=Removal)
+    cleaned: set[Mark] = field(default_factory=set)
+    """The objects that we have deleted, or that a deletion has seen: they are really gone once no store has them."""
+    is_orphaning: bool = False
+    """Whether the deletion leaves the objects on purpose."""
+    conflict: bool = False
+    """Whether a deletion began while an object of the main object's name was not known to be ours."""
+    accepted_digest: str | None = None
+    """Digest of the plan that a dry run accepted while another provider serves."""
+    secret: SecretLookup = field(default_factory=SecretLookup)
+    deleted_record: tuple[str, Record] | None = None
+    """The record of an upstream object that is being deleted, and the uid of the ModelDeployment. The next object
+    starts from it, so that recreating alone does not change a default image."""
+    steadiness: Steadiness = field(default_factory=Steadiness)
+    silence: Wait = field(default_factory=Wait)
+    """The wait for an operator to act on the upstream object of that uid and generation."""
+    generations: Generations = field(default_factory=Generations)
+    status_writes: Bucket = field(default_factory=lambda: Bucket(pace.BURST, pace.EVERY))
+    """Bounds the writes of its status."""
+    drift: str = ""
+    """The fields that others changed, as the last plan found them; empty once they are reverted."""
+    altered: str = ""
+    """The values that admission changed, as the last complete write found them, in one clause."""
+    unchecked: str | None = None
+    """The uid of an upstream object whose record was lost before an edit; None until the last message was read."""
+    additions: str = ""
+    """The fields of others that an Event has named."""
+    pod_creations: Creations = field(default_factory=Creations)

@@ -1,0 +1,104 @@
+"""Removes values that others wrote into our status fields, because an apply removes no fields of other managers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.reasons import OVERRIDES_VALID, STALE_STATUS
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.reconcile import release
+from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._runtime import status
+from kubefoundry_sdk._runtime.store import key_of
+
+_PUBLISHED: Final = ("endpoint", "replicas", "selector")
+"""Fields that clients and autoscalers act on."""
+_WARNINGS: Final = frozenset({STALE_STATUS, OVERRIDES_VALID})
+"""Conditions that exist only while they apply. If we do not report such a condition, somebody else wrote it."""
+
+
+async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
+    """Make `desired` the status fields that we own, as `status.write`, and return whether a request was needed.
+
+    A condition that we release is removed as a whole, even if somebody else also applied all or a part of it.
+
+    Raises:
+        ApiError: The status could not be written.
+    """
+    kept = {item["type"] for item in desired.get("conditions", ())}
+    released = release.conditions_of(live, context.manager) - kept
+    whole = release.shared(live, context.manager, released)
+    if whole:
+        # Remove these conditions first, because after our apply nothing would show that they were ours.
+        live = await remove(context, live, (), whole)
+
+    async def attempt(current: Object) -> bool:
+        return await status.write(
+            context.client, context.deployments, MODEL_DEPLOYMENTS, current, desired, manager=context.manager
+        )
+
+    try:
+        return await attempt(live) or bool(whole)
+    except ApiError as error:
+        if error.code != 422 or not released:
+            raise
+        # Without our part, the rest of a condition may be invalid: remove the whole condition, and try again.
+        await attempt(await remove(context, live, (), released))
+        return True
+
+
+async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) -> None:
+    """Remove published fields and warnings that are not in our status. Send no request if there are none.
+
+    Args:
+        context: The provider's context.
+        live: The object with the status that we wrote.
+        desired: All of that status.
+
+    Raises:
+        ApiError: The fields could not be removed.
+    """
+    current = live.get("status") or {}
+    fields = [name for name in _PUBLISHED if name in current and name not in desired]
+    reported = {item.get("type") for item in current.get("conditions") or ()}
+    warnings = (reported & _WARNINGS) - {item["type"] for item in desired.get("conditions", ())}
+    if fields or warnings:
+        await remove(context, live, fields, warnings)
+
+
+async def remove(
+    context: Context, live: Object, fields: Collection[str], conditions: Collection[str]
+) -> Object:
+    """Remove these fields and the conditions of these types, whoever wrote them, and return the object as stored.
+
+    Raises:
+        ApiError: A conflict if the object has changed meanwhile, or another error.
+    """
+    meta, current = live["metadata"], live.get("status") or {}
+    operations: list[dict[str, Any]] = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
+    ]
+    operations += [{"op": "remove", "path": f"/status/{name}"} for name in fields if name in current]
+    # From the end, because removing an item shifts those after it.
+    for index, item in reversed(list(enumerate(current.get("conditions") or ()))):
+        if item.get("type") in conditions:
+            operations.append({"op": "remove", "path": f"/status/conditions/{index}"})
+    if len(operations) == 1:
+        return live
+    try:
+        stored = await context.client.json_patch(
+            MODEL_DEPLOYMENTS,
+            meta["name"],
+            meta["namespace"],
+            operations,
+            manager=context.manager,
+            subresource="/status",
+        )
+    except ApiError as error:
+        if error.outdated:
+            raise ApiError(409, "Conflict", error.message) from error
+        raise
+    context.deployments.put(stored)
+    return context.deployments.get(key_of(live)) or stored

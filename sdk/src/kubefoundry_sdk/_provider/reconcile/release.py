@@ -1,0 +1,113 @@
+"""Pure functions: reasons to keep serving a ModelDeployment after another provider was chosen (contract §4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kubefoundry_sdk._api import handover, managed_fields, names, reasons
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile import dry_run
+
+
+def obstacle(deployment: Object, manager: str, *, has_our_messages: bool = False) -> str | None:
+    """Return the reason why we may not release the ModelDeployment yet, for the user; None if we may.
+
+    Args:
+        deployment: The ModelDeployment.
+        manager: Our field manager. A condition that we still own was not written by the chosen provider.
+        has_our_messages: Whether both conditions have the messages that we write. Tenants can write managedFields, so
+            these conditions count as ours, even if another manager seems to own them.
+    """
+    live = LiveModelDeployment(deployment)
+    chosen = live.provider_name
+    if not chosen:
+        return "Waiting for a provider to be selected"
+    if dry_run.is_requested(deployment):
+        return f"Waiting to hand over to provider {chosen}: annotation {names.DRY_RUN_ANNOTATION} is set"
+    ours = conditions_of(deployment, manager)
+    if not ours & managed_fields.HAND_OVER and not has_our_messages and handover.accepted(deployment):
+        return None
+    for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED):
+        condition = live.condition(type_) or {}
+        is_refused = condition.get("status") == "False" and condition.get("reason") != "WaitingForCleanup"
+        is_current = condition.get("observedGeneration") == live.generation
+        if is_refused and is_current and type_ not in ours and handover.states(deployment, chosen, type_):
+            return f"Provider {chosen} cannot take over: {condition.get('message')}"
+    health = live.condition(reasons.PROVIDER_HEALTHY) or {}
+    unhealthy = f": {health.get('message')}" if health.get("status") == "False" else ""
+    return f"Waiting for provider {chosen} to confirm that it can take over{unhealthy}"
+
+
+def compatible_message(provider: Provider) -> str:
+    """Return the beginning of our message in a True `ProviderCompatible`."""
+    return f"Configuration compatible with {provider.title}"
+
+
+def created_message(provider: Provider, name: str) -> str:
+    """Return our message in a True `ResourceCreated`."""
+    return f"Created {provider.upstream.kind} '{name}'"
+
+
+def repeats_our_messages(deployment: Object, provider: Provider) -> bool:
+    """Check whether both conditions of a hand-over have our messages, even if another manager owns them."""
+    live = LiveModelDeployment(deployment)
+    compatible = live.condition(reasons.PROVIDER_COMPATIBLE) or {}
+    created = live.condition(reasons.RESOURCE_CREATED) or {}
+    return str(compatible.get("message")).startswith(compatible_message(provider)) and str(
+        created.get("message")
+    ).startswith(created_message(provider, deployment["metadata"]["name"]))
+
+
+def should_report(deployment: Object, manager: str) -> bool:
+    """Check whether we report on the model: we did so until now, or no provider does.
+
+    After a reset of managedFields no provider owns its published fields, and the model still has to be observed.
+    """
+    provider = LiveModelDeployment(deployment).provider
+    if has_reported(deployment, manager) or not provider.get("resourceName"):
+        return True
+    suffix = names.provider_manager("")
+    applied = managed_fields.managers(deployment, "status")
+    return not any(has_reported(deployment, other) for other in applied if other.endswith(suffix))
+
+
+def shared(deployment: Object, manager: str, types: Collection[str]) -> set[str]:
+    """Return those of our conditions that would stay in the status after we release our part of them.
+
+    They stay if another manager has applied or restored the same values and so owns them, too. Nobody would correct
+    them, and readers would take them for conditions of the chosen provider. The chosen provider's own conditions are
+    not returned.
+    """
+    chosen = LiveModelDeployment(deployment).provider_name
+    if chosen and names.provider_manager(chosen) == manager:
+        chosen = None
+    return {
+        type_
+        for type_ in conditions_of(deployment, manager) & set(types)
+        if managed_fields.condition_owners(deployment, type_) - {manager}
+        and not (chosen and handover.states(deployment, chosen, type_))
+    }
+
+
+def has_reported(deployment: Object, manager: str) -> bool:
+    """Check whether we own the phase."""
+    return "f:phase" in _ours(deployment, manager)
+
+
+def owns_condition(deployment: Object, manager: str, type_: str) -> bool:
+    """Check whether we own the condition of that type, alone or with others."""
+    return type_ in conditions_of(deployment, manager)
+
+
+def conditions_of(deployment: Object, manager: str) -> set[str]:
+    """Return the types of the conditions that we own, in full or in part."""
+    return set(managed_fields.conditions(_ours(deployment, manager)))
+
+
+def _ours(deployment: Object, manager: str) -> managed_fields.Fields:
+    fields: managed_fields.Fields = (managed_fields.owned(deployment, manager, "status") or {}).get(
+        "f:status", {}
+    )
+    return fields

@@ -1,0 +1,64 @@
+"""Reports a failed request of a clean-up in the status and an Event, and delays the next (contract §4.3, §4.6).
+
+A watch event does not shorten the delay, because an upstream operator may write a status many times a second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._runtime import metrics
+from kubefoundry_sdk._runtime.store import key_of
+
+log = logging.getLogger(__name__)
+
+
+def state(context: Context, live: Object, *further: str) -> list[str]:
+    """Return the objects of a ModelDeployment and their deletion state. A new state ends the delay of a request."""
+    meta = live["metadata"]
+    main = context.upstream.objects.get(key_of(live)) if context.upstream.kind else None
+    objects = [*([main] if main else []), *context.helpers.of(meta["namespace"], meta["uid"])]
+    going = [f"{obj['metadata']['uid']} {'deletionTimestamp' in obj['metadata']}" for obj in objects]
+    return [str(meta.get("generation")), *going, *further]
+
+
+async def put_off(
+    context: Context,
+    live: Object,
+    objects: Sequence[str],
+    problem: str,
+    error: ApiError,
+    report_message: Callable[[str], Awaitable[object]] | None,
+) -> float:
+    """Report a failed request. Return the seconds until the next one.
+
+    A failure that may pass is reported the second time in a row.
+
+    Args:
+        context: The provider's context.
+        live: The ModelDeployment.
+        objects: The result of `state`.
+        problem: The sentence that names the failed request, for the user.
+        error: The failure.
+        report_message: Writes a message to the status; None if another component does.
+
+    Raises:
+        ApiError: The object has changed meanwhile, so its event will follow; or the status could not be written.
+    """
+    if error.conflict:
+        raise error
+    removal = context.memory(key_of(live)).removal
+    delay = removal.failed(objects, error, context.clock())
+    metrics.ERRORS.labels(context.provider.name, "api").inc()
+    log.warning("%s/%s: %s, retrying in %.1f s: %s", *key_of(live), problem, delay, error)
+    if error.rejected or removal.failures > 1:
+        context.recorder.event(
+            live, "Warning", "WriteRejected", f"{problem}: {error}; retrying with back-off"
+        )
+        if report_message is not None:
+            await report_message(f"{problem}: {error.message}")
+    return delay

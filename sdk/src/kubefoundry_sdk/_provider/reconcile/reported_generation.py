@@ -1,0 +1,172 @@
+"""Decides which generation `Ready` and `status.observedGeneration` name while a model serves (contract §3).
+
+For all providers, both name the newest generation only once its own pods serve. `kubectl wait`, kstatus and Argo CD
+compare them with `metadata.generation`. So they do not report success for an edit that is refused, waiting, rolling
+out or failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubefoundry_sdk._api import conditions, reasons
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._provider.contract import Observation, Provider
+from kubefoundry_sdk._provider.health.acknowledgement import Acknowledgement
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._runtime.wait import Wait
+
+NO_GENERATION: Final = 0
+"""The reported value if it is unknown which earlier generation serves. Generations begin with 1."""
+
+
+@dataclass(slots=True)
+class Generations:
+    """The memory of a process about one ModelDeployment's generations."""
+
+    acknowledgement: Acknowledgement = field(default_factory=Acknowledgement)
+    settling: Wait = field(default_factory=Wait)
+    """The wait for an acknowledged change of the upstream object to show up in its status."""
+    applied: tuple[str, int] | None = None
+    """The uid of the upstream object and the generation of the ModelDeployment that was applied to it completely."""
+    idle: tuple[str, int] | None = None
+    """The uid and generation of the upstream object when nothing was serving."""
+    served: int = NO_GENERATION
+    """The newest generation that was reported as Ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdback:
+    """An earlier generation serves.
+
+    Attributes:
+        generation: The generation to report.
+        why: The obstacle to the newest one, for the message; empty if the observation's own message names it.
+        left: Seconds until the obstacle may be gone without an event, or None.
+    """
+
+    generation: int
+    why: str = ""
+    left: float | None = None
+
+
+def note_applied(generations: Generations, report: Report, upstream: Object) -> None:
+    """Record that the newest generation was applied completely."""
+    generations.applied = (_version(upstream)[0], report.generation)
+
+
+def note_idle(generations: Generations, upstream: Object) -> None:
+    """Record that nothing serves at this version of the upstream object, or that it was just created."""
+    generations.idle = _version(upstream)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One look at a model that serves.
+
+    Attributes:
+        live: The ModelDeployment.
+        upstream: The upstream object.
+        report: The results of the steps before.
+        seen: The observation, with phase `Running`.
+        provider: Our provider.
+        manager: Our field manager.
+        now: Monotonic seconds.
+        names_generation: Whether a status has to name its generation (`Upstream.names_generation`).
+    """
+
+    live: Object
+    upstream: Object
+    report: Report
+    seen: Observation
+    provider: Provider
+    manager: str
+    now: float
+    names_generation: bool = False
+
+
+def judge(generations: Generations, snapshot: Snapshot) -> Holdback | None:
+    """Return the holdback of a model that serves, or None if the newest generation serves.
+
+    Args:
+        generations: The memory of this ModelDeployment. Updated.
+        snapshot: The current state of the model.
+    """
+    model = LiveModelDeployment(snapshot.live)
+    oldest, newest = reported(model.status), snapshot.report.generation
+    if snapshot.report.left_alone:
+        generations.applied = None
+        why = f"someone keeps changing {snapshot.report.left_alone}, which is no longer reverted"
+        return Holdback(_earlier(generations, oldest, newest), why)
+    if snapshot.report.unreverted:
+        generations.applied = None
+        return Holdback(_earlier(generations, oldest, newest), snapshot.report.unreverted)
+    if snapshot.report.replaced:
+        return Holdback(_earlier(generations, oldest, newest), snapshot.report.replaced)
+    if model.is_true(reasons.READY) and oldest >= newest:
+        # The newest generation has been Ready, so any later change of the pods concerns its own pods.
+        if newest == model.generation:
+            generations.acknowledgement.confirm(snapshot.upstream)
+        generations.served = newest
+        return None
+    obstacle = _obstacle(generations, snapshot)
+    if obstacle is None:
+        generations.served = newest
+        return None
+    why, left = obstacle
+    return Holdback(_earlier(generations, oldest, newest), why, left)
+
+
+def _obstacle(generations: Generations, snapshot: Snapshot) -> tuple[str, float | None] | None:
+    """Return why the newest generation does not serve yet, and the seconds until it may; None if it serves."""
+    upstream, provider, seen = snapshot.upstream, snapshot.provider, snapshot.seen
+    # Call this each time, because it also remembers the status before the next edit.
+    processed = generations.acknowledgement.is_processed(
+        upstream, snapshot.manager, names_generation=snapshot.names_generation
+    )
+    if seen.acknowledged is not None:
+        processed = seen.acknowledged
+    model = LiveModelDeployment(snapshot.live)
+    requested = model.requested_provider
+    version = _version(upstream)
+    if requested and requested != provider.name:
+        selected = model.condition(reasons.PROVIDER_SELECTED)
+        if selected and selected["reason"] == "ProviderNotRegistered":
+            return selected["message"], None
+        return f"it names provider {requested}, which has not taken over", None
+    if generations.applied != (version[0], snapshot.report.generation):
+        return ("" if snapshot.report.stop else "it is not applied yet"), None
+    if upstream["metadata"].get("deletionTimestamp"):
+        return "the object that serves is being deleted", None
+    if seen.updating or seen.update_failed:
+        return "", None
+    if not processed:
+        return f"{provider.title} has not reported on it yet", None
+    if generations.idle == version:
+        # Nothing served at this version, so the status cannot still show the pods of an earlier one.
+        return None
+    left = generations.settling.left([str(part) for part in version], provider.settles, snapshot.now)
+    return (f"waiting for the status of {provider.title} to settle", left) if left > 0 else None
+
+
+def reported(status: Mapping[str, Any]) -> int:
+    """Return the oldest generation that the status of a ModelDeployment names."""
+    ready = conditions.find(status.get("conditions"), reasons.READY) or {}
+    named = [status.get("observedGeneration"), ready.get("observedGeneration")]
+    return min((number for number in named if isinstance(number, int)), default=NO_GENERATION)
+
+
+def _version(upstream: Object) -> tuple[str, int]:
+    """Return the uid and generation of an upstream object."""
+    meta = upstream["metadata"]
+    return str(meta.get("uid")), int(meta.get("generation") or 1)
+
+
+def _earlier(generations: Generations, oldest: int, newest: int) -> int:
+    """Return the generation that serves instead of the newest one, as far as it is known."""
+    return next(
+        (generation for generation in (oldest, generations.served) if generation < newest), NO_GENERATION
+    )

@@ -1,0 +1,90 @@
+"""Names the objects that a deletion leaves behind because they have lost our marks (contract §4.3)."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._api import managed_fields, reasons
+from kubefoundry_sdk._api.kinds import HELPER_KINDS, Kind, Object
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._provider.reconcile.context import Context
+from kubefoundry_sdk._provider.reconcile.finalizer import ORPHAN
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.helpers import Mark, mark
+from kubefoundry_sdk._runtime.store import key_of
+
+
+def remember(context: Context, live: Object) -> None:
+    """Remember the evidence at each reconcile of a deletion, because the next status replaces it."""
+    memory = context.memory(key_of(live))
+    condition = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
+    memory.conflict |= condition.get("reason") == "NameConflict"
+    memory.is_orphaning |= ORPHAN in LiveModelDeployment(live).finalizers
+    memory.cleaned |= {
+        own_mark for own_mark in _marks(context, live) if _stored(context, live, own_mark) is not None
+    }
+
+
+async def describe_leftovers(context: Context, live: Object) -> list[str]:
+    """Return a note about each object that stays and was created for the ModelDeployment.
+
+    Such an object has no owner reference to the ModelDeployment, so it is not deleted. Our field manager is no proof,
+    because anybody may use its name, and `--cascade=orphan` also removes the reference.
+    """
+    memory, (namespace, name) = context.memory(key_of(live)), key_of(live)
+    main = (context.provider.upstream.kind, name)
+    objects = {}
+    for own_mark in _marks(context, live):
+        obj = _stored(context, live, own_mark)
+        # An object without the labels that we watch is not in the store. An object that the deletion has seen is
+        # really gone.
+        is_missed = own_mark not in memory.cleaned and (
+            memory.admission.remembers(own_mark) or (own_mark == main and memory.conflict)
+        )
+        kind = context.upstream.kind if own_mark == main else HELPER_KINDS[own_mark[0]]
+        if obj is None and kind is not None and kind.built_in and is_missed:
+            obj = await _read(context, kind, (namespace, own_mark[1]))
+        objects[own_mark] = obj
+    for obj in context.helpers.of(namespace, live["metadata"]["uid"]):
+        objects.setdefault(mark(obj), obj)
+    return [
+        f"{own_mark[0]} {namespace}/{own_mark[1]} stays: {why}; delete it unless somebody else uses it"
+        for own_mark, obj in objects.items()
+        if obj is not None and (why := _reason(context, live, obj, own_mark))
+    ]
+
+
+def _reason(context: Context, live: Object, obj: Object, own_mark: Mark) -> str:
+    """Return why an object stays; empty if it is deleted, or does not belong to this ModelDeployment."""
+    memory, uid = context.memory(key_of(live)), live["metadata"]["uid"]
+    if obj["metadata"].get("deletionTimestamp") or manifest.owned_by(obj, uid):
+        return ""
+    if manifest.owner_uid(obj) is None:
+        is_ours = context.manager in managed_fields.managers(obj)
+        return "nothing on it shows that it was created for this ModelDeployment" if is_ours else ""
+    if memory.is_orphaning:
+        return ""
+    is_ours = manifest.made_for(obj, uid) or memory.admission.recognizes(own_mark, obj)
+    return "it has no owner reference to this ModelDeployment" if is_ours else ""
+
+
+def _marks(context: Context, live: Object) -> set[Mark]:
+    """Return kind and name of the main object, and of the helpers that this process knows."""
+    main = (context.provider.upstream.kind, key_of(live)[1])
+    return {main, *context.memory(key_of(live)).admission.marks}
+
+
+def _stored(context: Context, live: Object, own_mark: Mark) -> Object | None:
+    key = (key_of(live)[0], own_mark[1])
+    if own_mark == (context.provider.upstream.kind, key_of(live)[1]):
+        return context.upstream.objects.get(key)
+    store = context.helpers.stores.get(own_mark[0])
+    return store.get(key) if store is not None else None
+
+
+async def _read(context: Context, kind: Kind, key: tuple[str, str]) -> Object | None:
+    """Read the object from the API server. Return None if it cannot be read."""
+    namespace, name = key
+    try:
+        return await context.client.get(kind, name, namespace)
+    except ApiError:
+        return None

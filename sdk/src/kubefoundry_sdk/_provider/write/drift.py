@@ -1,0 +1,133 @@
+"""Drift: a value on the live object that differs from what was applied (contract §4.19).
+
+Only values of the applied manifest are compared. A generation, the owner of a field or a value that the upstream adds
+is not drift. The LlamaStack operator's `ownership` is apart: it compares objects of built-in kinds, of which the API
+server drops values such as false and 0, by the owner of each field, because it records no applied values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.equality import same
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.managed_fields import pattern
+
+_AMOUNT: Final = re.compile(r"\.resources\.(requests|limits)\.|\.(sizeLimit|divisor)$")
+"""Paths at which Kubernetes normalizes an amount: `1024Mi` to `1Gi`."""
+
+_SELECTOR: Final = "spec.selector"
+"""The selector of a Service, which selects the pods that have all of its labels: a label that somebody adds leaves
+the Service without pods. To Kubernetes the map is one value (`x-kubernetes-map-type: atomic`), so an apply removes
+the label."""
+
+_METADATA: Final = ("labels", "annotations", "ownerReferences")
+
+
+def differences(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> list[str]:
+    """Return the paths (`spec.services.Frontend.replicas`) at which the live object differs from the manifest.
+
+    Args:
+        manifest: The manifest as applied.
+        live: The live object.
+        ignored_differences: Paths that the provider leaves to others once the object exists; `[*]` means every item.
+    """
+    return list(values(manifest, live, ignored_differences))
+
+
+def values(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the live value at each path of `differences`; None if there is no value."""
+    fields = by_field(manifest, live, ignored_differences)
+    return {path: value for differing in fields.values() for path, value in differing.items()}
+
+
+def by_field(
+    manifest: Object, live: Object, ignored_differences: Sequence[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Return `values` for each field of the manifest (`metadata`, `spec`) in which something differs."""
+    ignored = {pattern(path) for path in ignored_differences}
+    fields: dict[str, dict[str, Any]] = {}
+    for key, value in manifest.items():
+        differing: dict[str, Any] = {}
+        if key == "metadata":
+            meta = live.get("metadata") or {}
+            for part in _METADATA:
+                if part in value:
+                    _compare(value[part], meta.get(part), f"metadata.{part}", differing)
+        elif key not in ("apiVersion", "kind"):
+            _compare(value, live.get(key), key, differing)
+        if key == "spec" and (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
+            stated = _selector(manifest)
+            if stated and _selector(live).keys() - stated.keys():
+                differing[_SELECTOR] = _selector(live)
+        kept = {path: value for path, value in differing.items() if pattern(path) not in ignored}
+        if kept:
+            fields[key] = kept
+    return fields
+
+
+def _selector(service: Object) -> Object:
+    """Return the selector, empty if there is none. A record may hold anything (`record_trust`)."""
+    spec = service.get("spec")
+    selector = spec.get("selector") if isinstance(spec, dict) else None
+    return selector if isinstance(selector, dict) else {}
+
+
+def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> None:
+    if isinstance(applied, dict):
+        if not isinstance(live, dict):
+            # An upstream may drop an empty map, so this is not a difference.
+            if applied or live is not None:
+                differing[path] = live
+            return
+        for key, value in applied.items():
+            _compare(value, live.get(key), f"{path}.{key}", differing)
+    elif isinstance(applied, list):
+        _compare_list(applied, live, path, differing)
+    elif not same(applied, live) and not (_AMOUNT.search(path) and quantity.same(applied, live)):
+        differing[path] = live
+
+
+def _compare_list(applied: list[Any], live: Any, path: str, differing: dict[str, Any]) -> None:
+    """Match items by name (owners by uid), and others by index."""
+    if not isinstance(live, list):
+        if applied or live is not None:
+            differing[path] = live
+        return
+    key = next((name for name in ("uid", "name") if distinct_by(applied, name)), None)
+    if key is None:
+        if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
+            differing[path] = live
+            return
+        for index, value in enumerate(applied):
+            _compare(value, live[index], f"{path}[{index}]", differing)
+        return
+    live_items = {
+        item[key]: item for item in live if isinstance(item, dict) and isinstance(item.get(key), str)
+    }
+    for item in applied:
+        _compare(item, live_items.get(item[key]), f"{path}[{item[key]}]", differing)
+
+
+def holds(applied: Any, live: Any) -> bool:
+    """Check whether the live value has everything that was applied."""
+    differing: dict[str, Any] = {}
+    _compare(applied, live, "", differing)
+    return not differing
+
+
+def distinct_by(items: Any, name: str) -> bool:
+    """Check whether `items` is a list of objects with distinct strings under the key. Ports may share a name."""
+    if not isinstance(items, list):
+        return False
+    marks = [item.get(name) for item in items if isinstance(item, dict)]
+    return 0 < len(marks) == len(items) == len(set(map(str, marks))) and all(
+        isinstance(mark, str) for mark in marks
+    )
+
+
+def _objects(items: list[Any]) -> bool:
+    return any(isinstance(item, dict) for item in items)

@@ -1,0 +1,94 @@
+"""Writes the status fields that a component owns: by server-side apply, and only if something differs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from kubefoundry_sdk._api import managed_fields
+from kubefoundry_sdk._api.conditions import clip, stamp
+from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.store import Store
+
+
+async def write(
+    client: Client,
+    store: Store,
+    kind: Kind,
+    live: Object,
+    status: Mapping[str, Any],
+    *,
+    manager: str,
+    shared: Collection[str] = (),
+) -> bool:
+    """Make `status` the fields that `manager` owns in the status of `live`.
+
+    Fields that it owned and that are not in `status` are released; an empty `status` releases all. Conditions come
+    without transition times. The apply takes fields over (force) and carries the resource version of `live`.
+
+    Args:
+        client: The client.
+        store: Receives the object as stored.
+        kind: The kind of the object.
+        live: The object.
+        status: The desired status fields.
+        manager: The field manager.
+        shared: Status fields and types of conditions that another manager has taken over. If their values did not
+            differ, both managers own them now. The release of these fields alone is not worth a write. The next
+            write releases them.
+
+    Returns:
+        Whether a request was needed.
+
+    Raises:
+        ApiError: A conflict if the object has changed (the next watch event then decides again), or another error.
+    """
+    desired = dict(status)
+    if isinstance(desired.get("message"), str):
+        desired["message"] = clip(desired["message"])
+    current = live.get("status") or {}
+    if "conditions" in desired:
+        desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), datetime.now(UTC))
+    if same(live, desired, manager, shared):
+        return False
+    meta = live["metadata"]
+    body: Object = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {
+            **{name: meta[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in meta},
+        },
+    }
+    if desired:
+        body["status"] = desired
+    store.put(await client.apply_status(kind, body, manager=manager))
+    return True
+
+
+def same(live: Object, desired: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:
+    """Check whether `desired` is the status that `manager` owns in the live object, apart from shared fields."""
+    fields = managed_fields.owned(live, manager, "status")
+    if fields is None:
+        return not desired
+    owned = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
+    if "f:status" not in fields:
+        owned = {}
+    return _without(_canonical(owned), shared) == _without(_canonical(desired), shared)
+
+
+def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return a `_canonical` status without the fields and types of conditions in `names`."""
+    kept = {name: value for name, value in status.items() if name not in names}
+    if "conditions" in kept:
+        kept["conditions"] = {type_: item for type_, item in kept["conditions"].items() if type_ not in names}
+    return kept
+
+
+def _canonical(status: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status with its conditions by type, because their order does not matter."""
+    plain = dict(status)
+    if isinstance(plain.get("conditions"), list):
+        plain["conditions"] = {item.get("type"): item for item in plain["conditions"]}
+    return plain

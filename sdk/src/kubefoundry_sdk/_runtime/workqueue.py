@@ -1,0 +1,198 @@
+"""A keyed work queue. Only one worker reconciles a key at a time; changes meanwhile cause one more reconcile.
+
+Namespaces take turns (`fair_queue.py`), so that one tenant's objects do not delay everybody else's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Final
+
+from kubefoundry_sdk._cluster.errors import ApiError, Fenced, Repeated, Unreachable
+from kubefoundry_sdk._runtime import backoff, metrics
+from kubefoundry_sdk._runtime.fair_queue import FairQueue
+from kubefoundry_sdk._runtime.store import Key
+
+log = logging.getLogger(__name__)
+
+HOLD: Final = 6.0
+"""The most seconds after a failure in which events cause no new reconcile. An upstream operator may cause ten events
+a second, and each reconcile would send the refused write again."""
+
+LASTING: Final = 6
+"""Failures in a row, over some 6 s, after which an error that may pass is reported like a refusal."""
+
+CONFLICTS: Final = 3
+"""Conflicts in a row that are logged at debug level only: another client was quicker."""
+
+Reconcile = Callable[[Key], Awaitable[float | None]]
+"""Brings one key up to date. Returns the seconds after which to reconcile again, or None."""
+
+Failed = Callable[[Key, Exception], None]
+"""Called after a failure that no status may show: the API server's refusal, from the second in a row on (a server
+that has just started refuses requests that it accepts a moment later), a write that repeats itself, a webhook that
+keeps failing or denying, or an internal error (any exception that is not about the API server)."""
+
+
+def _nobody(key: Key, error: Exception) -> None:
+    pass
+
+
+class WorkQueue:
+    """Keys to reconcile, each by one worker at a time.
+
+    Args:
+        label: The queue's name in metrics (a provider's or component's name).
+        reconcile: Reconciles a key.
+        room: Waited for and held by each reconcile, however many workers there are.
+        failed: See Failed.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        reconcile: Reconcile,
+        *,
+        room: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        failed: Failed = _nobody,
+    ) -> None:
+        self._label = label
+        self._failed = failed
+        self._room = room
+        self._reconcile = reconcile
+        self._ready: FairQueue[Key] = FairQueue()
+        self._dirty: set[Key] = set()
+        self._busy: set[Key] = set()
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._failures: dict[Key, int] = {}
+        self._blocked_until: dict[Key, float] = {}
+        self._wake = asyncio.Semaphore(0)
+        metrics.PENDING.labels(label).set_function(lambda: len(self._dirty | self._busy))
+
+    def add(self, key: Key) -> None:
+        """Reconcile the key now. A key that is waiting already is not added again.
+
+        A key that has just failed waits for a Retry-After first, and for its delay up to `HOLD` seconds.
+        """
+        if key in self._dirty:
+            return
+        left = self._left(key)
+        if left > 0:
+            self.add_after(key, left)
+            return
+        self._dirty.add(key)
+        if key not in self._busy:
+            self._ready.append(key[0], key)
+            self._wake.release()
+
+    def add_after(self, key: Key, delay: float) -> None:
+        """Reconcile the key in `delay` seconds, or earlier if that is already requested."""
+        due = asyncio.get_running_loop().time() + delay
+        pending = self._timers.get(key)
+        if pending and not pending.cancelled():
+            if pending.when() <= due:
+                return
+            pending.cancel()
+        self._timers[key] = asyncio.get_running_loop().call_at(due, self._timer_fired, key)
+
+    async def run(self, workers: int) -> None:
+        """Run the workers until cancelled. A later call resumes the remaining work."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._work())
+
+    def _timer_fired(self, key: Key) -> None:
+        del self._timers[key]
+        self.add(key)
+
+    def _left(self, key: Key) -> float:
+        """Return the seconds for which the key has to wait after a failure."""
+        left = self._blocked_until.get(key, 0.0) - asyncio.get_running_loop().time()
+        if left <= 0:
+            self._blocked_until.pop(key, None)
+        return left
+
+    async def _work(self) -> None:
+        while True:
+            await self._wake.acquire()
+            has_begun = False
+            try:
+                async with self._room():
+                    has_begun = True
+                    await self._next()
+            finally:
+                if not has_begun:
+                    self._wake.release()
+
+    async def _next(self) -> None:
+        key = self._ready.popleft()
+        self._dirty.discard(key)
+        self._busy.add(key)
+        try:
+            await self._turn(key)
+        except asyncio.CancelledError:
+            # The next run of this queue has to repeat it.
+            self._dirty.add(key)
+            raise
+        except Exception:
+            log.exception("internal error: retrying %s/%s in %.0f s", *key, backoff.OBJECT.last)
+            self.add_after(key, backoff.OBJECT.last)
+        finally:
+            self._busy.discard(key)
+            if key in self._dirty:
+                self._dirty.discard(key)
+                self.add(key)
+
+    async def _turn(self, key: Key) -> None:
+        start = time.perf_counter()
+        try:
+            again = await self._reconcile(key)
+        except ApiError as error:
+            # A conflict may mean that the object has changed, and its watch event is on the way, but not always.
+            self._retry(key, error, error.retry_after, "conflict" if error.conflict else "api")
+            if _is_notable(error, self._failures[key]):
+                self._failed(key, error)
+        except Fenced:
+            # The task that runs this queue is about to be cancelled, because the Lease is lost.
+            self.add_after(key, backoff.OBJECT.first)
+        except Unreachable as error:
+            self._retry(key, error, None, "unreachable")
+        except Exception as error:
+            log.exception("internal error while reconciling %s/%s", *key)
+            self._retry(key, error, None, "internal")
+            self._failed(key, error)
+        else:
+            self._failures.pop(key, None)
+            self._blocked_until.pop(key, None)
+            if again is not None:
+                self.add_after(key, again)
+        finally:
+            metrics.RECONCILIATIONS.labels(self._label).observe(time.perf_counter() - start)
+
+    def _retry(self, key: Key, error: Exception, retry_after: float | None, kind: str) -> None:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        # Retry-After is only a lower bound. Otherwise a server that always asks for one second would get a request a
+        # second.
+        delay = max(backoff.delay(failures, error), retry_after or 0.0)
+        # The event after a conflict causes a reconcile at once.
+        hold = max(retry_after or 0.0, 0.0 if kind == "conflict" else min(delay, HOLD))
+        self._blocked_until[key] = asyncio.get_running_loop().time() + hold
+        metrics.ERRORS.labels(self._label, kind).inc()
+        is_quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
+        level = logging.DEBUG if is_quiet else logging.WARNING
+        log.log(level, "reconciling %s/%s failed, retrying in %.1f s: %s", *key, delay, error)
+        self.add_after(key, delay)
+
+
+def _is_notable(error: ApiError, failures: int) -> bool:
+    """Check whether an error is worth an Event after so many failures in a row.
+
+    Errors of an API server that is unavailable or busy are not, because the server would refuse the Event, too.
+    """
+    if error.rejected:
+        return failures > 1
+    return isinstance(error, Repeated) or (failures >= LASTING and (error.denied or error.code == 500))
