@@ -58,6 +58,8 @@ class _Reusable:
         if process is None or process.poll() is not None:
             return False
         self.plane.answer("/readyz", seconds=DEADLINE)
+        if "--all-controllers" in self.ground[1] and self._is_deleting_namespace():
+            return False
         for _ in range(ROUNDS):
             revisions = self.etcd.revisions()
             added = [key for key in revisions if key not in self.values and not key.startswith(ITS_OWN)]
@@ -80,6 +82,15 @@ class _Reusable:
                 self._wait_refused(key.removeprefix(NAMESPACES).decode())
             self.etcd.write(removed | changed, [key for key in added if key not in namespaces])
         return False
+
+    def _is_deleting_namespace(self) -> bool:
+        """Check whether the namespace controller may still empty a namespace, also one that is created again."""
+        revisions = self.etcd.revisions()
+        if any(key.startswith(NAMESPACES) and key not in revisions for key in self.values):
+            return True
+        return any(
+            b"Terminating" in (self.etcd.value(key) or b"") for key in revisions if key.startswith(NAMESPACES)
+        )
 
     def _wait_refused(self, namespace: str) -> None:
         """Wait until the API server refuses objects of a deleted namespace. Raise OSError if that takes too long."""

@@ -85,6 +85,22 @@ def test_one_that_was_broken_is_not_used_again(ours: None, tmp_path: Path) -> No
         assert "Namespace None/default" in seen(second)
 
 
+def test_plane_that_deletes_a_namespace_is_not_reused(ours: None, tmp_path: Path) -> None:
+    flags = ["--all-controllers"]
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "left"}}
+    held["metadata"] |= {"finalizers": ["example.com/never-removed"]}
+    with prepared_plane(tmp_path, (), flags) as first:
+        first.kubectl("create", "namespace", "left")
+    with prepared_plane(tmp_path, (), flags) as second:
+        second.kubectl("create", "namespace", "left")
+        second.kubectl("apply", "-f", "-", input=yaml.safe_dump(held))
+        second.kubectl("delete", "namespace", "left", "--wait=false")
+
+    with prepared_plane(tmp_path, (), flags) as third:
+        assert second is first
+        assert third is not second
+
+
 def test_another_ground_is_another_control_plane(ours: None, tmp_path: Path) -> None:
     with (
         prepared_plane(tmp_path, ()) as bare,
