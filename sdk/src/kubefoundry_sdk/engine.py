@@ -1,0 +1,44 @@
+"""An engine's command line, from fields of the spec and `engine.args`, and how an engine is split over GPUs."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._api.engine_args import (
+    Parallel,
+    for_command_line,
+    json_value,
+    parallel,
+    states_tensor_parallelism,
+    typed,
+)
+from kubefoundry_sdk._api.flag_names import DATA as DATA_PARALLEL
+from kubefoundry_sdk._api.flag_names import PIPELINE as PIPELINE_PARALLEL
+from kubefoundry_sdk._api.flag_names import TENSOR as TENSOR_PARALLEL
+from kubefoundry_sdk._api.flag_names import dashed, is_dotted
+from kubefoundry_sdk._provider.command_line import (
+    Derived,
+    all_addresses,
+    argv,
+    contradictions,
+    is_switch,
+    literal,
+)
+
+__all__ = [
+    "DATA_PARALLEL",
+    "PIPELINE_PARALLEL",
+    "TENSOR_PARALLEL",
+    "Derived",
+    "Parallel",
+    "all_addresses",
+    "argv",
+    "contradictions",
+    "dashed",
+    "for_command_line",
+    "is_dotted",
+    "is_switch",
+    "json_value",
+    "literal",
+    "parallel",
+    "states_tensor_parallelism",
+    "typed",
+]

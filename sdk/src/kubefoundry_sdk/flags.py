@@ -1,0 +1,7 @@
+"""The provider's own flags, each with an environment variable `KUBEFOUNDRY_…`."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._runtime.options import boolean, duration, flag
+
+__all__ = ["boolean", "duration", "flag"]

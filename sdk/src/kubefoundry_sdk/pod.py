@@ -1,0 +1,28 @@
+"""Building blocks of `render` for upstreams whose objects hold a pod: resources, Secrets, labels, log lines."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._api.formats import is_label_value
+from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider.pod_labels import problems as label_problems
+from kubefoundry_sdk._provider.pod_labels import with_own as with_model_label
+from kubefoundry_sdk._provider.pod_resources import (
+    Resources,
+    aggregated_resources,
+    container_resources,
+    is_nvidia,
+    secret_env_from,
+)
+
+__all__ = [
+    "LAST_WORDS",
+    "NO_SERVICE_LINKS",
+    "Resources",
+    "aggregated_resources",
+    "container_resources",
+    "is_label_value",
+    "is_nvidia",
+    "label_problems",
+    "secret_env_from",
+    "with_model_label",
+]

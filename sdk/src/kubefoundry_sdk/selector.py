@@ -1,0 +1,145 @@
+"""For selectors and other controllers: a process with its watches, queues and Lease, and the names of the contract.
+
+Each name is imported on first use, because pure functions of a selector need neither a client nor a process.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from kubefoundry_sdk._api.conditions import Condition, clip, condition, find, is_true
+    from kubefoundry_sdk._api.handover import holders
+    from kubefoundry_sdk._api.handover import states as has_reported
+    from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind
+    from kubefoundry_sdk._api.live import LiveModelDeployment
+    from kubefoundry_sdk._api.names import RESELECT_ANNOTATION, SELECTOR_LEASE, SELECTOR_MANAGER
+    from kubefoundry_sdk._api.reasons import (
+        EXPLICIT_SELECTION,
+        PROVIDER_COMPATIBLE,
+        PROVIDER_SELECTED,
+        READY,
+        RESOURCE_CREATED,
+        RULES_VALID,
+        UPSTREAM_READY,
+        VALIDATED,
+    )
+    from kubefoundry_sdk._api.validation import default as with_defaults
+    from kubefoundry_sdk._cluster.credentials import Credentials
+    from kubefoundry_sdk._cluster.credentials import load as load_credentials
+    from kubefoundry_sdk._cluster.errors import ApiError
+    from kubefoundry_sdk._runtime.health import serve as serve_health
+    from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost
+    from kubefoundry_sdk._runtime.options import heartbeat_timeout, parser
+    from kubefoundry_sdk._runtime.process import Process
+    from kubefoundry_sdk._runtime.process import run as run_process
+    from kubefoundry_sdk._runtime.status import write as write_status
+    from kubefoundry_sdk._runtime.store import Key, Store
+    from kubefoundry_sdk._runtime.supervision import supervise
+    from kubefoundry_sdk._runtime.workqueue import WorkQueue
+
+__all__ = [
+    "CONFIG_MAPS",
+    "EXPLICIT_SELECTION",
+    "MODEL_DEPLOYMENTS",
+    "PROVIDER_COMPATIBLE",
+    "PROVIDER_CONFIGS",
+    "PROVIDER_SELECTED",
+    "READY",
+    "RESELECT_ANNOTATION",
+    "RESOURCE_CREATED",
+    "RULES_VALID",
+    "SELECTOR_LEASE",
+    "SELECTOR_MANAGER",
+    "UPSTREAM_READY",
+    "VALIDATED",
+    "ApiError",
+    "Condition",
+    "Credentials",
+    "Expiry",
+    "Holder",
+    "Key",
+    "Kind",
+    "LeaseLost",
+    "LiveModelDeployment",
+    "Process",
+    "Store",
+    "WorkQueue",
+    "clip",
+    "condition",
+    "find",
+    "has_reported",
+    "heartbeat_timeout",
+    "holders",
+    "is_true",
+    "load_credentials",
+    "parser",
+    "run_process",
+    "serve_health",
+    "supervise",
+    "with_defaults",
+    "write_status",
+]
+
+_SOURCES: Final = {
+    "CONFIG_MAPS": "_api.kinds",
+    "EXPLICIT_SELECTION": "_api.reasons",
+    "MODEL_DEPLOYMENTS": "_api.kinds",
+    "PROVIDER_COMPATIBLE": "_api.reasons",
+    "PROVIDER_CONFIGS": "_api.kinds",
+    "PROVIDER_SELECTED": "_api.reasons",
+    "READY": "_api.reasons",
+    "RESELECT_ANNOTATION": "_api.names",
+    "RESOURCE_CREATED": "_api.reasons",
+    "RULES_VALID": "_api.reasons",
+    "SELECTOR_LEASE": "_api.names",
+    "SELECTOR_MANAGER": "_api.names",
+    "UPSTREAM_READY": "_api.reasons",
+    "VALIDATED": "_api.reasons",
+    "ApiError": "_cluster.errors",
+    "Condition": "_api.conditions",
+    "Credentials": "_cluster.credentials",
+    "Expiry": "_runtime.lease",
+    "Holder": "_runtime.lease",
+    "Key": "_runtime.store",
+    "Kind": "_api.kinds",
+    "LeaseLost": "_runtime.lease",
+    "LiveModelDeployment": "_api.live",
+    "Process": "_runtime.process",
+    "Store": "_runtime.store",
+    "WorkQueue": "_runtime.workqueue",
+    "clip": "_api.conditions",
+    "condition": "_api.conditions",
+    "find": "_api.conditions",
+    "has_reported": "_api.handover:states",
+    "heartbeat_timeout": "_runtime.options",
+    "holders": "_api.handover",
+    "is_true": "_api.conditions",
+    "load_credentials": "_cluster.credentials:load",
+    "parser": "_runtime.options",
+    "run_process": "_runtime.process:run",
+    "serve_health": "_runtime.health:serve",
+    "supervise": "_runtime.supervision",
+    "with_defaults": "_api.validation:default",
+    "write_status": "_runtime.status:write",
+}
+"""The private module of each name, and the name there if it is another one."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name. Raises AttributeError for any other name."""
+    source = _SOURCES.get(name)
+    if source is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module, _, there = source.partition(":")
+    value = getattr(import_module(f"kubefoundry_sdk.{module}"), there or name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

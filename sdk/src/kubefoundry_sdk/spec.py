@@ -1,0 +1,54 @@
+"""Reading the spec of a ModelDeployment, and the types of its fields for a provider's overrides."""
+
+from __future__ import annotations
+
+from kubefoundry_sdk._api.fields import ApiModel, Count, ItemsLike, Quantity
+from kubefoundry_sdk._api.modeldeployment import (
+    ComponentScaling,
+    Engine,
+    EngineSpec,
+    GpuSpec,
+    ModelDeploymentSpec,
+    ModelSpec,
+    PodMetadata,
+    PodTemplateSpec,
+    ProviderSpec,
+    ResourcesSpec,
+    ScalingSpec,
+    SecretsSpec,
+    ServingMode,
+    ServingSpec,
+    Source,
+)
+from kubefoundry_sdk._api.pods import ObjectName
+from kubefoundry_sdk._api.quantity import parse as parse_quantity
+from kubefoundry_sdk._api.quantity import same as same_quantity
+from kubefoundry_sdk._provider.reconcile.compatibility import supports as incompatibilities
+from kubefoundry_sdk._provider.refused_fields import refused_fields
+
+__all__ = [
+    "ApiModel",
+    "ComponentScaling",
+    "Count",
+    "Engine",
+    "EngineSpec",
+    "GpuSpec",
+    "ItemsLike",
+    "ModelDeploymentSpec",
+    "ModelSpec",
+    "ObjectName",
+    "PodMetadata",
+    "PodTemplateSpec",
+    "ProviderSpec",
+    "Quantity",
+    "ResourcesSpec",
+    "ScalingSpec",
+    "SecretsSpec",
+    "ServingMode",
+    "ServingSpec",
+    "Source",
+    "incompatibilities",
+    "parse_quantity",
+    "refused_fields",
+    "same_quantity",
+]
