@@ -20,16 +20,22 @@ from typing import Any, cast
 import kopf
 
 import kubefoundry_sdk.kopf
-from kubefoundry_sdk import Object, Settings
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
-from kubefoundry_sdk._api.names import SELECTOR_LEASE, SELECTOR_MANAGER
-from kubefoundry_sdk._cluster import credentials
-from kubefoundry_sdk._cluster.client import Client
-from kubefoundry_sdk._runtime import health, status
-from kubefoundry_sdk._runtime.lease import Holder, LeaseLost
-from kubefoundry_sdk._runtime.store import Key, Store
-from kubefoundry_sdk._runtime.supervision import supervise
-from kubefoundry_sdk._runtime.workqueue import WorkQueue
+from kubefoundry_sdk import Client, Object, Settings
+from kubefoundry_sdk.selector import (
+    MODEL_DEPLOYMENTS,
+    PROVIDER_CONFIGS,
+    SELECTOR_LEASE,
+    SELECTOR_MANAGER,
+    Holder,
+    Key,
+    LeaseLost,
+    Store,
+    WorkQueue,
+    load_credentials,
+    serve_health,
+    supervise,
+    write_status,
+)
 from kubefoundry_selector import Choice, Provider, Registry, Request, keep_or_choose
 
 SETTINGS = Settings.from_environment()
@@ -59,7 +65,7 @@ class Selector:
             return
         fields = keep_or_choose(live, self.registry.providers(), self.choose)
         if fields is not None:
-            await status.write(
+            await write_status(
                 self.client, self.deployments, MODEL_DEPLOYMENTS, live, fields, manager=SELECTOR_MANAGER
             )
 
@@ -88,10 +94,10 @@ async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
     global running
     settings.posting.enabled = False
     settings.networking.error_backoffs = (0.1, 0.2, 0.5, 1, 1, 2, 2)
-    client = await resources.enter_async_context(Client(credentials.load(None), user_agent="kopf-selector"))
+    client = await resources.enter_async_context(Client(load_credentials(None), user_agent="kopf-selector"))
     running = Selector(client)
     ports = {"health_port": SETTINGS.health_port, "metrics_port": SETTINGS.metrics_port}
-    for server in await health.serve(**ports, healthy=lambda: None, ready=running.ready):
+    for server in await serve_health(**ports, healthy=lambda: None, ready=running.ready):
         resources.push_async_callback(server.cleanup)
     leading = asyncio.create_task(supervise("selector", running.lead))
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 import sys
 
 from kubefoundry_sdk import Object
-from kubefoundry_sdk._api.conditions import condition, is_true
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
-from kubefoundry_sdk._api.names import SELECTOR_LEASE, SELECTOR_MANAGER
-from kubefoundry_sdk._api.reasons import PROVIDER_SELECTED, VALIDATED
-from kubefoundry_sdk._runtime import options, process, status
-from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk.selector import (
+    MODEL_DEPLOYMENTS,
+    PROVIDER_SELECTED,
+    SELECTOR_LEASE,
+    SELECTOR_MANAGER,
+    VALIDATED,
+    Key,
+    Process,
+    argument_parser,
+    condition,
+    is_true,
+    run_process,
+    write_status,
+)
 
 PROGRAM = "kubefoundry-selector"
 
@@ -24,7 +32,7 @@ def selection(spec: Object, generation: int) -> Object:
     return {"provider": {"name": name, "selectedReason": f"house rule → {name}"}, "conditions": [selected]}
 
 
-def set_up(running: process.Process) -> None:
+def set_up(running: Process) -> None:
     deployments = running.watch(MODEL_DEPLOYMENTS, managers=frozenset({SELECTOR_MANAGER}))
 
     async def select(key: Key) -> None:
@@ -33,7 +41,7 @@ def set_up(running: process.Process) -> None:
         generation = live["metadata"]["generation"]
         if is_true((live.get("status") or {}).get("conditions"), VALIDATED, generation=generation):
             fields = selection(live["spec"], generation)
-            await status.write(
+            await write_status(
                 running.client, deployments, MODEL_DEPLOYMENTS, live, fields, manager=SELECTOR_MANAGER
             )
 
@@ -43,5 +51,5 @@ def set_up(running: process.Process) -> None:
 
 
 if __name__ == "__main__":
-    parser = options.parser(PROGRAM, "Chooses providers by the rules of the house.")
-    sys.exit(process.run(PROGRAM, parser.parse_args(), set_up))
+    parser = argument_parser(PROGRAM, "Chooses providers by the rules of the house.")
+    sys.exit(run_process(PROGRAM, parser.parse_args(), set_up))

@@ -11,8 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
-from kubefoundry_sdk._api.kinds import CONFIG_MAPS
-from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk.selector import CONFIG_MAPS, Process
 from kubefoundry_selector import Choice, Choose, Provider, Request, run
 
 PRICES = "kubefoundry-prices"

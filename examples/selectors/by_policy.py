@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk.selector import Process
 from kubefoundry_selector import Choice, Choose, Provider, Request, run
 
 ALLOWED: dict[str, tuple[str, ...]] = {

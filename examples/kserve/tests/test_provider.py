@@ -10,7 +10,8 @@ import yaml
 
 from kubefoundry_conformance.main import main
 from kubefoundry_kserve.provider import provider
-from kubefoundry_sdk import Schema, manifest, supports
+from kubefoundry_sdk import Schema, manifest
+from kubefoundry_sdk.spec import incompatibilities
 from kubefoundry_sdk.testing import deployment
 
 HERE = Path(__file__).resolve().parents[1]
@@ -64,7 +65,7 @@ def test_spec_is_rendered() -> None:
     ],
 )
 def test_unsupported_spec_is_refused(spec: dict[str, Any], schema: Schema, problem: str) -> None:
-    [reported] = supports(KSERVE, deployment(spec), schema)
+    [reported] = incompatibilities(KSERVE, deployment(spec), schema)
 
     assert reported.startswith(problem)
 

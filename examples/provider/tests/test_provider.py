@@ -10,7 +10,8 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from kubefoundry_sdk import Schema, UnsupportedSchema, manifest, supports
+from kubefoundry_sdk import Schema, UnsupportedSchema, manifest
+from kubefoundry_sdk.spec import incompatibilities
 from kubefoundry_sdk.testing import deployment, specs, violations
 from kubefoundry_widgets.provider import probe, provider
 
@@ -55,14 +56,14 @@ def test_crd_without_needed_field_is_unsupported() -> None:
     ],
 )
 def test_unsupported_spec_is_refused(spec: dict[str, Any], problem: str) -> None:
-    assert problem in supports(WIDGETS, deployment(spec), SCHEMA)
+    assert problem in incompatibilities(WIDGETS, deployment(spec), SCHEMA)
 
 
 @settings(deadline=None)
 @given(spec=specs(engines=["vllm"], modes=["aggregated"], provider=None))
 def test_supported_spec_fits_the_crd(spec: dict[str, Any]) -> None:
     model = deployment(spec)
-    if supports(WIDGETS, model, SCHEMA):
+    if incompatibilities(WIDGETS, model, SCHEMA):
         return
 
     widget = WIDGETS.render(model, SCHEMA).main

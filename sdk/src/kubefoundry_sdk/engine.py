@@ -8,8 +8,8 @@ from kubefoundry_sdk._api.engine_args import (
     json_value,
     parallel,
     states_tensor_parallelism,
-    typed,
 )
+from kubefoundry_sdk._api.engine_args import typed as typed_value
 from kubefoundry_sdk._api.flag_names import DATA as DATA_PARALLEL
 from kubefoundry_sdk._api.flag_names import PIPELINE as PIPELINE_PARALLEL
 from kubefoundry_sdk._api.flag_names import TENSOR as TENSOR_PARALLEL
@@ -40,5 +40,5 @@ __all__ = [
     "literal",
     "parallel",
     "states_tensor_parallelism",
-    "typed",
+    "typed_value",
 ]

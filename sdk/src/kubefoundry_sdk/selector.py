@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._cluster.errors import ApiError
     from kubefoundry_sdk._runtime.health import serve as serve_health
     from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost
-    from kubefoundry_sdk._runtime.options import heartbeat_timeout, parser
+    from kubefoundry_sdk._runtime.options import heartbeat_timeout as add_heartbeat_timeout
+    from kubefoundry_sdk._runtime.options import parser as argument_parser
     from kubefoundry_sdk._runtime.process import Process
     from kubefoundry_sdk._runtime.process import run as run_process
     from kubefoundry_sdk._runtime.status import write as write_status
@@ -67,15 +68,15 @@ __all__ = [
     "Process",
     "Store",
     "WorkQueue",
+    "add_heartbeat_timeout",
+    "argument_parser",
     "clip",
     "condition",
     "find",
     "has_reported",
-    "heartbeat_timeout",
     "holders",
     "is_true",
     "load_credentials",
-    "parser",
     "run_process",
     "serve_health",
     "supervise",
@@ -110,15 +111,15 @@ _SOURCES: Final = {
     "Process": "_runtime.process",
     "Store": "_runtime.store",
     "WorkQueue": "_runtime.workqueue",
+    "add_heartbeat_timeout": "_runtime.options:heartbeat_timeout",
+    "argument_parser": "_runtime.options:parser",
     "clip": "_api.conditions",
     "condition": "_api.conditions",
     "find": "_api.conditions",
     "has_reported": "_api.handover:states",
-    "heartbeat_timeout": "_runtime.options",
     "holders": "_api.handover",
     "is_true": "_api.conditions",
     "load_credentials": "_cluster.credentials:load",
-    "parser": "_runtime.options",
     "run_process": "_runtime.process:run",
     "serve_health": "_runtime.health:serve",
     "supervise": "_runtime.supervision",

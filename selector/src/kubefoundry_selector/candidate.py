@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kubefoundry_sdk._api import reasons
-from kubefoundry_sdk._api.conditions import find
-from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.validation import default
+from kubefoundry_sdk import Object
+from kubefoundry_sdk.selector import UPSTREAM_READY, find, with_defaults
 from kubefoundry_selector import cel
 
 
@@ -112,7 +110,7 @@ def provider(config: Object) -> Provider:
 
 def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Request:
     """Return the request of a ModelDeployment with a valid spec."""
-    spec = default(deployment.get("spec") or {})
+    spec = with_defaults(deployment.get("spec") or {})
     part = (
         spec["scaling"].get("prefill", {})
         if spec["serving"]["mode"] == "disaggregated"
@@ -164,6 +162,6 @@ def _rule(index: int, rule: Mapping[str, Any]) -> SelectionRule:
 
 
 def _not_ready(status: Mapping[str, Any]) -> str:
-    upstream = find(status.get("conditions"), reasons.UPSTREAM_READY)
+    upstream = find(status.get("conditions"), UPSTREAM_READY)
     message = upstream.get("message") if upstream and upstream.get("status") != "True" else None
     return f" ({message})" if message else ""

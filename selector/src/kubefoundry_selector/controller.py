@@ -6,14 +6,21 @@ from typing import Final
 
 from prometheus_client import Counter
 
-from kubefoundry_sdk._api import reasons
-from kubefoundry_sdk._api.conditions import find
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk._api.names import SELECTOR_LEASE, SELECTOR_MANAGER
-from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime import status
-from kubefoundry_sdk._runtime.process import Process
-from kubefoundry_sdk._runtime.store import Key, Store
+from kubefoundry_sdk import Object
+from kubefoundry_sdk.selector import (
+    MODEL_DEPLOYMENTS,
+    PROVIDER_CONFIGS,
+    RULES_VALID,
+    SELECTOR_LEASE,
+    SELECTOR_MANAGER,
+    ApiError,
+    Key,
+    Kind,
+    Process,
+    Store,
+    find,
+    write_status,
+)
 from kubefoundry_selector.decision import announcement, decide, is_undecided
 from kubefoundry_selector.registry import Registry
 from kubefoundry_selector.rules import rules_valid
@@ -77,14 +84,14 @@ class Controller:
         if live is None or registered is None:
             return
         verdict = rules_valid(registered.rules, generation=live["metadata"]["generation"])
-        before = find((live.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
+        before = find((live.get("status") or {}).get("conditions"), RULES_VALID) or {}
         written = await self._write(PROVIDER_CONFIGS, self._configs, live, {"conditions": [verdict]})
         if written and verdict["status"] == "False" and verdict["message"] != before.get("message"):
             self._process.recorder.event(live, "Warning", verdict["reason"], verdict["message"])
 
     async def _write(self, kind: Kind, store: Store, live: Object, fields: Object) -> bool:
         try:
-            return await status.write(
+            return await write_status(
                 self._process.client, store, kind, live, fields, manager=SELECTOR_MANAGER
             )
         except ApiError as error:

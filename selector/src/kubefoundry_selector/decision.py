@@ -10,10 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from kubefoundry_sdk._api import handover, names, reasons
-from kubefoundry_sdk._api.conditions import Condition, condition, find
-from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk import Object
+from kubefoundry_sdk.selector import (
+    EXPLICIT_SELECTION,
+    PROVIDER_COMPATIBLE,
+    PROVIDER_SELECTED,
+    RESELECT_ANNOTATION,
+    RESOURCE_CREATED,
+    VALIDATED,
+    Condition,
+    LiveModelDeployment,
+    condition,
+    find,
+    has_reported,
+    holders,
+)
 from kubefoundry_selector.candidate import Provider, Request, incapabilities
 from kubefoundry_selector.candidate import request as request_of
 from kubefoundry_selector.memory import SELECTED, Memory, mark, quoted, recall, refusals, shortened
@@ -78,10 +89,10 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
     if live.requested_provider:
         # Release our fields only after core has taken them over. Otherwise, no component would publish them
         # meanwhile.
-        core_reason = (live.condition(reasons.PROVIDER_SELECTED) or {}).get("reason")
+        core_reason = (live.condition(PROVIDER_SELECTED) or {}).get("reason")
         is_published = core_reason == "ExplicitlySelected" and live.provider_name == live.requested_provider
         return {} if is_published else None
-    valid = live.is_true(reasons.VALIDATED, generation=live.generation)
+    valid = live.is_true(VALIDATED, generation=live.generation)
     if live.is_deleting or live.is_paused or not valid:
         return None
     return _decide_valid(live, _selection(live.status), registered, choice)
@@ -113,7 +124,7 @@ def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal",
 
 def _selection(live: Object) -> Selection:
     chosen = live.get("provider") or {}
-    selected = find(live.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    selected = find(live.get("conditions"), PROVIDER_SELECTED) or {}
     text, memory = recall(live)
     return Selection(chosen.get("name"), chosen.get("selectedReason", ""), selected, text, memory)
 
@@ -124,7 +135,7 @@ def _decide_valid(
     """Return the fields for a valid spec: keep the selection, or choose again (contract §5)."""
     deployment, generation = live.obj, live.generation
     current = selection.condition.get("observedGeneration") == generation
-    annotation = mark(live.annotations.get(names.RESELECT_ANNOTATION))
+    annotation = mark(live.annotations.get(RESELECT_ANNOTATION))
     recalled = selection.memory or Memory()
     memory = Memory(recalled.left_out if current else {}, annotation or recalled.reselect)
 
@@ -173,14 +184,14 @@ def refused(deployment: Object, provider: str | None) -> str | None:
     The condition counts only if this provider wrote it: it may still be the previous provider's.
     """
     live = LiveModelDeployment(deployment)
-    compatible = live.condition(reasons.PROVIDER_COMPATIBLE)
+    compatible = live.condition(PROVIDER_COMPATIBLE)
     if (
         provider is None
         or compatible is None
         or compatible.get("status") != "False"
         or compatible.get("observedGeneration") != live.generation
         or _has_created(deployment, provider)
-        or not handover.states(deployment, provider, reasons.PROVIDER_COMPATIBLE)
+        or not has_reported(deployment, provider, PROVIDER_COMPATIBLE)
     ):
         return None
     return str(compatible.get("message", ""))
@@ -192,13 +203,13 @@ def _has_created(deployment: Object, provider: str) -> bool:
     The status does not show it while another provider holds the model, because that provider published the fields.
     """
     live = LiveModelDeployment(deployment)
-    published = live.provider.get("resourceName") or live.is_true(reasons.RESOURCE_CREATED)
-    return provider in handover.holders(deployment) or bool(published and not _serving(deployment, provider))
+    published = live.provider.get("resourceName") or live.is_true(RESOURCE_CREATED)
+    return provider in holders(deployment) or bool(published and not _serving(deployment, provider))
 
 
 def _serving(deployment: Object, chosen: str | None) -> str | None:
     """Return another provider that still holds the model, and serves it until the chosen provider takes over."""
-    return next((name for name in handover.holders(deployment) if name != chosen), None)
+    return next((name for name in holders(deployment) if name != chosen), None)
 
 
 def _handed_back(holder: str, decision: Decision, memory: Memory, generation: int) -> Object:
@@ -235,10 +246,10 @@ def _fields(provider: Mapping[str, Any] | None, condition: Condition, memory: Me
 def _unchanged(selection: Selection) -> dict[str, Any]:
     """Return the provider fields unchanged. The reason of an explicit choice ended with that choice."""
     reason = selection.reason
-    if reason in ("", reasons.EXPLICIT_SELECTION):
+    if reason in ("", EXPLICIT_SELECTION):
         reason = f"kept → {selection.name} (selected before)"
     return {"name": selection.name, "selectedReason": reason}
 
 
 def _selected(status: bool, reason: str, message: str, generation: int) -> Condition:
-    return condition(reasons.PROVIDER_SELECTED, status, reason, shortened(message), generation=generation)
+    return condition(PROVIDER_SELECTED, status, reason, shortened(message), generation=generation)

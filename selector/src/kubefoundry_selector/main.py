@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 from prometheus_client import REGISTRY
 
-from kubefoundry_sdk._runtime import options, process
-from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk.selector import Process, add_heartbeat_timeout, argument_parser, run_process
 from kubefoundry_selector.controller import SELECTIONS, Controller
 from kubefoundry_selector.select import Choose, by
 
@@ -27,8 +26,8 @@ def run(prepare: Callable[[Process], Choose] | None = None) -> int:
         prepare: Receives the process, watches the objects that the choice needs, and returns the choice; None for the
             rules of the InferenceProviderConfigs. Models that wait are decided again when a watched object changes.
     """
-    parser = options.parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
-    options.heartbeat_timeout(parser)
+    parser = argument_parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
+    add_heartbeat_timeout(parser)
 
     def set_up(running: Process) -> None:
         REGISTRY.register(SELECTIONS)
@@ -41,4 +40,4 @@ def run(prepare: Callable[[Process], Choose] | None = None) -> int:
         for store in inputs:
             controller.follow(store)
 
-    return process.run(PROGRAM, parser.parse_args(), set_up)
+    return run_process(PROGRAM, parser.parse_args(), set_up)

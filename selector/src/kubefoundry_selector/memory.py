@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final
 
-from kubefoundry_sdk._api import reasons
-from kubefoundry_sdk._api.conditions import clip, find
-from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk import Object
+from kubefoundry_sdk.selector import PROVIDER_SELECTED, clip, find
 
 SELECTED: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
 """Reasons of `ProviderSelected` that a selector sets; the others are core's."""
@@ -90,7 +89,7 @@ def recall(status: Mapping[str, Any]) -> tuple[str, Memory | None]:
         The message of `ProviderSelected`, and the memory. ("", None) if no selector has decided. The memory is None
         if a selector has decided that keeps none.
     """
-    condition = find(status.get("conditions"), reasons.PROVIDER_SELECTED) or {}
+    condition = find(status.get("conditions"), PROVIDER_SELECTED) or {}
     if condition.get("reason") not in SELECTED:
         return "", None
     message = str(condition.get("message") or "")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Final
 
-from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._runtime.lease import Expiry
+from kubefoundry_sdk import Object
+from kubefoundry_sdk.selector import Expiry
 from kubefoundry_selector.candidate import Outage, Provider, provider
 
 GONE: Final = " (its InferenceProviderConfig was deleted)"

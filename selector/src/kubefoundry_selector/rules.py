@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubefoundry_sdk._api import reasons
-from kubefoundry_sdk._api.conditions import Condition, condition
+from kubefoundry_sdk.selector import RULES_VALID, Condition, condition
 from kubefoundry_selector import cel
 from kubefoundry_selector.candidate import SelectionRule
 
@@ -19,9 +18,9 @@ def rules_valid(rules: Sequence[SelectionRule], *, generation: int) -> Condition
     ]
     if broken:
         message = f"{'; '.join(broken)}. Correct these rules; until then they are skipped"
-        return condition(reasons.RULES_VALID, False, "InvalidRule", message, generation=generation)
+        return condition(RULES_VALID, False, "InvalidRule", message, generation=generation)
     if not rules:
         message = "No selection rules: the provider is used only if spec.provider.name names it"
     else:
         message = f"Valid selection rules: {len(rules)}"
-    return condition(reasons.RULES_VALID, True, "RulesValid", message, generation=generation)
+    return condition(RULES_VALID, True, "RulesValid", message, generation=generation)

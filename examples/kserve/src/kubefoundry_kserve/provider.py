@@ -10,25 +10,11 @@ from importlib.metadata import version
 from typing import Any, Final
 
 from kubefoundry_kserve.status import observe
-from kubefoundry_sdk import (
-    LAST_WORDS,
-    Capabilities,
-    Deployment,
-    Derived,
-    Fields,
-    ModelDeploymentSpec,
-    Pods,
-    Provider,
-    Rendered,
-    Schema,
-    UpstreamKind,
-    aggregated_resources,
-    argv,
-    by_fields,
-    parallel,
-    refused_fields,
-    run,
-)
+from kubefoundry_sdk import Capabilities, Deployment, Pods, Provider, Rendered, Schema, UpstreamKind, run
+from kubefoundry_sdk.crd import Fields, by_fields
+from kubefoundry_sdk.engine import Derived, argv, parallel
+from kubefoundry_sdk.pod import LAST_WORDS, aggregated_resources
+from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
 
 NAME: Final = "kserve"
 CONTAINER: Final = "main"

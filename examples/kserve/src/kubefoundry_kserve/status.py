@@ -9,20 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kubefoundry_sdk import (
-    Deployment,
-    Endpoint,
-    Object,
-    Observation,
-    ObservedPhase,
-    ReadyReason,
-    Replicas,
-    UpstreamCondition,
-    count,
-    mapping,
-    text,
-    upstream_conditions,
-)
+from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, text, upstream_conditions
 
 FINAL: Final = frozenset({"ProgressDeadlineExceeded", "ReplicaFailure"})
 """Reasons of a workload that will not become ready by itself. All other reasons may pass."""

@@ -11,8 +11,6 @@ from kubefoundry_sdk import (
     Capabilities,
     Deployment,
     Endpoint,
-    Fields,
-    ModelDeploymentSpec,
     Object,
     Observation,
     ObservedPhase,
@@ -24,13 +22,11 @@ from kubefoundry_sdk import (
     SelectionRule,
     UnsupportedSchema,
     UpstreamKind,
-    by_fields,
-    count,
-    mapping,
-    refused_fields,
     run,
-    text,
 )
+from kubefoundry_sdk.crd import Fields, by_fields
+from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
+from kubefoundry_sdk.status import count, mapping, text
 
 NAME: Final = "widgets"
 API_VERSION: Final = "example.com/v1"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_direct.provider import NAME, build
-from kubefoundry_sdk._provider.run import run
+from kubefoundry_sdk import run
 
 
 def main() -> int:

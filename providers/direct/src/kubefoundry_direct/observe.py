@@ -13,17 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_direct.names import PORT, SELECTED_BY, service
-from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.untrusted import mapping
-from kubefoundry_sdk._provider.contract import (
-    Deployment,
-    Endpoint,
-    Observation,
-    ObservedPhase,
-    ReadyReason,
-    Replicas,
-)
-from kubefoundry_sdk._provider.upstream_status import UpstreamCondition, count, upstream_conditions
+from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, upstream_conditions
 
 LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""

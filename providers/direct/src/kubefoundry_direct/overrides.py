@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from kubefoundry_sdk._api import formats
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ModelDeploymentSpec, ObjectName
 
 Rollout = Literal["surge", "replace"]
-ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=formats.DNS_SUBDOMAIN)]
 
 
 class Overrides(BaseModel):

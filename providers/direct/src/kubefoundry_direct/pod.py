@@ -12,11 +12,15 @@ from kubefoundry_direct.engines.trtllm import OPTIONS_FILE
 from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, PORT, PORT_NAME, SELECTED_BY
 from kubefoundry_direct.overrides import Overrides, overrides_of
 from kubefoundry_direct.probes import probes
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk._provider import pod_labels
-from kubefoundry_sdk._provider.contract import Deployment
-from kubefoundry_sdk._provider.pod_resources import aggregated_resources, secret_env_from
+from kubefoundry_sdk import Deployment
+from kubefoundry_sdk.pod import (
+    LAST_WORDS,
+    NO_SERVICE_LINKS,
+    aggregated_resources,
+    secret_env_from,
+    with_model_label,
+)
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 CACHE: Final = "/cache"
 
@@ -41,7 +45,7 @@ def template(deployment: Deployment, image: str) -> dict[str, Any]:
     annotations = dict(stated.annotations)
     if options:
         annotations[OPTIONS_ANNOTATION] = json.dumps(options, sort_keys=True)
-    labels = pod_labels.with_own(stated.labels, deployment.name)
+    labels = with_model_label(stated.labels, deployment.name)
     metadata: dict[str, Any] = {"labels": {**labels, SELECTED_BY: deployment.name}}
     if annotations:
         metadata["annotations"] = annotations

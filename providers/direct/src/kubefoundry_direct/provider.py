@@ -14,10 +14,7 @@ from kubefoundry_direct.read_back import read_back
 from kubefoundry_direct.render import render
 from kubefoundry_direct.settings import ON_NVIDIA, Settings, from_arguments
 from kubefoundry_direct.supports import TITLE, supports
-from kubefoundry_sdk._provider.as_started import from_flags
-from kubefoundry_sdk._provider.contract import Capabilities, Provider, SelectionRule
-from kubefoundry_sdk._provider.upstream_kind import UpstreamKind
-from kubefoundry_sdk._provider.upstream_pods import Pods
+from kubefoundry_sdk import Capabilities, Pods, Provider, SelectionRule, UpstreamKind, from_flags
 
 NAME: Final = "direct"
 

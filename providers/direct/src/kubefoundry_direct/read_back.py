@@ -11,8 +11,8 @@ from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, SELECTED_BY
 from kubefoundry_direct.pod import ENDING, ENVIRONMENT
 from kubefoundry_direct.probes import STARTING
 from kubefoundry_sdk import NotReadable, Object
-from kubefoundry_sdk._api.untrusted import part
-from kubefoundry_sdk._provider import read_back as common
+from kubefoundry_sdk import read_back as common
+from kubefoundry_sdk.status import part
 
 
 def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:

@@ -8,9 +8,7 @@ from kubefoundry_direct import pod, rollout
 from kubefoundry_direct.names import PORT, PORT_NAME, SELECTED_BY, service
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk._api.kinds import SERVICES, Object
-from kubefoundry_sdk._provider.contract import Deployment, Rendered
-from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk import Deployment, Object, Rendered, Schema
 
 SLACK = 600
 """Seconds beyond the time to load after which a rollout without progress counts as failed."""
@@ -42,8 +40,8 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
 def _service(deployment: Deployment, labels: dict[str, str]) -> Object:
     port = {"name": PORT_NAME, "port": PORT, "targetPort": PORT_NAME, "protocol": "TCP"}
     return {
-        "apiVersion": SERVICES.api_version,
-        "kind": SERVICES.kind,
+        "apiVersion": "v1",
+        "kind": "Service",
         "metadata": {"name": service(deployment.name)},
         "spec": {"selector": labels, "ports": [port]},
     }

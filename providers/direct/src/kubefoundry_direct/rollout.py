@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubefoundry_direct.overrides import Rollout, overrides_of
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 
 def rollout(spec: ModelDeploymentSpec) -> Rollout:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.pod_resources import is_nvidia
+from kubefoundry_sdk.pod import is_nvidia
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ON_NVIDIA: Final[Mapping[str, str]] = {
     "vllm": "vllm/vllm-openai:v0.18.0",

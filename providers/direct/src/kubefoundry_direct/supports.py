@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubefoundry_direct.engines.known import engine_of
-from kubefoundry_direct.names import OPTIONS_ANNOTATION, PORT
+from kubefoundry_direct.names import OPTIONS_ANNOTATION, OWN_KEYS, PORT
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
-from kubefoundry_sdk._api import quantity
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._api.names import PREFIX
-from kubefoundry_sdk._provider import pod_labels
-from kubefoundry_sdk._provider.command_line import contradictions
-from kubefoundry_sdk._provider.contract import Deployment
-from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk import Deployment, Schema
+from kubefoundry_sdk.engine import contradictions
+from kubefoundry_sdk.pod import label_problems
+from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
 LONGEST_NAME: Final = 56
 """The name of its Service has 7 more characters, and 63 at most."""
@@ -41,7 +38,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
         *contradictions(engine_of(spec).derived(spec), spec.engine.args),
         *_elsewhere(spec),
         *_annotation(spec),
-        *pod_labels.problems(spec.pod_template.metadata.labels, TITLE, (PREFIX,)),
+        *label_problems(spec.pod_template.metadata.labels, TITLE, (OWN_KEYS,)),
         *_shared_memory(spec),
     ]
 
@@ -83,6 +80,6 @@ def _shared_memory(spec: ModelDeploymentSpec) -> Iterator[str]:
     if amount is None:
         return
     try:
-        quantity.parse(amount)
+        parse_quantity(amount)
     except ValueError as error:
         yield f"provider.overrides.sharedMemory: {error}"

@@ -10,10 +10,9 @@ from kubefoundry_dynamo.engines import sglang, trtllm, vllm
 from kubefoundry_dynamo.engines.command_line import Role, Worker
 from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, Overrides, overrides_of, router_mode
 from kubefoundry_dynamo.versions import Runtime
-from kubefoundry_sdk import ComponentScaling, Deployment, GpuSpec, ModelDeploymentSpec
-from kubefoundry_sdk._api.fields import Quantity
-from kubefoundry_sdk._provider import pod_labels
-from kubefoundry_sdk._provider.pod_resources import secret_env_from
+from kubefoundry_sdk import Deployment
+from kubefoundry_sdk.pod import secret_env_from, with_model_label
+from kubefoundry_sdk.spec import ComponentScaling, GpuSpec, ModelDeploymentSpec, Quantity
 
 FRONTEND: Final = "Frontend"
 """Service key or component name that makes the Service `<name>-frontend` (sources §2.4)."""
@@ -107,7 +106,7 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
         components=(_frontend(spec, overrides_of(spec), image, mode), *workers),
         runtime=runtime,
         secret=tuple(secret_env_from(spec)),
-        labels=pod_labels.with_own(spec.pod_template.metadata.labels, deployment.name),
+        labels=with_model_label(spec.pod_template.metadata.labels, deployment.name),
         annotations=spec.pod_template.metadata.annotations,
         node_selector=spec.node_selector,
         tolerations=tuple(spec.tolerations),

@@ -12,9 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk._api.fields import MAX_INT32
-from kubefoundry_sdk._api.untrusted import mapping
-from kubefoundry_sdk._provider.upstream_status import UpstreamCondition, count, text, upstream_conditions
+from kubefoundry_sdk.status import MAX_INT32, UpstreamCondition, count, mapping, text, upstream_conditions
 
 PORT: Final = 8000
 GRAPH_LABEL: Final = "nvidia.com/dynamo-graph-deployment-name"

@@ -6,8 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk._api.fields import ApiModel, Quantity
+from kubefoundry_sdk.spec import ApiModel, ModelDeploymentSpec, Quantity
 
 ROUTER_MODE_ENV: Final = "DYN_ROUTER_MODE"
 """Environment variable of the Frontend that chooses the router mode (sources §2.7)."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubefoundry_sdk import Object, Schema, UnsupportedSchema, UpstreamKind
-from kubefoundry_sdk._provider.upstream_fields import Fields, by_fields, served_version
+from kubefoundry_sdk.crd import Fields, by_fields, served_version
 
 UPSTREAM: Final = UpstreamKind("nvidia.com", "dynamographdeployments", "DynamoGraphDeployment")
 

@@ -16,8 +16,7 @@ from kubefoundry_dynamo.recreate import recreate
 from kubefoundry_dynamo.render import render
 from kubefoundry_dynamo.settings import Settings, add_arguments, from_arguments
 from kubefoundry_dynamo.supports import supports
-from kubefoundry_sdk import Capabilities, Operator, Pods, Provider, SelectionRule
-from kubefoundry_sdk._provider.as_started import from_flags
+from kubefoundry_sdk import Capabilities, Operator, Pods, Provider, SelectionRule, from_flags
 
 NAME: Final = "dynamo"
 

@@ -14,8 +14,8 @@ from kubefoundry_dynamo.graph import FRONTEND
 from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV
 from kubefoundry_dynamo.v1alpha1 import NVIDIA_GPU
 from kubefoundry_sdk import NotReadable, Object
-from kubefoundry_sdk._api.untrusted import part
-from kubefoundry_sdk._provider import read_back as common
+from kubefoundry_sdk import read_back as common
+from kubefoundry_sdk.status import part
 
 ENGINES: Final = ("vllm", "sglang", "trtllm")
 

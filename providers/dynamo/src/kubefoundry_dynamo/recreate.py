@@ -7,8 +7,7 @@ such a change, but do not document what happens to the pods, so they are treated
 from __future__ import annotations
 
 from kubefoundry_sdk import Object, Rendered
-from kubefoundry_sdk._api.untrusted import mapping, mappings
-from kubefoundry_sdk._provider.upstream_status import text
+from kubefoundry_sdk.status import mapping, mappings, text
 
 
 def recreate(old: Rendered, new: Rendered) -> str | None:

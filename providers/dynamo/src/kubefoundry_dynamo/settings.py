@@ -9,7 +9,7 @@ from typing import Final
 
 from kubefoundry_dynamo import versions
 from kubefoundry_dynamo.versions import Version
-from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk.flags import flag
 
 REPOSITORIES: Final[Mapping[str, str]] = {
     "vllm": "nvcr.io/nvidia/ai-dynamo/vllm-runtime",
@@ -43,7 +43,7 @@ class Settings:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that only this provider has."""
-    options.flag(
+    flag(
         parser,
         "--runtime-version",
         "MAJOR.MINOR.PATCH of Dynamo in images whose tag names none; default: as the installed CRD",

@@ -13,9 +13,9 @@ from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, overrides_of
 from kubefoundry_dynamo.render import image_and_runtime
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
-from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
-from kubefoundry_sdk._provider import pod_labels
-from kubefoundry_sdk._provider.pod_resources import is_nvidia
+from kubefoundry_sdk import Deployment, Schema
+from kubefoundry_sdk.pod import is_nvidia, label_problems
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value in Kubernetes."""
@@ -38,7 +38,7 @@ ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
     """Return a sentence for each problem; those of one release line only if the schema is known."""
     spec = deployment.spec
-    labels = pod_labels.problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
+    labels = label_problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
     line = release_line(schema) if schema is not None else None
     problems = [*_name(deployment, line), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
     problems += _replicas(spec)

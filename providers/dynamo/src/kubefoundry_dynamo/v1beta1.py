@@ -6,8 +6,7 @@ from typing import Any
 
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk import Object, Schema
-from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk._provider.pod_resources import container_resources
+from kubefoundry_sdk.pod import LAST_WORDS, NO_SERVICE_LINKS, container_resources
 
 
 def spec_of(graph: Graph, schema: Schema) -> Object:

@@ -6,9 +6,8 @@ from typing import Final
 
 from kubefoundry_kaito.overrides import LlamaCppServer
 from kubefoundry_kaito.vllm import PORT, SERVICE_TARGET
-from kubefoundry_sdk._api import engine_args
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.command_line import Derived, all_addresses, argv
+from kubefoundry_sdk.engine import Derived, all_addresses, argv, for_command_line
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ADDRESS_FLAG: Final = "address"
 ADDRESS: Final = f":{PORT}"
@@ -57,7 +56,7 @@ def command_line(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[str]
     entry, because older runners read two entries for each option and fail if a switch ends the line.
     """
     if server == "llama-server":
-        return argv(derived(spec, server), engine_args.for_command_line(spec.engine.type, spec.engine.args))
+        return argv(derived(spec, server), for_command_line(spec.engine.type, spec.engine.args))
     before = [option for option in derived(spec, server) if option.flag != ADDRESS_FLAG]
     args = {flag: value for flag, value in spec.engine.args.items() if flag != ADDRESS_FLAG}
     first = "run" if spec.model.source == "custom" else f"huggingface://{spec.model.id}"

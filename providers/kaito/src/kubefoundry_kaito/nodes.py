@@ -8,15 +8,15 @@ from typing import Any, Final
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_kaito.probe import INSTANCE_TYPE_DEFAULT
 from kubefoundry_kaito.settings import Provisioning, Settings, is_preset
-from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
-from kubefoundry_sdk._api import names
+from kubefoundry_sdk import Deployment, Schema
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ANY_NODE: Final = {"kubernetes.io/os": "linux"}
 
 NVIDIA_NODE: Final = {**ANY_NODE, "nvidia.com/gpu.present": "true"}
 """KAITO refuses a preset if a selected node lacks NVIDIA's GPU labels (GetGPUConfigFromNodeLabels @v0.12.0)."""
 
-NODE_OF: Final = f"{names.PREFIX}model-deployment"
+NODE_OF: Final = "kubefoundry.ai/model-deployment"
 """Label of nodes that KAITO creates. KAITO copies the selector's labels to them, and no node may match two models."""
 
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk._api.untrusted import mapping
-from kubefoundry_sdk._provider.upstream_status import UpstreamCondition, count, upstream_conditions
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, upstream_conditions
 
 SERVICE_PORT: Final = 80
 

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk._api.modeldeployment import ApiModel
+from kubefoundry_sdk.spec import ApiModel, ModelDeploymentSpec
 
 LlamaCppServer = Literal["aikit", "llama-server"]
 

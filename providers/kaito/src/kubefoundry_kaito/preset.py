@@ -9,9 +9,9 @@ import yaml
 from kubefoundry_kaito import vllm
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ANY_MODEL
-from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Object, Schema
-from kubefoundry_sdk._api.flag_names import dashed
-from kubefoundry_sdk._api.kinds import CONFIG_MAPS
+from kubefoundry_sdk import Deployment, Object, Schema
+from kubefoundry_sdk.engine import dashed
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 CONFIG_KEY: Final = "inference_config.yaml"
 """The key that KAITO reads (api/v1beta1/inference_config_validation.go @v0.12.0)."""
@@ -44,8 +44,8 @@ def config(deployment: Deployment) -> Object:
     options = {option.flag: option.value for option in vllm.derived(spec) if option.flag in CONFIGURABLE}
     stated = {flag: spec.engine.args[flag] for flag in sorted(spec.engine.args) if not _derived(flag, spec)}
     return {
-        "apiVersion": CONFIG_MAPS.api_version,
-        "kind": CONFIG_MAPS.kind,
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
         "metadata": {"name": config_name(deployment)},
         "data": {CONFIG_KEY: as_yaml({"vllm": {**options, **stated}})},
     }

@@ -6,13 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from kubefoundry_sdk import Object, Schema, UnsupportedSchema, UpstreamKind
-from kubefoundry_sdk._provider.upstream_fields import (
-    Fields,
-    by_fields,
-    declared,
-    served_version,
-    version_schema,
-)
+from kubefoundry_sdk.crd import Fields, by_fields, declared, served_version, version_schema
 
 WORKSPACES: Final = UpstreamKind(group="kaito.sh", plural="workspaces", kind="Workspace")
 

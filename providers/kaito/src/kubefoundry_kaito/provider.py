@@ -16,8 +16,7 @@ from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import PROVISIONING, Settings, add_arguments, from_arguments
 from kubefoundry_kaito.supports import supports
-from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, SelectionRule
-from kubefoundry_sdk._provider.as_started import from_flags
+from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, SelectionRule, from_flags
 
 NAME: Final = "kaito"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubefoundry_kaito.preset import CONFIG_KEY
 from kubefoundry_sdk import NotReadable, Object
-from kubefoundry_sdk._api import foreign_yaml
-from kubefoundry_sdk._api.untrusted import part
-from kubefoundry_sdk._provider import read_back as common
+from kubefoundry_sdk import read_back as common
+from kubefoundry_sdk.read_back import UnreadableYaml, decode_yaml
+from kubefoundry_sdk.status import part
 
 HUB = "huggingface://"
 
@@ -53,8 +53,8 @@ def _config(helpers: Sequence[Object]) -> dict[str, str]:
         text = part(helper, "data").get(CONFIG_KEY)
         if isinstance(text, str):
             try:
-                options = part(foreign_yaml.decode(text), "vllm")
-            except foreign_yaml.Unreadable as error:
+                options = part(decode_yaml(text), "vllm")
+            except UnreadableYaml as error:
                 raise NotReadable(f"{CONFIG_KEY} of the ConfigMap that it names {error}") from error
             return {str(name): common.text(value) for name, value in options.items()}
     return {}

@@ -5,11 +5,15 @@ A Workspace has no `spec`: `resource` and `inference` are top-level fields of th
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubefoundry_kaito import nodes, preset, template
 from kubefoundry_kaito.probe import WORKSPACES
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Object, Rendered, Schema
-from kubefoundry_sdk._api import names
+
+MODEL_SOURCE_LABEL: Final = "kubefoundry.ai/model-source"
+"""On Workspaces: `spec.model.source` (contract §7)."""
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
@@ -19,7 +23,7 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         "kind": WORKSPACES.kind,
         "metadata": {
             "name": deployment.name,
-            "labels": {names.MODEL_SOURCE_LABEL: deployment.spec.model.source},
+            "labels": {MODEL_SOURCE_LABEL: deployment.spec.model.source},
         },
         "resource": nodes.resource(deployment, schema, settings),
     }

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast, get_args
 
-from kubefoundry_sdk import ModelDeploymentSpec, Schema
-from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk import Schema
+from kubefoundry_sdk.flags import flag
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 Provisioning = Literal["byo", "auto"]
 """byo: pods run on existing nodes. auto: KAITO creates nodes of an instance type (node auto-provisioning).
@@ -55,18 +56,14 @@ def is_preset(spec: ModelDeploymentSpec, settings: Settings) -> bool:
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the flags that only this provider has. The SDK adds `--default-image` and those of every process."""
-    options.flag(
+    flag(
         parser,
         "--kaito-provisioning",
         "how KAITO gets nodes: byo (no node auto-provisioning) or auto; default: as its Deployment is started",
         read=_provisioning,
     )
-    options.flag(
-        parser, "--kaito-gpu-instance-type", "instance type of GPU models that state none (mode auto)"
-    )
-    options.flag(
-        parser, "--kaito-cpu-instance-type", "instance type of CPU models that state none (mode auto)"
-    )
+    flag(parser, "--kaito-gpu-instance-type", "instance type of GPU models that state none (mode auto)")
+    flag(parser, "--kaito-cpu-instance-type", "instance type of CPU models that state none (mode auto)")
 
 
 def from_arguments(arguments: Namespace) -> Settings:

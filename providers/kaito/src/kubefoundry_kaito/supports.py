@@ -10,12 +10,10 @@ from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider import pod_labels
-from kubefoundry_sdk._provider.command_line import contradictions, is_switch
-from kubefoundry_sdk._provider.contract import Deployment
-from kubefoundry_sdk._provider.refused_fields import refused_fields
-from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk import Deployment, Schema
+from kubefoundry_sdk.engine import contradictions, is_switch
+from kubefoundry_sdk.pod import label_problems
+from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
 
 LONGEST_NAME: Final = 52
 """The StatefulSet's revision, `<name>-<10 characters>`, is a label of its pods and limited to 63 characters (seen on
@@ -137,7 +135,7 @@ def _preset_schema(spec: ModelDeploymentSpec, schema: Schema) -> Iterator[str]:
 
 
 def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
-    yield from pod_labels.problems(spec.pod_template.metadata.labels, "KAITO", OWN_LABELS)
+    yield from label_problems(spec.pod_template.metadata.labels, "KAITO", OWN_LABELS)
     if settings.image(spec) is None:
         yield f"KAITO has no default image for {spec.engine.type}: set image"
     if spec.engine.type == "vllm":

@@ -6,13 +6,16 @@ from typing import Any, Final
 
 from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
-from kubefoundry_sdk._api import engine_args
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk._provider import pod_labels
-from kubefoundry_sdk._provider.command_line import argv
-from kubefoundry_sdk._provider.contract import Deployment
-from kubefoundry_sdk._provider.pod_resources import aggregated_resources, secret_env_from
+from kubefoundry_sdk import Deployment
+from kubefoundry_sdk.engine import argv, for_command_line
+from kubefoundry_sdk.pod import (
+    LAST_WORDS,
+    NO_SERVICE_LINKS,
+    aggregated_resources,
+    secret_env_from,
+    with_model_label,
+)
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 CONTAINER: Final = "model"
 
@@ -33,7 +36,7 @@ def inference(deployment: Deployment, image: str) -> dict[str, Any]:
     metadata = {
         name: dict(values)
         for name, values in (
-            ("labels", pod_labels.with_own(spec.pod_template.metadata.labels, deployment.name)),
+            ("labels", with_model_label(spec.pod_template.metadata.labels, deployment.name)),
             ("annotations", spec.pod_template.metadata.annotations),
         )
         if values
@@ -77,7 +80,7 @@ def _args(spec: ModelDeploymentSpec) -> list[str]:
     if spec.engine.type == "vllm":
         return argv(
             [*vllm.derived(spec), *vllm.parallelism(spec)],
-            engine_args.for_command_line("vllm", spec.engine.args),
+            for_command_line("vllm", spec.engine.args),
         )
     return llamacpp.command_line(spec, overrides_of(spec).llamacpp_server)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk._api import engine_args, flag_names
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.command_line import Derived
+from kubefoundry_sdk.engine import TENSOR_PARALLEL, Derived, parallel, states_tensor_parallelism
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 PORT: Final = 5000
 """Where KAITO's Service sends traffic (pkg/workspace/manifests/manifests.go @v0.12.0)."""
@@ -37,7 +36,7 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 def parallelism(spec: ModelDeploymentSpec) -> list[Derived]:
     """Return tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
-    tensor = engine_args.parallel("vllm", args, spec.gpu_count).tensor
-    if engine_args.states_tensor_parallelism(args) or tensor < 2:
+    tensor = parallel("vllm", args, spec.gpu_count).tensor
+    if states_tensor_parallelism(args) or tensor < 2:
         return []
-    return [Derived(flag_names.TENSOR, str(tensor), "resources.gpu.count")]
+    return [Derived(TENSOR_PARALLEL, str(tensor), "resources.gpu.count")]

@@ -14,12 +14,16 @@ from typing import Any, Final
 
 from kubefoundry_kuberay.overrides import Head
 from kubefoundry_kuberay.roles import Role, roles
-from kubefoundry_sdk import Deployment, GpuSpec
-from kubefoundry_sdk._api import quantity
-from kubefoundry_sdk._api.names import PREFIX
-from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
-from kubefoundry_sdk._provider import pod_labels
-from kubefoundry_sdk._provider.pod_resources import Resources, container_resources, secret_env_from
+from kubefoundry_sdk import Deployment
+from kubefoundry_sdk.pod import (
+    LAST_WORDS,
+    NO_SERVICE_LINKS,
+    Resources,
+    container_resources,
+    secret_env_from,
+    with_model_label,
+)
+from kubefoundry_sdk.spec import GpuSpec, parse_quantity
 
 MAX_WORKERS: Final = 1000
 """Most workers of a group: constant, because KubeRay ignores a change of it, too."""
@@ -28,7 +32,7 @@ SERVE_CPUS: Final = 2
 """Ray CPUs that a worker needs in addition to one for each engine: Serve's ingress, and the proxy of older Rays'
 P/D."""
 
-TOLERATIONS_ANNOTATION: Final = f"{PREFIX}tolerations"
+TOLERATIONS_ANNOTATION: Final = "kubefoundry.ai/tolerations"
 """Digest of the tolerations on the pod templates: KubeRay 1.6 and later leave tolerations out of their hash."""
 
 _HEAD_PORTS: Final = (("gcs-server", 6379), ("dashboard", 8265), ("client", 10001), ("serve", 8000))
@@ -92,7 +96,7 @@ def _worker_start_params(role: Role) -> dict[str, str]:
 
     Ray CPUs only serve placement, but the autoscaler refuses a group without any.
     """
-    cores = math.ceil(quantity.parse(role.cpu)) if role.cpu is not None else 0
+    cores = math.ceil(parse_quantity(role.cpu)) if role.cpu is not None else 0
     params = {"num-cpus": str(max(cores, role.gpus + SERVE_CPUS)), "num-gpus": str(role.gpus)}
     if role.exclusive:
         # in double quotes, with the inner ones escaped: KubeRay puts it on a shell's command line, and Ray's
@@ -120,7 +124,7 @@ def _pod_template(deployment: Deployment, container: dict[str, Any]) -> dict[str
     if spec.tolerations:
         pod["tolerations"] = spec.tolerations
         annotations[TOLERATIONS_ANNOTATION] = _digest(spec.tolerations)
-    labels = pod_labels.with_own(spec.pod_template.metadata.labels, deployment.name)
+    labels = with_model_label(spec.pod_template.metadata.labels, deployment.name)
     stated = {"labels": labels, "annotations": annotations}
     metadata = {name: values for name, values in stated.items() if values}
     return {"metadata": metadata, "spec": pod} if metadata else {"spec": pod}

@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from kubefoundry_kuberay.roles import Role
-from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk._api import engine_args
-from kubefoundry_sdk._api.flag_names import is_dotted
+from kubefoundry_sdk.engine import is_dotted, json_value, parallel
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 Kwargs = dict[str, Any]
 
@@ -80,7 +79,7 @@ def kwargs(spec: ModelDeploymentSpec, role: Role) -> Kwargs:
 
 def parallel_sizes(spec: ModelDeploymentSpec, role: Role) -> tuple[int, int]:
     """Return tensor and pipeline parallel size: from engine.args, else for all GPUs of the replica (contract §2)."""
-    sizes = engine_args.parallel("vllm", spec.engine.args, role.gpus)
+    sizes = parallel("vllm", spec.engine.args, role.gpus)
     return sizes.tensor, sizes.pipeline
 
 
@@ -164,7 +163,7 @@ def _typed(name: str, text: str) -> Any:
         return float(text)
     if text.startswith(("{", "[")):
         try:
-            return engine_args.json_value(text)
+            return json_value(text)
         except ValueError:
             return text
     return text

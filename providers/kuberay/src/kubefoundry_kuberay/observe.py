@@ -25,10 +25,8 @@ from kubefoundry_kuberay.status import (
     read,
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk._api.formats import is_label_value
-from kubefoundry_sdk._api.names import REFRESH_ANNOTATION
-from kubefoundry_sdk._api.untrusted import mapping
-from kubefoundry_sdk._provider.upstream_status import text
+from kubefoundry_sdk.pod import is_label_value
+from kubefoundry_sdk.status import mapping, text
 
 PORT: Final = 8000
 CLUSTER_LABEL: Final = "ray.io/cluster"
@@ -195,7 +193,7 @@ def _failure(status: Status) -> str | None:
     if ready.reason == GIVEN_UP:
         return (
             f"KubeRay gave up: {ready.message or ready.reason}; change the spec, or set the annotation "
-            f"{REFRESH_ANNOTATION}, to have the RayService recreated"
+            "kubefoundry.ai/refresh, to have the RayService recreated"
         )
     # ValidationFailed stays after a correction until endpoints exist; the operator has processed the spec before that
     if ready.reason == "ValidationFailed" and ready.status != "True" and status.unseen:

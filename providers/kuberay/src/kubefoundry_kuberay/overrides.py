@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from kubefoundry_sdk import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 
 class _Strict(BaseModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_sdk import Object, Schema, UnsupportedSchema
-from kubefoundry_sdk._provider.upstream_fields import Fields, by_fields
+from kubefoundry_sdk.crd import Fields, by_fields
 
 SUSPEND: Final = "suspend"
 """Feature: `spec.suspend`, from KubeRay 1.7 on."""

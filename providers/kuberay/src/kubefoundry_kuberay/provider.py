@@ -16,8 +16,7 @@ from kubefoundry_kuberay.serve_config import as_yaml
 from kubefoundry_kuberay.settings import Settings, add_arguments, from_arguments
 from kubefoundry_kuberay.status import clusters, must_recreate
 from kubefoundry_kuberay.supports import supports
-from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, UpstreamKind
-from kubefoundry_sdk._provider.as_started import from_flags
+from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, UpstreamKind, from_flags
 
 NAME: Final = "kuberay"
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubefoundry_kuberay.cluster import TOLERATIONS_ANNOTATION
 from kubefoundry_sdk import NotReadable, Object
-from kubefoundry_sdk._api import foreign_yaml
-from kubefoundry_sdk._api.untrusted import part
-from kubefoundry_sdk._provider import read_back as common
+from kubefoundry_sdk import read_back as common
+from kubefoundry_sdk.read_back import UnreadableYaml, decode_yaml
+from kubefoundry_sdk.status import part
 
 
 def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
@@ -46,8 +46,8 @@ def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
 
 def _application(text: Any) -> Object:
     try:
-        applications = part(foreign_yaml.decode(str(text or ""))).get("applications") or []
-    except foreign_yaml.Unreadable as error:
+        applications = part(decode_yaml(str(text or ""))).get("applications") or []
+    except UnreadableYaml as error:
         raise NotReadable(f"its serveConfigV2 {error}") from error
     if len(applications) != 1 or not str(part(applications[0]).get("import_path")).startswith(
         "ray.serve.llm:"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kubefoundry_sdk import ComponentScaling, GpuSpec, ModelDeploymentSpec
-from kubefoundry_sdk._api.modeldeployment import Quantity
+from kubefoundry_sdk.spec import ComponentScaling, GpuSpec, ModelDeploymentSpec, Quantity
 
 
 @dataclass(frozen=True, slots=True)

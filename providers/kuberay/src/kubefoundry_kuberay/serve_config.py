@@ -15,7 +15,7 @@ import yaml
 
 from kubefoundry_kuberay.engine_kwargs import kwargs, parallel_sizes
 from kubefoundry_kuberay.roles import Role, roles
-from kubefoundry_sdk import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 APPLICATION: Final = "llm"
 """Name of the Serve application."""

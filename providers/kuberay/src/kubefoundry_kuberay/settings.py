@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_sdk._provider.pod_resources import is_nvidia
-from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk.flags import flag
+from kubefoundry_sdk.pod import is_nvidia
 
 DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
 """Ray with vLLM for engine `vllm` (sources §4.5: the newest that KubeRay's samples name)."""
@@ -58,7 +58,7 @@ def as_version(text: str) -> Version:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags that only this provider has."""
-    options.flag(
+    flag(
         parser,
         "--ray-version",
         "Ray version, as 2.56.0, of images whose tag does not say it",

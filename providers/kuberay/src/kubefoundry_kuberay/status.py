@@ -10,16 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk import Object
-from kubefoundry_sdk._api.names import provider_manager
-from kubefoundry_sdk._api.untrusted import mapping
-from kubefoundry_sdk._provider.upstream_status import (
-    UpstreamCondition,
-    count,
-    text,
-    upstream_conditions,
-)
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, text, upstream_conditions
 
-MANAGER: Final = provider_manager("kuberay")
+MANAGER: Final = "kuberay-provider"
+"""The field manager of this provider (contract §1)."""
 
 FAILED_APPLICATION: Final = frozenset({"DEPLOY_FAILED", "UNHEALTHY"})
 LOADING_APPLICATION: Final = frozenset({"NOT_STARTED", "DEPLOYING", "DEPLOY_FAILED"})

@@ -14,9 +14,9 @@ from kubefoundry_kuberay.probe import SUSPEND
 from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.serve_config import MAX_BUNDLES
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings, as_version
-from kubefoundry_sdk import Deployment, ModelDeploymentSpec, Schema
-from kubefoundry_sdk._api import quantity
-from kubefoundry_sdk._provider import pod_labels
+from kubefoundry_sdk import Deployment, Schema
+from kubefoundry_sdk.pod import label_problems
+from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
 MAX_NAME: Final = 47
 """Longest name of a RayService (sources §3.3, KubeRay 1.4 and later)."""
@@ -102,12 +102,12 @@ def _image(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
 
 
 def _labels(spec: ModelDeploymentSpec) -> Iterator[str]:
-    yield from pod_labels.problems(spec.pod_template.metadata.labels, "KubeRay", ("ray.io/",))
+    yield from label_problems(spec.pod_template.metadata.labels, "KubeRay", ("ray.io/",))
 
 
 def _head(spec: ModelDeploymentSpec) -> Iterator[str]:
     for field, amount in overrides_of(spec).head.resources:
         try:
-            quantity.parse(amount)
+            parse_quantity(amount)
         except ValueError as error:
             yield f"provider.overrides head.resources.{field}: {error}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from celpy.celtypes import BoolType, IntType, StringType
 
-from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk.spec import parse_quantity
 
 
 class Quantity:
@@ -39,10 +39,10 @@ def parse(value: Any) -> Quantity:
         TypeError: `value` is neither a string nor an integer.
     """
     if isinstance(value, IntType):
-        return Quantity(quantity.parse(int(value)))
+        return Quantity(parse_quantity(int(value)))
     if not isinstance(value, StringType):
         raise TypeError("no overload of quantity")
-    return Quantity(quantity.parse(str(value)))
+    return Quantity(parse_quantity(str(value)))
 
 
 def is_quantity(value: Any) -> BoolType:

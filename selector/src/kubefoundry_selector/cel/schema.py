@@ -16,8 +16,7 @@ from celpy.adapter import json_to_cel
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from kubefoundry_sdk._api.fields import ItemsLike
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ItemsLike, ModelDeploymentSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_direct.names import PORT
-from kubefoundry_sdk._api import engine_args
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.command_line import Derived, all_addresses
+from kubefoundry_sdk.engine import Derived, all_addresses, parallel, states_tensor_parallelism
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 SERVICE: Final = "the Service"
 
@@ -75,7 +74,7 @@ def port() -> Derived:
 def tensor(spec: ModelDeploymentSpec, flag: str) -> list[Derived]:
     """Return tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
-    size = engine_args.parallel(spec.engine.type, args, spec.gpu_count).tensor
-    if engine_args.states_tensor_parallelism(args) or size < 2:
+    size = parallel(spec.engine.type, args, spec.gpu_count).tensor
+    if states_tensor_parallelism(args) or size < 2:
         return []
     return [Derived(flag, str(size), "resources.gpu.count")]

@@ -10,7 +10,7 @@ from kubefoundry_direct.engines.llamacpp import LLAMACPP
 from kubefoundry_direct.engines.sglang import SGLANG
 from kubefoundry_direct.engines.trtllm import TRTLLM
 from kubefoundry_direct.engines.vllm import VLLM
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ENGINES: Final[Mapping[str, Engine]] = {
     "vllm": VLLM,

@@ -9,9 +9,8 @@ from math import ceil
 from typing import Final
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name
-from kubefoundry_sdk._api import engine_args, quantity
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.command_line import Derived, argv
+from kubefoundry_sdk.engine import Derived, argv, for_command_line
+from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
 ALL_LAYERS: Final = "999"
 """More layers than any model has: all of them go to the GPU."""
@@ -40,9 +39,9 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     if spec.resources.cpu is not None and "threads" not in spec.engine.args:
         # By default the server starts one thread for each core of the node. The threads spin, so more of them than
         # the pod's CPUs are very slow. 0 threads mean that default.
-        cores = max(1, ceil(quantity.parse(spec.resources.cpu)))
+        cores = max(1, ceil(parse_quantity(spec.resources.cpu)))
         more.append(Derived("threads", str(cores), "resources.cpu"))
-    return argv([*derived(spec), *more], engine_args.for_command_line(spec.engine.type, spec.engine.args))
+    return argv([*derived(spec), *more], for_command_line(spec.engine.type, spec.engine.args))
 
 
 def split(model_id: str) -> tuple[str, str | None]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
-from kubefoundry_sdk._api import engine_args
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.command_line import Derived, argv
+from kubefoundry_sdk.engine import Derived, argv, for_command_line
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
@@ -24,7 +23,7 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     """Return the command line; a `model` in `engine.args` is left out, because `model-path` names the same model."""
     stated = {
         name: value
-        for name, value in engine_args.for_command_line(spec.engine.type, spec.engine.args).items()
+        for name, value in for_command_line(spec.engine.type, spec.engine.args).items()
         if not (on_hub(spec) and name == "model")
     }
     return argv([*derived(spec), *tensor(spec, "tensor-parallel-size")], stated)

@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_direct.engines.engine import Engine, address, context, on_hub, served_name, tensor, trust
-from kubefoundry_sdk._api import engine_args, flag_names
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.command_line import Derived, argv
+from kubefoundry_sdk.engine import TENSOR_PARALLEL, Derived, argv, for_command_line, typed_value
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 OPTIONS_FILE: Final = "/etc/kubefoundry/engine/options.yaml"
 
@@ -35,7 +34,7 @@ def options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
     """Return the options of the file: arguments without a dash in their name, which are fields of `LlmArgs`."""
     derived_flags = {*MODEL, *(option.flag for option in derived(spec))}
     return {
-        name: engine_args.typed(value)
+        name: typed_value(value)
         for name, value in sorted(spec.engine.args.items())
         if "-" not in name and name.replace("_", "-") not in derived_flags
     }
@@ -46,11 +45,11 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     model = [spec.model.id or ""] if on_hub(spec) else []
     flags = {
         name: value
-        for name, value in engine_args.for_command_line(spec.engine.type, spec.engine.args).items()
+        for name, value in for_command_line(spec.engine.type, spec.engine.args).items()
         if "-" in name and not (model and name in MODEL)
     }
     file = [Derived("config", OPTIONS_FILE, "engine.args")] if options(spec) else []
-    flags_of_spec = [*derived(spec), *tensor(spec, flag_names.TENSOR), *file]
+    flags_of_spec = [*derived(spec), *tensor(spec, TENSOR_PARALLEL), *file]
     derived_flags = {option.flag for option in flags_of_spec}
     return [
         *model,

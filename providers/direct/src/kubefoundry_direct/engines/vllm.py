@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kubefoundry_direct.engines.engine import Engine, context, on_hub, port, served_name, tensor, trust
-from kubefoundry_sdk._api import engine_args, flag_names
-from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider.command_line import Derived, argv
+from kubefoundry_sdk.engine import TENSOR_PARALLEL, Derived, argv, for_command_line
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
@@ -24,9 +23,9 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
     """Return the command line, with the model first: `vllm serve` only tolerates the model as an option."""
     model = [spec.model.id or ""] if on_hub(spec) else []
-    given = engine_args.for_command_line(spec.engine.type, spec.engine.args)
+    given = for_command_line(spec.engine.type, spec.engine.args)
     stated = {name: value for name, value in given.items() if not (model and name == "model")}
-    return [*model, *argv([*derived(spec), *tensor(spec, flag_names.TENSOR)], stated)]
+    return [*model, *argv([*derived(spec), *tensor(spec, TENSOR_PARALLEL)], stated)]
 
 
 VLLM = Engine(

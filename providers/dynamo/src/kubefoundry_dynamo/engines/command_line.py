@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kubefoundry_dynamo.versions import Version
-from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk._api import engine_args
-from kubefoundry_sdk._api.flag_names import dashed
-from kubefoundry_sdk._provider.command_line import Derived, argv
+from kubefoundry_sdk.engine import Derived, argv, dashed, parallel, states_tensor_parallelism
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 Role = Literal["worker", "prefill", "decode"]
 
@@ -48,9 +46,9 @@ def model_flags(spec: ModelDeploymentSpec, model_flag: str) -> Flags:
 def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> Flags:
     """Return tensor parallelism over the GPUs that other sizes leave, unless `engine.args` sets it (contract §2)."""
     args = spec.engine.args
-    if engine_args.states_tensor_parallelism(args):
+    if states_tensor_parallelism(args):
         return {}
-    return {flag: str(engine_args.parallel(spec.engine.type, args, worker.gpus).tensor)}
+    return {flag: str(parallel(spec.engine.type, args, worker.gpus).tensor)}
 
 
 def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:

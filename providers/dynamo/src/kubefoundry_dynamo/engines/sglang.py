@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
-from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk.engine import for_command_line
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ROLE_FLAGS: Final = ("disaggregation-mode",)
 KV_EVENTS: Final = '{"publisher":"zmq","topic":"kv-events","endpoint":"tcp://*:5557"}'
@@ -29,4 +29,4 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
         }
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS
-    return command_line(flags, engine_args.for_command_line("sglang", spec.engine.args))
+    return command_line(flags, for_command_line("sglang", spec.engine.args))

@@ -10,8 +10,8 @@ import json
 from typing import Any, Final
 
 from kubefoundry_dynamo.engines.command_line import Worker, command_line, model_flags, tensor_parallelism
-from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk.engine import typed_value
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "disaggregation-strategy")
 
@@ -43,5 +43,5 @@ def _configuration(spec: ModelDeploymentSpec, worker: Worker) -> dict[str, Any]:
         configuration["disable_overlap_scheduler"] = True
     for name, value in spec.engine.args.items():
         if "-" not in name:
-            configuration[name] = engine_args.typed(value)
+            configuration[name] = typed_value(value)
     return configuration

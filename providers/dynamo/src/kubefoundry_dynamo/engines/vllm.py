@@ -11,8 +11,8 @@ from kubefoundry_dynamo.engines.command_line import (
     model_flags,
     tensor_parallelism,
 )
-from kubefoundry_sdk import ModelDeploymentSpec
-from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk.engine import for_command_line
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ROLE_FLAGS: Final = ("disaggregation-mode", "is-prefill-worker", "is-decode-worker")
 KV_TRANSFER: Final = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
@@ -32,7 +32,7 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
     flags |= _role(worker)
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS
-    return command_line(flags, engine_args.for_command_line("vllm", spec.engine.args))
+    return command_line(flags, for_command_line("vllm", spec.engine.args))
 
 
 def _role(worker: Worker) -> Flags:
