@@ -99,6 +99,7 @@ lint: setup ## ruff, mypy --strict on sources and tests, import boundaries, the 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES) $(TESTS)
 	$(BIN)/python dev/lint/imports.py
+	$(BIN)/python dev/lint/public_names.py
 	$(BIN)/python dev/lint/lengths.py
 	$(BIN)/python docs/words.py
 
