@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 
 from kubefoundry_sdk.selector import CONFIG_MAPS, Process
-from kubefoundry_selector import Choice, Choose, Provider, Request, run
+from kubefoundry_selector import Choice, Choose, Provider, Request, run_selector
 
 PRICES = "kubefoundry-prices"
 
@@ -54,4 +54,4 @@ def prepare(process: Process) -> Choose:
 
 
 if __name__ == "__main__":
-    sys.exit(run(prepare))
+    sys.exit(run_selector(prepare))

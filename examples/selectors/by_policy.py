@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from kubefoundry_sdk.selector import Process
-from kubefoundry_selector import Choice, Choose, Provider, Request, run
+from kubefoundry_selector import Choice, Choose, Provider, Request, run_selector
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "team-batch": ("kuberay",),
@@ -32,4 +32,4 @@ def prepare(process: Process) -> Choose:
 
 
 if __name__ == "__main__":
-    sys.exit(run(prepare))
+    sys.exit(run_selector(prepare))

@@ -6,9 +6,9 @@ import argparse
 
 import pytest
 
-from kubefoundry_sdk import duration
 from kubefoundry_sdk._api.duration import parse
 from kubefoundry_sdk._provider.run import parser
+from kubefoundry_sdk.flags import duration
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from kubefoundry_sdk import (
-    GpuSpec,
-    aggregated_resources,
-    argv,
-    container_resources,
-    literal,
-    refused_fields,
-    secret_env_from,
-)
+from kubefoundry_sdk.engine import argv, literal
+from kubefoundry_sdk.pod import aggregated_resources, container_resources, secret_env_from
+from kubefoundry_sdk.spec import GpuSpec, refused_fields
 from kubefoundry_sdk.testing import deployment, specs
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk import Fields, Schema, UnsupportedSchema, by_fields, declared
+from kubefoundry_sdk import Schema, UnsupportedSchema
+from kubefoundry_sdk.crd import Fields, by_fields, declared
 
 KNOWN = {
     "v2": Fields(("spec.model", "spec.parts[].name", "spec.services{}.replicas"), {"pause": "spec.pause"}),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk import UpstreamCondition, count, mapping, text, upstream_conditions
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, text, upstream_conditions
 
 ANYTHING: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),

@@ -121,5 +121,5 @@ if __name__ == "__main__":
     if FAULT == "SEL-3":
         vars(controller)["is_undecided"] = lambda *_: True
     if FAULT == "slow":
-        vars(status)["write"] = _answered_late
-    sys.exit(main.run())
+        vars(controller)["write_status"] = _answered_late
+    sys.exit(main.run_selector())

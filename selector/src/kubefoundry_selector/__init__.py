@@ -1,8 +1,8 @@
 """The selector, and the names with which to write your own, which adds only the choice.
 
-    from kubefoundry_selector import Choice, run
+    from kubefoundry_selector import Choice, run_selector
 
-`candidates` and `keep_or_choose` are pure functions of the state of a `Registry`; `run` is the process
+`candidates` and `keep_or_choose` are pure functions of the state of a `Registry`; `run_selector` is the process
 (docs/writing-a-selector.md). Each name is imported on first use, because the command line needs only part of this
 package.
 """
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from kubefoundry_selector.candidate import Provider, Request
     from kubefoundry_selector.decision import keep_or_choose
-    from kubefoundry_selector.main import run
+    from kubefoundry_selector.main import run_selector
     from kubefoundry_selector.registry import Registry
     from kubefoundry_selector.select import Choice, Choose, NoChoice, candidates
+
+    run = run_selector
 
 __all__ = [
     "Choice",
@@ -29,7 +31,7 @@ __all__ = [
     "Request",
     "candidates",
     "keep_or_choose",
-    "run",
+    "run_selector",
 ]
 
 _WHERE: Final = {
@@ -41,8 +43,11 @@ _WHERE: Final = {
     "Request": "candidate",
     "candidates": "select",
     "keep_or_choose": "decision",
-    "run": "main",
+    "run_selector": "main",
 }
+
+_RENAMED: Final = {"run": "run_selector"}
+"""Names of 0.2, which go with 0.4: `kubefoundry_sdk.run` runs a provider, and has other parameters."""
 
 
 def __getattr__(name: str) -> Any:
@@ -51,6 +56,12 @@ def __getattr__(name: str) -> Any:
     Raises:
         AttributeError: The name is not public.
     """
+    if name in _RENAMED:
+        import warnings
+
+        new = _RENAMED[name]
+        warnings.warn(f"{__name__}.{name} is deprecated: import {new}", DeprecationWarning, stacklevel=2)
+        return __getattr__(new)
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

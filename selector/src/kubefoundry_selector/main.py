@@ -16,10 +16,10 @@ PROGRAM = "kubefoundry-selector"
 
 def main() -> None:
     """Run the console script."""
-    sys.exit(run())
+    sys.exit(run_selector())
 
 
-def run(prepare: Callable[[Process], Choose] | None = None) -> int:
+def run_selector(prepare: Callable[[Process], Choose] | None = None) -> int:
     """Run a selector, and return the exit code. Provides all but the choice: Lease, kept selections, messages.
 
     Args:

@@ -125,7 +125,7 @@ def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel
     """Return the parallel sizes of a replica.
 
     A size that the args do not set is 1, except the tensor size, which uses the GPUs that the other sizes leave. A
-    size that is not a number of at least 1 counts as not set, and `problems` reports it.
+    size that is not a number of at least 1 counts as not set. The validation of the spec reports it.
     """
     stated = _sizes(engine, args)
     pipeline = stated.get(PIPELINE, 1)

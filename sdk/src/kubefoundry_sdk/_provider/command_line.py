@@ -44,7 +44,7 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
 
     Args:
         derived: The options that the provider derives from fields.
-        args: `spec.engine.args`; for an engine without `--no-` flags, as `engine_args.for_command_line` returns them.
+        args: `spec.engine.args`; for an engine without `--no-` flags, as `for_command_line` returns them.
     """
     derived = list(derived)
     derived_flags = {option.flag for option in derived}
