@@ -26,3 +26,14 @@ def test_sdk_reference_lists_every_public_name() -> None:
         assert f"\n### {name}\n" in text
     for row in ("| `provider` | `ProviderSpec or None`", "| `resources.gpu` | `GpuSpec or None`"):
         assert row in text
+
+
+def test_guide_lists_every_moved_name() -> None:
+    rows = [
+        line for line in (DOCS / "writing-a-provider.md").read_text().splitlines() if line.startswith("| `")
+    ]
+
+    for name, place in kubefoundry_sdk._MOVED.items():
+        module, _, new = place.partition(":")
+        (row,) = [row for row in rows if row.startswith(f"| `kubefoundry_sdk.{module}` | ")]
+        assert (f"`{name}` is `{new}`" if new else f"`{name}`") in row

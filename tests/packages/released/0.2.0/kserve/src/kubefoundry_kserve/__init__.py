@@ -1,0 +1,1 @@
+"""A provider for LLMInferenceService of KServe."""
