@@ -48,6 +48,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help="sections, separated by commas; writes no file")
     parser.add_argument("--n", type=int, help="upper bound of all numbers, for a quick look; writes no file")
+    parser.add_argument(
+        "--in-kopf", action="store_true", help="run each component in a kopf operator; writes no file"
+    )
     arguments = parser.parse_args()
     keys = set(filter(None, arguments.only.split(","))) or set(COUNTS)
     if unknown := keys - set(COUNTS):
@@ -60,21 +63,21 @@ def main() -> int:
     failures: list[str] = []
     try:
         with tempfile.TemporaryDirectory(prefix="kubefoundry-bench-") as folder:
-            sections, ground = asyncio.run(_measure(Path(folder), counts))
+            sections, ground = asyncio.run(_measure(Path(folder), counts, arguments.in_kopf))
     except* CannotRun as group:
         failures = [str(error) for error in group.exceptions]
     if failures:
         sys.stderr.write(f"bench: {failures[0]}\n")
         return 1
     print(f"\n{ground}")
-    if keys == set(COUNTS) and not arguments.n:
+    if keys == set(COUNTS) and not arguments.n and not arguments.in_kopf:
         report.write(ROOT / "docs", sections, ground)
     return 0
 
 
-async def _measure(folder: Path, counts: dict[str, int]) -> tuple[list[Section], str]:
+async def _measure(folder: Path, counts: dict[str, int], in_kopf: bool) -> tuple[list[Section], str]:
     """Return the sections and the description of the machine."""
-    async with start_rig(folder) as rig:
+    async with start_rig(folder, in_kopf=in_kopf) as rig:
         sections = []
         async for section in _sections(rig, counts):
             # A later section may fail, so each is printed as soon as it is measured.

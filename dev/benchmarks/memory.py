@@ -16,7 +16,8 @@ def imported(rig: Rig) -> dict[str, float]:
     """Return the megabytes of an interpreter that has only imported a component's main module, by component."""
     megabytes = {}
     for name, component in rig.suite.components.items():
-        module = _main_module(Path(component.command[0]))
+        in_kopf = "-m" in component.command
+        module = component.command[-1] if in_kopf else _main_module(Path(component.command[0]))
         # A script without imports of its own, which would count, too.
         script = (
             f"import {module}\n"

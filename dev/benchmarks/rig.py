@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kubefoundry_local.control_plane import CannotRun, own_control_plane
-from kubefoundry_local.suite import Suite
+from kubefoundry_local.suite import Component, Suite
 from kubefoundry_local.upstream_crds import UpstreamCRD, upstream_crds
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, Kind, Object
 from kubefoundry_sdk._api.names import API_VERSION, MODEL_DEPLOYMENT
@@ -227,8 +227,13 @@ def deployment(name: str, namespace: str, spec: Mapping[str, Any], provider: str
 
 
 @asynccontextmanager
-async def start_rig(folder: Path) -> AsyncIterator[Rig]:
-    """Start all processes, and wait until they are ready and at rest. All of them end with the block."""
+async def start_rig(folder: Path, *, in_kopf: bool = False) -> AsyncIterator[Rig]:
+    """Start all processes, and wait until they are ready and at rest. All of them end with the block.
+
+    Args:
+        folder: The folder of logs and data.
+        in_kopf: Run each component in a kopf operator of its own instead of its process.
+    """
     say("starting the control plane")
     crds = upstream_crds()
     flags = [flag for crd in crds for flag in ("--crds", str(crd.file))]
@@ -238,6 +243,10 @@ async def start_rig(folder: Path) -> AsyncIterator[Rig]:
         try:
             say("starting our processes and the simulated upstream operators")
             suite.simulate(*UPSTREAM, flags=["--no-services"])
+            suite.install_missing()
+            if in_kopf:
+                for component in suite.components.values():
+                    run_in_kopf(component)
             suite.start()
             async with (
                 Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent=MANAGER) as client,
@@ -263,6 +272,13 @@ async def start_rig(folder: Path) -> AsyncIterator[Rig]:
                     watch.cancel()
         finally:
             suite.stop()
+
+
+def run_in_kopf(component: Component) -> None:
+    """Replace the component's command by `kopf run` with its module."""
+    operator = ["run", "--standalone", "--all-namespaces", "-m", f"kubefoundry_{component.name}.kopf"]
+    component.command = [str(Path(sys.executable).parent / "kopf"), *operator]
+    component.environment["KUBEFOUNDRY_LEADER_ELECT"] = "true"
 
 
 async def _ground(client: Client, crds: Sequence[UpstreamCRD]) -> str:

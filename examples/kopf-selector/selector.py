@@ -97,8 +97,7 @@ async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
     client = await resources.enter_async_context(Client(load_credentials(None), user_agent="kopf-selector"))
     running = Selector(client)
     ports = {"health_port": SETTINGS.health_port, "metrics_port": SETTINGS.metrics_port}
-    for server in await serve_health(**ports, healthy=lambda: None, ready=running.ready):
-        resources.push_async_callback(server.cleanup)
+    resources.push_async_callback(await serve_health(**ports, healthy=lambda: None, ready=running.ready))
     leading = asyncio.create_task(supervise("selector", running.lead))
 
     async def end() -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from kubefoundry_core.decision import Surroundings, decide, providers_of, shared
 from kubefoundry_core.events import announcements
-from kubefoundry_core.metrics import SELECTIONS, selection
+from kubefoundry_core.metrics import selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
 from kubefoundry_sdk._api import reasons
@@ -28,6 +28,7 @@ from kubefoundry_sdk._runtime import status
 from kubefoundry_sdk._runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk._runtime.paced_queue import PacedQueue
 from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.selections import SELECTIONS
 from kubefoundry_sdk._runtime.store import Key, key_of
 from kubefoundry_sdk._runtime.wait import Wait
 

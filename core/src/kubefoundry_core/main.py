@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import argparse
 import socket
 import ssl
 import sys
-
-from prometheus_client import REGISTRY
+from collections.abc import Sequence
 
 from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.certificate_keeper import CertificateKeeper
 from kubefoundry_core.controller import Controller
-from kubefoundry_core.metrics import SELECTIONS, Deployments
+from kubefoundry_core.metrics import Deployments
 from kubefoundry_sdk._runtime import options
 from kubefoundry_sdk._runtime.listening import bind
-from kubefoundry_sdk._runtime.process import Process, run
+from kubefoundry_sdk._runtime.process import Process, SetUp, run
 
 PROGRAM = "kubefoundry-core"
 
 
 def main() -> None:
     """Run the console script."""
+    sys.exit(run(PROGRAM, *prepared()))
+
+
+def prepared(arguments: Sequence[str] | None = None) -> tuple[argparse.Namespace, SetUp]:
+    """Open the port of the webhooks, and return the flags and the set-up of the process.
+
+    If a flag is invalid or the port is taken, exit with a one-line message.
+
+    Args:
+        arguments: The arguments; None for those of the process.
+    """
     parser = options.parser(
         PROGRAM, "Admission webhooks and provider-independent status of ModelDeployments."
     )
@@ -49,7 +60,7 @@ def main() -> None:
     )
     options.finalizer_timeout(parser)
     options.heartbeat_timeout(parser)
-    parsed = parser.parse_args()
+    parsed = parser.parse_args(arguments)
     try:
         # Before any other set-up: if a port is taken, the start cannot succeed.
         bound = bind(parsed.webhook_port)
@@ -59,14 +70,14 @@ def main() -> None:
         context = server_context(parsed.webhook_client_ca)
     except OSError as error:
         parser.error(f"--webhook-client-ca {parsed.webhook_client_ca} cannot be read: {error}")
-    sys.exit(run(PROGRAM, parsed, lambda process: set_up(process, bound, context)))
+    return parsed, lambda process: set_up(process, bound, context)
 
 
 def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> None:
     """Connect the webhooks, their certificates and the controller."""
     controller = Controller(process)
-    REGISTRY.register(SELECTIONS)
-    REGISTRY.register(Deployments(controller.counted, per_object=process.options.per_object_metrics))
+    process.at_end(bound.close)
+    process.export(Deployments(controller.counted, per_object=process.options.per_object_metrics))
     listener = Listener(
         application(controller.registered, controller.left, controller.models), bound, context
     )

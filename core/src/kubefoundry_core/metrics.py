@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
-import prometheus_client
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -17,16 +15,6 @@ from kubefoundry_sdk._api.live import LiveModelDeployment
 
 STATES = ("desired", "ready", "available")
 """Values of the label `state`: the fields of `status.replicas`."""
-
-
-SELECTIONS: Final = prometheus_client.Counter(
-    "kubefoundry_provider_selection",
-    "Selections written, by provider (empty if none was found) and reason.",
-    ["provider", "reason"],
-    registry=None,
-)
-"""The selector has a counter of the same name for its own selections, so the sum of the two counts all selections.
-The process registers the counter, because a test may load the modules of both components."""
 
 
 def selection(before: Object, decided: Object) -> tuple[str, str] | None:

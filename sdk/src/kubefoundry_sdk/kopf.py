@@ -1,30 +1,38 @@
-"""A provider inside an operator that is written with kopf (the extra `kopf`).
+"""Components inside an operator that is written with kopf (the extra `kopf`).
 
-    import kopf
     import kubefoundry_sdk.kopf
 
     kubefoundry_sdk.kopf.serve(provider)
 
-It runs in kopf's event loop, with its own client and watches. It uses none of kopf's handlers, finalizers,
-annotations and posted Events, because they break the contract (docs/kopf.md).
+They run in kopf's event loop, with their own clients and watches. They use none of kopf's handlers, finalizers,
+annotations and posted Events, because those break the contract (docs/kopf.md). Several components may run in one
+operator.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any, Final
 
 import kopf
 
 from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.embedding import Settings, connect
 from kubefoundry_sdk._provider.embedding import serve as serve_until
+from kubefoundry_sdk._provider.run import prepared
+from kubefoundry_sdk._runtime.process import Process, SetUp, limit_tls_buffers
 from kubefoundry_sdk._runtime.supervision import supervise
 
 log = logging.getLogger(__name__)
+
+_numbers: Final = count(1)
+"""A handler of kopf needs an id of its own."""
 
 
 def serve(
@@ -39,22 +47,86 @@ def serve(
         provider: The provider, or a function that creates it when the operator starts. A failure is logged and
             retried with back-off; it does not stop the operator.
         registry: The registry; None means kopf's default one.
-        settings: The provider's settings; None means those of the environment.
+        settings: The provider's settings; None means those of `Settings()`, without ports.
     """
+
+    async def work(stop: asyncio.Event) -> None:
+        built = provider() if callable(provider) else provider
+        async with connect(built, settings) as client:
+            await serve_until(built, client, stop, settings)
+
+    _attach("provider", work, registry)
+
+
+def run(
+    name: str,
+    build: Callable[[argparse.Namespace], Provider],
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None = None,
+    *,
+    registry: kopf.OperatorRegistry | None = None,
+) -> None:
+    """Add the provider to a registry, with the flags of its process, which come from the environment (contract §6).
+
+    Args:
+        name: As for `kubefoundry_sdk.run`, like the next two.
+        build: Returns the provider for the flags.
+        add_arguments: Adds the provider's own flags.
+        registry: The registry; None means kopf's default one.
+    """
+    component(
+        f"kubefoundry-provider-{name}", lambda: prepared(name, build, add_arguments, []), registry=registry
+    )
+
+
+def component(
+    program: str,
+    prepare: Callable[[], tuple[argparse.Namespace, SetUp]],
+    *,
+    registry: kopf.OperatorRegistry | None = None,
+) -> None:
+    """Add a component to a registry: it starts and stops with the operator.
+
+    Components with the same ports share them (`KUBEFOUNDRY_HEALTH_PORT`, `KUBEFOUNDRY_METRICS_PORT`).
+
+    Args:
+        program: The name of the component's process.
+        prepare: Returns the flags and the set-up of the process. Called before each start.
+        registry: The registry; None means kopf's default one.
+    """
+    limit_tls_buffers()
+
+    async def work(stop: asyncio.Event) -> None:
+        options, set_up = prepare()
+        loaded = credentials.load(options.kubeconfig)
+        async with Client(loaded, user_agent=program, qps=options.qps) as client:
+            process = Process(program, options, client)
+            preparation = set_up(process)
+            if preparation is not None:
+                await preparation
+            await process.run(stop)
+
+    _attach(program, work, registry)
+    kopf.on.startup(registry=registry, id="kubefoundry")(_without_scanning)
+    # Each component logs in alike, and kopf calls handlers with one id once.
+    kopf.on.login(registry=registry, id="kubefoundry")(login)
+
+
+async def _without_scanning(settings: kopf.OperatorSettings, **_: Any) -> None:
+    """Do not watch CRDs: the component's account may not, and the component has no handlers for resources."""
+    settings.scanning.disabled = True
+
+
+def _attach(
+    name: str, work: Callable[[asyncio.Event], Awaitable[None]], registry: kopf.OperatorRegistry | None
+) -> None:
+    """Run the work from kopf's start to its end. A failure is logged, and the work restarted."""
     stop: asyncio.Event | None = None
     task: asyncio.Task[None] | None = None
 
     async def start(**_: Any) -> None:
         nonlocal stop, task
-        built = provider() if callable(provider) else provider
-        stop = asyncio.Event()
-        ends = stop
-
-        async def once() -> None:
-            async with connect(built, settings) as client:
-                await serve_until(built, client, ends, settings)
-
-        task = asyncio.create_task(supervise(f"provider {built.name}", once))
+        ends = stop = asyncio.Event()
+        task = asyncio.create_task(supervise(name, lambda: work(ends)))
 
     async def end(**_: Any) -> None:
         if stop is None or task is None:
@@ -63,8 +135,9 @@ def serve(
         await asyncio.wait([task], timeout=ENDS)
         task.cancel()
 
-    kopf.on.startup(registry=registry, id="kubefoundry-provider")(start)
-    kopf.on.cleanup(registry=registry, id="kubefoundry-provider")(end)
+    handler_id = f"{name}-{next(_numbers)}"
+    kopf.on.startup(registry=registry, id=handler_id)(start)
+    kopf.on.cleanup(registry=registry, id=handler_id)(end)
 
 
 def login(**context: Any) -> kopf.ConnectionInfo | None:
@@ -83,4 +156,4 @@ def login(**context: Any) -> kopf.ConnectionInfo | None:
 
 
 ENDS = 5.0
-"""Seconds that the provider has to shut down (contract §6)."""
+"""Seconds that a component has to shut down (contract §6)."""

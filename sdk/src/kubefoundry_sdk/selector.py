@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost
     from kubefoundry_sdk._runtime.options import heartbeat_timeout as add_heartbeat_timeout
     from kubefoundry_sdk._runtime.options import parser as argument_parser
-    from kubefoundry_sdk._runtime.process import Process
+    from kubefoundry_sdk._runtime.process import Process, SetUp
     from kubefoundry_sdk._runtime.process import run as run_process
+    from kubefoundry_sdk._runtime.selections import SELECTIONS
     from kubefoundry_sdk._runtime.status import write as write_status
     from kubefoundry_sdk._runtime.store import Key, Store
     from kubefoundry_sdk._runtime.supervision import supervise
@@ -52,6 +53,7 @@ __all__ = [
     "RESELECT_ANNOTATION",
     "RESOURCE_CREATED",
     "RULES_VALID",
+    "SELECTIONS",
     "SELECTOR_LEASE",
     "SELECTOR_MANAGER",
     "UPSTREAM_READY",
@@ -66,6 +68,7 @@ __all__ = [
     "LeaseLost",
     "LiveModelDeployment",
     "Process",
+    "SetUp",
     "Store",
     "WorkQueue",
     "add_heartbeat_timeout",
@@ -95,6 +98,7 @@ _SOURCES: Final = {
     "RESELECT_ANNOTATION": "_api.names",
     "RESOURCE_CREATED": "_api.reasons",
     "RULES_VALID": "_api.reasons",
+    "SELECTIONS": "_runtime.selections",
     "SELECTOR_LEASE": "_api.names",
     "SELECTOR_MANAGER": "_api.names",
     "UPSTREAM_READY": "_api.reasons",
@@ -109,6 +113,7 @@ _SOURCES: Final = {
     "LeaseLost": "_runtime.lease",
     "LiveModelDeployment": "_api.live",
     "Process": "_runtime.process",
+    "SetUp": "_runtime.process",
     "Store": "_runtime.store",
     "WorkQueue": "_runtime.workqueue",
     "add_heartbeat_timeout": "_runtime.options:heartbeat_timeout",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from prometheus_client import Counter
-
 from kubefoundry_sdk import Object
 from kubefoundry_sdk.selector import (
     MODEL_DEPLOYMENTS,
     PROVIDER_CONFIGS,
     RULES_VALID,
+    SELECTIONS,
     SELECTOR_LEASE,
     SELECTOR_MANAGER,
     ApiError,
@@ -25,14 +24,6 @@ from kubefoundry_selector.decision import announcement, decide, is_undecided
 from kubefoundry_selector.registry import Registry
 from kubefoundry_selector.rules import rules_valid
 from kubefoundry_selector.select import Select, select
-
-SELECTIONS: Final = Counter(
-    "kubefoundry_provider_selection",
-    "Selections written, by provider (empty if none was found) and reason.",
-    ["provider", "reason"],
-    registry=None,
-)
-"""Core has a counter of the same name. Registered by the process, because a test may load the modules of both."""
 
 UNDECIDED: Final = "unsettled"
 

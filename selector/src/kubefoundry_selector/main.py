@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from prometheus_client import REGISTRY
-
-from kubefoundry_sdk.selector import Process, add_heartbeat_timeout, argument_parser, run_process
-from kubefoundry_selector.controller import SELECTIONS, Controller
+from kubefoundry_sdk.selector import Process, SetUp, add_heartbeat_timeout, argument_parser, run_process
+from kubefoundry_selector.controller import Controller
 from kubefoundry_selector.select import Choose, by
 
 PROGRAM = "kubefoundry-selector"
@@ -26,11 +25,22 @@ def run_selector(prepare: Callable[[Process], Choose] | None = None) -> int:
         prepare: Receives the process, watches the objects that the choice needs, and returns the choice; None for the
             rules of the InferenceProviderConfigs. Models that wait are decided again when a watched object changes.
     """
+    return run_process(PROGRAM, *prepared(prepare))
+
+
+def prepared(
+    prepare: Callable[[Process], Choose] | None = None, arguments: Sequence[str] | None = None
+) -> tuple[argparse.Namespace, SetUp]:
+    """Return the flags and the set-up of a selector's process.
+
+    Args:
+        prepare: See `run_selector`.
+        arguments: The arguments; None for those of the process.
+    """
     parser = argument_parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
     add_heartbeat_timeout(parser)
 
     def set_up(running: Process) -> None:
-        REGISTRY.register(SELECTIONS)
         if prepare is None:
             Controller(running)
             return
@@ -40,4 +50,4 @@ def run_selector(prepare: Callable[[Process], Choose] | None = None) -> int:
         for store in inputs:
             controller.follow(store)
 
-    return run_process(PROGRAM, parser.parse_args(), set_up)
+    return parser.parse_args(arguments), set_up

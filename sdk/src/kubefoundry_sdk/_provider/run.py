@@ -32,6 +32,17 @@ def run(
         add_arguments: Adds the provider's own flags to the parser.
         arguments: The arguments; None for those of the process.
     """
+    options, set_up = prepared(name, build, add_arguments, arguments)
+    return process.run(f"kubefoundry-provider-{name}", options, set_up)
+
+
+def prepared(
+    name: str,
+    build: Callable[[argparse.Namespace], Provider],
+    add_arguments: Callable[[argparse.ArgumentParser], None] | None,
+    arguments: Sequence[str] | None,
+) -> tuple[argparse.Namespace, process.SetUp]:
+    """Return the flags and the set-up of a provider's process. For the arguments, see `run`."""
     flags = parser(name)
     if add_arguments:
         add_arguments(flags)
@@ -41,7 +52,7 @@ def run(
         provider = placed(built, parsed.operator_namespace, parsed.operator_deployment)
     except ValueError as error:
         flags.error(str(error))
-    return process.run(flags.prog, parsed, lambda running: set_up(running, provider))
+    return parsed, lambda running: set_up(running, provider)
 
 
 def parser(name: str) -> argparse.ArgumentParser:

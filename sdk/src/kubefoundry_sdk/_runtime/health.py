@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -13,37 +15,99 @@ Check = Callable[[], str | None]
 """Returns None if all is well, else the problem in one line."""
 
 
-async def serve(*, health_port: int, metrics_port: int, healthy: Check, ready: Check) -> list[web.AppRunner]:
-    """Serve on all addresses; port 0 disables a listener. Raise OSError if a port is taken."""
-    routes: dict[int, list[web.RouteDef]] = {}
-    if health_port:
-        routes.setdefault(health_port, []).extend(
-            [web.get("/healthz", _answer(healthy)), web.get("/readyz", _answer(ready))]
-        )
-    if metrics_port:
-        routes.setdefault(metrics_port, []).append(web.get("/metrics", _metrics))
-    runners = []
-    for port, handlers in routes.items():
-        app = web.Application()
-        app.add_routes(handlers)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
+_ports: Final[dict[int, _Port]] = {}
+"""The open ports of this program. Several components of one program share a port (`kubefoundry_sdk.kopf`)."""
+
+
+async def serve(
+    *, health_port: int, metrics_port: int, healthy: Check, ready: Check
+) -> Callable[[], Awaitable[None]]:
+    """Serve on all addresses until the returned function is called; port 0 disables a listener.
+
+    A port that another component of this program serves is shared. `/healthz` and `/readyz` then name the first
+    problem of any component, and `/metrics` has the metrics of all.
+
+    Raises:
+        OSError: A port is taken by another program.
+    """
+    joined: list[tuple[_Port, _Component]] = []
+
+    async def leave() -> None:
+        for port, component in joined:
+            await port.leave(component)
+
+    try:
+        for number in dict.fromkeys(filter(None, (health_port, metrics_port))):
+            port = _ports.get(number)
+            is_new = port is None
+            if port is None:
+                port = _ports[number] = _Port(number)
+            component = _Component(
+                (healthy, ready) if number == health_port else None, number == metrics_port
+            )
+            port.components.append(component)
+            joined.append((port, component))
+            if is_new:
+                await port.open()
+    except BaseException:
+        await leave()
+        raise
+    return leave
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Component:
+    """What a component serves on a port: its checks (healthy, ready), its metrics, or both."""
+
+    checks: tuple[Check, Check] | None
+    metrics: bool
+
+
+class _Port:
+    """A port, from its first component to its last."""
+
+    def __init__(self, number: int) -> None:
+        self.components: list[_Component] = []
+        self._number = number
         try:
-            bound = bind(port)
+            self._bound = bind(number)
         except OSError as error:
-            raise OSError(error.errno, f"port {port}: {error.strerror}") from error
-        await web.SockSite(runner, bound).start()
-        runners.append(runner)
-    return runners
+            raise OSError(error.errno, f"port {number}: {error.strerror}") from error
+        app = web.Application()
+        app.add_routes(
+            [
+                web.get("/healthz", self._healthz),
+                web.get("/readyz", self._readyz),
+                web.get("/metrics", self._metrics),
+            ]
+        )
+        self._runner = web.AppRunner(app, access_log=None)
+
+    async def open(self) -> None:
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._bound).start()
+
+    async def leave(self, component: _Component) -> None:
+        self.components.remove(component)
+        if not self.components:
+            del _ports[self._number]
+            await self._runner.cleanup()
+            self._bound.close()
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return _answer([component.checks[0] for component in self.components if component.checks])
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        return _answer([component.checks[1] for component in self.components if component.checks])
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        if not any(component.metrics for component in self.components):
+            raise web.HTTPNotFound
+        return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
-def _answer(check: Check) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handler(_: web.Request) -> web.StreamResponse:
-        problem = check()
-        return web.Response(text=(problem or "ok") + "\n", status=503 if problem else 200)
-
-    return handler
-
-
-async def _metrics(_: web.Request) -> web.StreamResponse:
-    return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+def _answer(checks: Sequence[Check]) -> web.Response:
+    if not checks:
+        raise web.HTTPNotFound
+    problem = next((problem for check in checks if (problem := check())), None)
+    return web.Response(text=(problem or "ok") + "\n", status=503 if problem else 200)

@@ -20,9 +20,11 @@ import socket
 import sys
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
-from aiohttp import web
+from prometheus_client import REGISTRY
+from prometheus_client.registry import Collector
 
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Kind, Object
@@ -82,6 +84,7 @@ class Process:
         self._stores: dict[str, Store] = {}
         self._conditions: list[health.Check] = []
         self._waiting: list[tuple[str, Work]] = [("events", self.recorder.run)]
+        self._at_end: list[Callable[[], None]] = []
         self._group: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._start_problem: str | None = "the API server has not answered yet"
@@ -223,12 +226,27 @@ class Process:
         """Hold the Lease of that name even without election: it shows others that this component is alive."""
         self._leadership.lease = lease
 
+    def at_end(self, clean_up: Callable[[], None]) -> None:
+        """Call the function when `run` ends, also if the component could not start. Only before `run`."""
+        self._at_end.append(clean_up)
+
+    def export(self, collector: Collector) -> None:
+        """Add the collector's metrics to `/metrics` until `run` ends. Only before `run`."""
+        REGISTRY.register(collector)
+        self.at_end(lambda: REGISTRY.unregister(collector))
+
     async def run(self, stop: asyncio.Event, *, needs: str = names.API_VERSION) -> None:
         """Run until `stop` is set. `needs` is the API version without which the component cannot work.
 
         Waits for an API server that is not reachable, at the start and later. Raises CannotStart.
         """
-        runners = await self._serve()
+        async with AsyncExitStack() as resources:
+            for clean_up in self._at_end:
+                resources.callback(clean_up)
+            resources.push_async_callback(await self._serve())
+            await self._work(stop, needs)
+
+    async def _work(self, stop: asyncio.Event, needs: str) -> None:
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -248,8 +266,6 @@ class Process:
                     task.cancel()
         finally:
             self._group = None
-            for runner in runners:
-                await runner.cleanup()
 
     def _waiting_for(self, reason: str) -> None:
         self._start_problem = reason
@@ -257,7 +273,7 @@ class Process:
     async def _lead(self) -> None:
         await self._leadership.run(self._unfenced, namespace=self.namespace, identity=self.identity)
 
-    async def _serve(self) -> list[web.AppRunner]:
+    async def _serve(self) -> Callable[[], Awaitable[None]]:
         try:
             return await health.serve(
                 health_port=self.options.health_port,
@@ -284,6 +300,11 @@ class Process:
         return next((problem for check in self._conditions if (problem := check())), None)
 
 
+def limit_tls_buffers() -> None:
+    """Set the buffers of this program's TLS connections to TLS_READ."""
+    sslproto.SSLProtocol.max_size = TLS_READ
+
+
 SetUp = Callable[[Process], Awaitable[None] | None]
 
 
@@ -294,7 +315,7 @@ def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: st
     if that API is missing, the credentials are refused or a port is taken.
     """
     logs.set_up(options.log_format)
-    sslproto.SSLProtocol.max_size = TLS_READ
+    limit_tls_buffers()
     code = 0
     try:
         asyncio.run(_main(component, options, set_up, needs))

@@ -1,0 +1,9 @@
+"""A module for kopf: `kopf run --standalone --all-namespaces -m kubefoundry_kuberay.kopf` (docs/kopf.md)."""
+
+from __future__ import annotations
+
+import kubefoundry_sdk.kopf
+from kubefoundry_kuberay.provider import NAME, build
+from kubefoundry_kuberay.settings import add_arguments
+
+kubefoundry_sdk.kopf.run(NAME, build, add_arguments)
