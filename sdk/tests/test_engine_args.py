@@ -1,6 +1,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubefoundry_sdk._api import engine_args, validation
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
@@ -135,6 +137,54 @@ def test_the_parallel_sizes_of_four_gpus(
     engine: str, args: dict[str, str], expected: tuple[int, int, int]
 ) -> None:
     assert engine_args.parallel(engine, args, 4) == expected
+
+
+@pytest.mark.parametrize(
+    ("args", "gpus", "nodes", "expected"),
+    [
+        ({}, 16, 2, (8, 2, 1)),
+        ({"tp": "16"}, 16, 2, (16, 1, 1)),
+        ({"tp": "8"}, 16, 2, (8, 2, 1)),
+        ({"tp": "4"}, 16, 2, (4, 2, 1)),
+        ({"pp": "1"}, 16, 2, (16, 1, 1)),
+        ({"pp": "4"}, 16, 2, (4, 4, 1)),
+        ({"dp": "2"}, 16, 2, (8, 1, 2)),
+        ({"dp": "2"}, 16, 4, (4, 2, 2)),
+        ({"dp": "3"}, 24, 2, (4, 2, 3)),
+        ({}, 1, 2, (1, 1, 1)),
+    ],
+)
+def test_parallel_sizes_of_several_nodes(
+    args: dict[str, str], gpus: int, nodes: int, expected: tuple[int, int, int]
+) -> None:
+    assert engine_args.parallel("vllm", args, gpus, nodes=nodes) == expected
+
+
+SIZES = st.sampled_from(["1", "2", "3", "4", "8", "16", "many", "0"])
+
+
+@given(
+    st.sampled_from(["vllm", "sglang"]),
+    st.dictionaries(st.sampled_from(["tp-size", "pp-size", "dp-size"]), SIZES),
+    st.integers(1, 8),
+    st.integers(1, 16),
+)
+def test_parallel_sizes_keep_stated_ones_and_fit(
+    engine: str, args: dict[str, str], gpus_of_a_node: int, nodes: int
+) -> None:
+    gpus, long = gpus_of_a_node * nodes, {"tp-size": "tensor", "pp-size": "pipeline", "dp-size": "data"}
+    spelled = args if engine == "sglang" else {f"{long[name]}-parallel-size": args[name] for name in args}
+    numbers = {long[name]: int(value) for name, value in args.items() if value not in ("many", "0")}
+
+    stated = engine_args.stated_sizes(engine, spelled)
+    sizes = engine_args.parallel(engine, spelled, gpus, nodes=nodes)
+
+    assert {name: size for name, size in stated._asdict().items() if size is not None} == numbers
+    assert numbers.items() <= sizes._asdict().items(), "stated sizes are kept"
+    least = engine_args.Parallel(*(size or 1 for size in stated))
+    assert sizes.gpus <= max(gpus, least.gpus), "derived sizes need no GPUs that are not there"
+    if not numbers:
+        assert sizes == (gpus_of_a_node, nodes, 1), "tensor parallelism stays within a node"
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])

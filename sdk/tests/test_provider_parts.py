@@ -115,3 +115,19 @@ def test_overrides_have_the_providers_form() -> None:
     assert deployment(stated).spec.overrides_as(Overrides).size == 4
     with pytest.raises(ValidationError):
         deployment({"provider": {"name": "x", "overrides": {"size": "much"}}}).spec.overrides_as(Overrides)
+
+
+def test_resources_of_replica_are_divided_by_its_nodes() -> None:
+    spec = deployment({"resources": {"gpu": {"count": 16}, "memory": "1Ti", "cpu": 7}}).spec
+
+    assert aggregated_resources(spec, nodes=2) == {
+        "requests": {"memory": "512Gi", "cpu": "3500m"},
+        "limits": {"memory": "512Gi", "nvidia.com/gpu": "8"},
+    }
+
+
+def test_gpus_that_nodes_cannot_share_are_rejected() -> None:
+    spec = deployment({"resources": {"gpu": {"count": 3}}}).spec
+
+    with pytest.raises(ValueError, match="3 GPUs cannot be divided by 2 nodes"):
+        aggregated_resources(spec, nodes=2)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_sdk._api import quantity
+from kubefoundry_sdk._api.formats import QUANTITY
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,45 @@ def test_amounts_are_compared_not_texts(amount: int | str, other: int | str, sam
 @given(st.integers(0, 10**20), st.sampled_from(["m", "k", "Mi", "Gi", "Ti"]))
 def test_a_unit_scales_a_number(number: int, unit: str) -> None:
     assert quantity.parse(f"{number}{unit}") == number * quantity.parse(f"1{unit}")
+
+
+@pytest.mark.parametrize(
+    ("amount", "parts", "smallest", "part"),
+    [
+        ("64Gi", 2, quantity.BYTE, "32Gi"),
+        ("1Gi", 4, quantity.BYTE, "256Mi"),
+        ("100Gi", 3, quantity.BYTE, "35791394134"),
+        ("1.5Gi", 1, quantity.BYTE, "1536Mi"),
+        (7, 2, quantity.MILLICORE, "3500m"),
+        ("1", 3, quantity.MILLICORE, "334m"),
+        ("1e3", 2, quantity.BYTE, "500"),
+        ("1k", 1, quantity.BYTE, "1k"),
+        ("0", 5, quantity.BYTE, "0"),
+        ("1n", 2, quantity.BYTE, "1"),
+        ("9E99", 1, quantity.BYTE, str(2**63 - 1)),
+    ],
+)
+def test_share_is_rounded_up_in_the_unit_of_the_amount(
+    amount: int | str, parts: int, smallest: Fraction, part: str
+) -> None:
+    assert quantity.share(amount, parts, smallest=smallest) == part
+
+
+@given(
+    st.from_regex(QUANTITY, fullmatch=True).filter(lambda text: len(text) <= 64) | st.integers(0, 2**64),
+    st.integers(1, 10**6),
+    st.sampled_from([quantity.BYTE, quantity.MILLICORE]),
+)
+def test_share_is_smallest_quantity_that_suffices(amount: int | str, parts: int, smallest: Fraction) -> None:
+    part = quantity.parse(quantity.share(amount, parts, smallest=smallest))
+
+    counted = min(quantity.parse(amount), Fraction(quantity.LARGEST))
+    assert part * parts >= counted, "the parts are at least the amount"
+    assert (part - smallest) * parts < counted, "a smaller part would be too small"
+    assert (part / smallest).denominator == 1
+
+
+@pytest.mark.parametrize(("amount", "parts"), [("1Gi", 0), ("1Gi", -1), ("much", 2)])
+def test_share_of_nonsense_is_rejected(amount: str, parts: int) -> None:
+    with pytest.raises(ValueError, match=r"at least 1 part|is not a quantity"):
+        quantity.share(amount, parts)

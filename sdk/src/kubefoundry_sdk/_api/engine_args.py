@@ -100,6 +100,14 @@ class Parallel(NamedTuple):
         return self.tensor * self.pipeline * self.data
 
 
+class StatedSizes(NamedTuple):
+    """The parallel sizes that `engine.args` set. A size that they do not set is None."""
+
+    tensor: int | None
+    pipeline: int | None
+    data: int | None
+
+
 def effective(engine: str | None, args: Mapping[str, str]) -> dict[str, str]:
     """Return the args by canonical name: the long name, with dashes. A switch that is off becomes X: "false".
 
@@ -121,16 +129,38 @@ def for_command_line(engine: str | None, args: Mapping[str, str]) -> dict[str, s
     }
 
 
-def parallel(engine: str | None, args: Mapping[str, str], gpus: int) -> Parallel:
+def parallel(engine: str | None, args: Mapping[str, str], gpus: int, *, nodes: int = 1) -> Parallel:
     """Return the parallel sizes of a replica.
 
-    A size that the args do not set is 1, except the tensor size, which uses the GPUs that the other sizes leave. A
-    size that is not a number of at least 1 counts as not set. The validation of the spec reports it.
+    A data parallel size that the args do not set is 1. A pipeline size that they do not set is the number of nodes
+    that one data parallel rank spans, so tensor parallelism stays within a node; it is 1 if the stated sizes leave no
+    GPUs for that. The tensor size uses the GPUs that the other sizes leave. A size that is not a number of at least 1
+    counts as not set. The validation of the spec reports it.
+
+    Args:
+        engine: The engine, or None.
+        args: `engine.args`.
+        gpus: The GPUs of the whole replica, on all its nodes.
+        nodes: The number of nodes that the replica spans.
     """
-    stated = _sizes(engine, args)
-    pipeline = stated.get(PIPELINE, 1)
-    data = stated.get(DATA, 1) if _splits_by_data(args) else 1
-    return Parallel(stated.get(TENSOR, max(1, gpus // (pipeline * data))), pipeline, data)
+    stated = stated_sizes(engine, args)
+    data = stated.data or 1 if _splits_by_data(args) else 1
+    pipeline = stated.pipeline or nodes // math.gcd(nodes, data)
+    if stated.pipeline is None and (stated.tensor or 1) * pipeline * data > gpus:
+        pipeline = 1
+    return Parallel(stated.tensor or max(1, gpus // (pipeline * data)), pipeline, data)
+
+
+def stated_sizes(engine: str | None, args: Mapping[str, str]) -> StatedSizes:
+    """Return the parallel sizes that `engine.args` set under any of their names.
+
+    Args:
+        engine: The engine, or None.
+        args: `engine.args`.
+    """
+    named = {dashed(_effective(engine, name, value)[0]): value for name, value in args.items()}
+    sizes = {flag: int(value) for flag, value in named.items() if flag in SIZES and _SIZE.fullmatch(value)}
+    return StatedSizes(sizes.get(TENSOR), sizes.get(PIPELINE), sizes.get(DATA))
 
 
 def json_value(text: str) -> Any:
@@ -258,15 +288,6 @@ def _gpus(spec: dict[str, Any]) -> Iterator[tuple[str, int]]:
     for role in ("prefill", "decode"):
         gpu = (spec["scaling"].get(role) or {}).get("gpu") or {}
         yield f"scaling.{role}.gpu.count", gpu.get("count", 0)
-
-
-def _sizes(engine: str | None, args: Mapping[str, str]) -> dict[str, int]:
-    named = {
-        dashed(_effective(engine, name, value)[0]): value
-        for name, value in args.items()
-        if _SIZE.fullmatch(value)
-    }
-    return {flag: int(named[flag]) for flag in SIZES if flag in named}
 
 
 def _splits_by_data(args: Mapping[str, str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubefoundry_sdk._api import quantity
 from kubefoundry_sdk._api.fields import Quantity
 from kubefoundry_sdk._api.modeldeployment import GpuSpec, ModelDeploymentSpec
 
@@ -31,10 +32,26 @@ def container_resources(
     return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
 
 
-def aggregated_resources(spec: ModelDeploymentSpec) -> Resources:
-    """Return `resources` for an aggregated model; empty if the spec states none."""
-    stated = spec.resources
-    return container_resources(stated.gpu, _text(stated.memory), _text(stated.cpu))
+def aggregated_resources(spec: ModelDeploymentSpec, *, nodes: int = 1) -> Resources:
+    """Return `resources` for an aggregated model; empty if the spec states none.
+
+    Args:
+        spec: The spec. Its amounts are those of a whole replica.
+        nodes: The number of nodes that a replica spans. Each gets an equal part, rounded up to a byte or a millicore.
+
+    Raises:
+        ValueError: The GPUs cannot be divided by the nodes.
+    """
+    gpu, memory, cpu = spec.resources.gpu, spec.resources.memory, spec.resources.cpu
+    if nodes == 1:
+        return container_resources(gpu, _text(memory), _text(cpu))
+    if spec.gpu_count % nodes:
+        raise ValueError(f"{spec.gpu_count} GPUs cannot be divided by {nodes} nodes")
+    return container_resources(
+        gpu and gpu.model_copy(update={"count": gpu.count // nodes}),
+        None if memory is None else quantity.share(memory, nodes, smallest=quantity.BYTE),
+        None if cpu is None else quantity.share(cpu, nodes, smallest=quantity.MILLICORE),
+    )
 
 
 def secret_env_from(spec: ModelDeploymentSpec) -> list[dict[str, dict[str, str]]]:
@@ -43,5 +60,5 @@ def secret_env_from(spec: ModelDeploymentSpec) -> list[dict[str, dict[str, str]]
     return [{"secretRef": {"name": name}}] if name else []
 
 
-def _text(quantity: Quantity | None) -> str | None:
-    return None if quantity is None else str(quantity)
+def _text(amount: Quantity | None) -> str | None:
+    return None if amount is None else str(amount)
