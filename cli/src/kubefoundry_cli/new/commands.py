@@ -10,7 +10,7 @@ import yaml
 
 from kubefoundry_cli import providers
 from kubefoundry_cli.failure import Exit, Failure
-from kubefoundry_cli.new import template
+from kubefoundry_cli.new import template, upstream_crd
 from kubefoundry_cli.output import say
 
 
@@ -19,11 +19,23 @@ from kubefoundry_cli.output import say
 @click.option(
     "--folder", type=click.Path(path_type=Path), help="Where to; default: kubefoundry-provider-NAME."
 )
-@click.option("--group", default="example.com", show_default=True, help="API group of the upstream kind.")
-def new(name: str, folder: Path | None, group: str) -> None:
-    """Write the package of provider NAME, whose tests pass as they are. Then put the upstream's CRD into it."""
+@click.option(
+    "--group", help="API group of the upstream kind; default: that of --crd, otherwise example.com."
+)
+@click.option(
+    "--crd",
+    "crd_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="CRD of the upstream kind: group, version, kind, plural and fields are taken from it.",
+)
+def new(name: str, folder: Path | None, group: str | None, crd_file: Path | None) -> None:
+    """Write the package of provider NAME, whose tests pass as they are. Without --crd, replace its CRD later."""
+    crd = upstream_crd.read(crd_file) if crd_file else None
+    if crd and group not in (None, crd.group):
+        raise Failure(f"{crd_file} is of group {crd.group}, not {group}: leave out --group", Exit.USAGE)
     target = folder or Path(f"kubefoundry-provider-{name}")
-    contents = template.files(name, group)
+    contents = template.files(name, crd.group if crd else group or "example.com", crd)
     template.write(target, contents)
     lines = sum(text.count("\n") for path, text in contents.items() if path.endswith(".py"))
     say(

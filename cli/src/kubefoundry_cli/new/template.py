@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.new.upstream_crd import UpstreamCrd, content, literal, needed_fields, refused
 
 HERE: Final = Path(__file__).parent
 NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -18,6 +19,12 @@ TAKEN: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 GROUP: Final = re.compile(r"(?=.{1,100}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
 """A domain of at least two parts."""
+
+NEEDED: Final = re.compile(r"^NEEDED: Final = tuple\(.*?^\)", re.M | re.S)
+NO_PLACE: Final = re.compile(r"^NO_PLACE: Final = \(.*?^\)", re.M | re.S)
+FLAGS: Final = re.compile(r"^    flags = dict.*?(?=^    image = )", re.M | re.S)
+CONTENT: Final = re.compile(r"^    content = \{.*?^    \}", re.M | re.S)
+"""Parts of the example's provider that depend on the fields of the CRD."""
 
 KEPT: Final = (
     "pyproject.toml",
@@ -31,12 +38,13 @@ KEPT: Final = (
 )
 
 
-def files(name: str, group: str) -> dict[str, str]:
+def files(name: str, group: str, crd: UpstreamCrd | None = None) -> dict[str, str]:
     """Return path and text of each file of a new provider.
 
     Args:
         name: The provider's name.
         group: The API group of its upstream kind.
+        crd: The CRD of its upstream kind, None for an imaginary one.
 
     Raises:
         Failure: The name or the group is invalid.
@@ -51,22 +59,51 @@ def files(name: str, group: str) -> dict[str, str]:
         raise Failure(
             f"'{group}' cannot be an API group: it is a domain, like serving.example.com", Exit.USAGE
         )
-    kind = "".join(part.capitalize() for part in name.split("-"))
+    title = "".join(part.capitalize() for part in name.split("-"))
+    kind, plural, version = (crd.kind, crd.plural, crd.version) if crd else (title, name, "v1")
     words = {
         "kubefoundry_widgets": f"kubefoundry_{name.replace('-', '_')}",
         "WIDGETS": "PROVIDER",
-        "Widgets": kind,
+        "Widgets": title,
+        "widgets.crd.yaml": f"{name}.crd.yaml",
+        "widgets.example.com": f"{plural}.{group}",
+        # permissions on the upstream kind
+        "  - example.com\n  resources:\n  - widgets\n": f"  - {group}\n  resources:\n  - {plural}\n",
+        '"widgets", "Widget"': f'"{plural}", "{kind}"',
         "widgets": name,
         "Widget": kind,
-        "widget": kind.lower(),
+        # a kind may be a word of Python
+        "widget": "upstream_object",
+        "example.com/v1": f"{group}/{version}",
+        '{"v1": Fields': f'{{"{version}": Fields',
         "example.com": group,
     }
-    pattern = re.compile("|".join(words))
+    pattern = re.compile("|".join(map(re.escape, words)))
 
     def renamed(text: str) -> str:
         return pattern.sub(lambda match: words[match[0]], text)
 
-    return {renamed(path): renamed(text) for path, text in _template()}
+    contents = {renamed(path): renamed(text) for path, text in _template()}
+    if crd:
+        contents = {path: _fitted(text, crd) for path, text in contents.items()}
+    return contents | ({f"{name}.crd.yaml": crd.text} if crd else {})
+
+
+def _fitted(text: str, crd: UpstreamCrd) -> str:
+    """Return a file of the example with the fields of a CRD."""
+    first = next(iter(crd.filled), next(iter(crd.properties)))
+    parts = [
+        (NEEDED, needed_fields(crd)),
+        (NO_PLACE, refused(crd)),
+        (CONTENT, content(crd)),
+        (re.compile(r'(?<=\["properties"\])\["env"\]'), f"[{literal(first)}]"),
+        (re.compile(r'"spec\.env"'), literal(f"spec.{first}")),
+    ]
+    if "flags" not in crd.filled:
+        parts.append((FLAGS, ""))
+    for pattern, code in parts:
+        text = pattern.sub(lambda _, code=code: code, text)
+    return text
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
+from functools import partial
 from importlib.metadata import version
 from typing import Final
 
@@ -22,6 +23,7 @@ from kubefoundry_sdk import (
     SelectionRule,
     UnsupportedSchema,
     UpstreamKind,
+    from_flags,
     run,
 )
 from kubefoundry_sdk.crd import Fields, by_fields
@@ -130,6 +132,7 @@ def provider(images: Mapping[str, str]) -> Provider:
         selection_rules=(
             SelectionRule("metadata.namespace.startsWith('edge-')", priority=200, reason="edge → widgets"),
         ),
+        from_flags=partial(from_flags, NAME, build, None),
     )
 
 
