@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_conformance.main import main
+from kubefoundry_sdk import manifest
+from kubefoundry_widgets.provider import with_defaults
 from support.kit_planes import kept_planes
 from support.widgets import EXAMPLES, ROOT
 
@@ -45,23 +47,28 @@ def check(arguments: list[str], report: Path) -> tuple[int, list[str], int]:
     return code, failed, sum(result["outcome"] == "passed" for result in results)
 
 
-def check_kopf(program: Path, report: Path) -> tuple[int, list[str], int]:
-    """Check a provider that kopf runs, with the manifest next to its program."""
-    subject = ["--manifest", str(program.with_name("manifest.yaml")), "--command", f"{KOPF} {program}"]
-    return check(["provider", *subject, *WIDGETS], report)
-
-
 def test_provider_in_kopf_operator_passes(tmp_path: Path) -> None:
     program = EXAMPLES / "kopf-provider" / "operator_with_provider.py"
+    documents = manifest(with_defaults(), "example.com/widget-operator:0.1.0", kopf=str(program))
+    (tmp_path / "manifest.yaml").write_text("\n---\n".join(map(json.dumps, documents)))
 
-    code, failed, passed = check_kopf(program, tmp_path / "report.json")
+    code, failed, passed = check(
+        ["provider", "--manifest", str(tmp_path / "manifest.yaml"), *WIDGETS], tmp_path / "report.json"
+    )
 
     assert (code, failed) == (0, [])
     assert passed >= 22
 
 
 def test_provider_without_sdk_passes(tmp_path: Path) -> None:
-    code, failed, passed = check_kopf(PLAIN_KOPF / "provider.py", tmp_path / "report.json")
+    subject = [
+        "--manifest",
+        str(PLAIN_KOPF / "manifest.yaml"),
+        "--command",
+        f"{KOPF} {PLAIN_KOPF / 'provider.py'}",
+    ]
+
+    code, failed, passed = check(["provider", *subject, *WIDGETS], tmp_path / "report.json")
 
     assert (code, failed) == (0, [])
     assert passed >= 22

@@ -47,14 +47,21 @@ def new(name: str, folder: Path | None, group: str | None, crd_file: Path | None
 @click.argument("name")
 @click.option("--image", required=True, help="Image with the console script kubefoundry-provider-NAME.")
 @click.option("--namespace", default="kubefoundry-system", show_default=True)
-def manifest(name: str, image: str, namespace: str) -> None:
+@click.option(
+    "--kopf",
+    metavar="PROGRAM",
+    help="The image runs the provider in this operator, written in kopf (docs/kopf.md).",
+)
+def manifest(name: str, image: str, namespace: str, kopf: str | None) -> None:
     """Print account, rights and Deployment of provider NAME, made from what its package describes."""
     from kubefoundry_sdk._provider.installation import manifest as installation_manifest
 
     if not image.strip():
         raise Failure("--image is empty: name the image of the provider", Exit.USAGE)
+    if kopf is not None and (not kopf.strip() or kopf.startswith("-")):
+        raise Failure(f"--kopf '{kopf}' is no path: name the operator's file in the image", Exit.USAGE)
 
-    objects = installation_manifest(providers.named(name), image, namespace=namespace)
+    objects = installation_manifest(providers.named(name), image, namespace=namespace, kopf=kopf)
     click.echo(yaml.safe_dump_all(_plain(objects), sort_keys=False), nl=False)
 
 

@@ -79,7 +79,7 @@ def local(
         suite.start("core")
         subject = suite.install(provider, environment=SHORT, documents=manifest)
         if command:
-            subject.command = [*command, *subject.command[1:]]
+            subject.command = [*command, *manifests.arguments_of(manifest)]
         api = Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent=MANAGER)
         runner.run(api.__aenter__())
         try:

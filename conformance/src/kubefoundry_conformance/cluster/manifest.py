@@ -68,6 +68,16 @@ def deployment_of(manifest: Sequence[Object]) -> Object:
     return deployments[0]
 
 
+def arguments_of(manifest: Sequence[Object]) -> list[str]:
+    """Return the arguments of the container, which follow its command or the one that replaces it.
+
+    Raises:
+        Unusable: The manifest does not have exactly one Deployment.
+    """
+    [container] = deployment_of(manifest)["spec"]["template"]["spec"]["containers"]
+    return list(container.get("args") or ())
+
+
 def account_of(manifest: Sequence[Object]) -> str:
     """Return the ServiceAccount of the Deployment, empty if it names none.
 

@@ -92,7 +92,8 @@ def running(
             print(_announcement(admin.server, namespace, provider, kind), file=sys.stderr)
             folder.mkdir(parents=True, exist_ok=True)
             subject = process_of(provider, manifests.deployment_of(manifest), folder, {})
-            subject.command = [*command, *subject.command[1:]] if command else subject.command
+            if command:
+                subject.command = [*command, *manifests.arguments_of(manifest)]
             rig = Rig(api, provider, subject, account, namespace, namespace, kind, crd, cases, runner)
             try:
                 token = runner.run(_install(rig, manifest))

@@ -241,7 +241,8 @@ def process_of(
         "KUBEFOUNDRY_METRICS_PORT": str(metrics),
         **environment,
     }
-    command = [str(Path(sys.executable).parent / container["command"][0]), *container.get("args", ())]
+    program, *rest = container["command"]
+    command = [str(Path(sys.executable).parent / program), *rest, *container.get("args", ())]
     return Component(name, command, variables, folder / "log", health, metrics)
 
 

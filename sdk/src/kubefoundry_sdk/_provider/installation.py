@@ -17,13 +17,17 @@ _NON_ROOT: Final = 65532
 """User and group of distroless and of our own images."""
 
 
-def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPACE) -> list[Object]:
+def manifest(
+    provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPACE, kopf: str | None = None
+) -> list[Object]:
     """Return the objects of the process `kubefoundry-provider-NAME`, in the order in which to apply them.
 
     Args:
         provider: The provider.
-        image: An image with the console script of that name on its PATH.
+        image: An image with the console script of that name on its PATH; with `kopf`, an image with kopf.
         namespace: The namespace of the process.
+        kopf: The path in the image of an operator in kopf that runs the provider with
+            `Settings.from_environment()`. Add the permissions of the operator's own handlers.
     """
     name = f"kubefoundry-provider-{provider.name}"
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "kubefoundry"}
@@ -37,7 +41,7 @@ def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPAC
             "apiVersion": f"{group}/v1",
             "kind": "ClusterRole",
             "metadata": outside,
-            "rules": cluster_rules(provider),
+            "rules": cluster_rules(provider, in_kopf=kopf is not None),
         },
         {
             "apiVersion": f"{group}/v1",
@@ -62,7 +66,7 @@ def manifest(provider: Provider, image: str, *, namespace: str = SYSTEM_NAMESPAC
             "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
             "subjects": [account],
         },
-        _deployment(name, inside, labels, image),
+        _deployment(inside, labels, _container(name, image, kopf), once=kopf is not None),
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
@@ -106,8 +110,11 @@ def _roles_of_users(provider: Provider, labels: dict[str, str]) -> list[Object]:
     ]
 
 
-def cluster_rules(provider: Provider) -> list[dict[str, Any]]:
-    """Return the rules of its ClusterRole. RBAC cannot restrict a create by name, or a namespace by label."""
+def cluster_rules(provider: Provider, *, in_kopf: bool = False) -> list[dict[str, Any]]:
+    """Return the rules of its ClusterRole. RBAC cannot restrict a create by name, or a namespace by label.
+
+    kopf lists and watches all CRDs to find the kinds of its handlers, so it needs the rule without names.
+    """
     upstream, ours = provider.upstream, "kubefoundry.ai"
     rules = [
         _rule(ours, ["modeldeployments"], [*_READ, "patch"]),
@@ -123,8 +130,9 @@ def cluster_rules(provider: Provider) -> list[dict[str, Any]]:
         _rule(upstream.group, [upstream.plural], _OWN),
         _rule("events.k8s.io", ["events"], ["create"]),
     ]
-    if upstream.version is None:
-        rules.append(_rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ, [upstream.crd]))
+    if upstream.version is None or in_kopf:
+        names = None if in_kopf else [upstream.crd]
+        rules.append(_rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ, names))
     rules += [
         _rule(kind.group, [kind.plural], _OWN)
         for kind in map(HELPER_KINDS.__getitem__, provider.helper_kinds)
@@ -153,34 +161,47 @@ def _rule(
     return {"apiGroups": [group], "resources": resources, **named, "verbs": list(verbs)}
 
 
-def _deployment(name: str, meta: Object, labels: dict[str, str], image: str) -> Object:
+def _container(name: str, image: str, kopf: str | None) -> Object:
     def probe(path: str, **times: int) -> Object:
         return {"httpGet": {"path": path, "port": "health"}, **times}
 
-    container = {
+    # The identity of the Lease's holder: a restarted container gets its own Lease back immediately.
+    env: list[Object] = [
+        {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
+    ]
+    command, args = [name], ["--leader-elect=true", "--log-format=json"]
+    if kopf is not None:
+        # kopf rejects flags that it does not know, so the provider's flags are variables.
+        command, args = ["kopf", "run", "--standalone", "--all-namespaces", "--log-format=json", kopf], []
+        env.append({"name": "KUBEFOUNDRY_LEADER_ELECT", "value": "true"})
+    return {
         "name": name.removeprefix("kubefoundry-"),
         "image": image,
-        "command": [name],
-        "args": ["--leader-elect=true", "--log-format=json"],
-        # the Lease holder's identity: a restarted container gets its own Lease back immediately
-        "env": [
-            {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
-        ],
+        "command": command,
+        **({"args": args} if args else {}),
+        "env": env,
         "ports": [
             {"name": "metrics", "containerPort": 8080},
             {"name": "health", "containerPort": 8081},
         ],
         "livenessProbe": probe("/healthz", initialDelaySeconds=10, periodSeconds=20),
         "readinessProbe": probe("/readyz", periodSeconds=5),
-        "resources": {"requests": {"cpu": "50m", "memory": "96Mi"}, "limits": {"memory": "256Mi"}},
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "96Mi" if kopf is None else "128Mi"},
+            "limits": {"memory": "256Mi"},
+        },
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
     }
+
+
+def _deployment(meta: Object, labels: dict[str, str], container: Object, *, once: bool) -> Object:
+    """Return the Deployment. `once`: never run two replicas, because kopf's own handlers hold no Lease."""
     pod = {
-        "serviceAccountName": name,
+        "serviceAccountName": meta["name"],
         "terminationGracePeriodSeconds": 10,
         "securityContext": {
             "runAsNonRoot": True,
@@ -196,7 +217,8 @@ def _deployment(name: str, meta: Object, labels: dict[str, str], image: str) -> 
         "metadata": meta,
         "spec": {
             "replicas": 1,
-            "selector": {"matchLabels": {"app.kubernetes.io/name": name}},
+            **({"strategy": {"type": "Recreate"}} if once else {}),
+            "selector": {"matchLabels": {"app.kubernetes.io/name": meta["name"]}},
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }
