@@ -92,19 +92,25 @@ def _type(field: Schema) -> str:
         return "quantity" if "pattern" in field else "integer or string"
     match field["type"]:
         case "array":
-            return f"list of {_type(field['items'])}"
+            return f"list of {_type(field['items'])}{_most(field, 'maxItems', 'items')}"
         case "object" if "additionalProperties" in field:
-            return f"map of {_type(field['additionalProperties'])}"
+            return f"map of {_type(field['additionalProperties'])}{_most(field, 'maxProperties', 'entries')}"
         case "object":
             return "free object" if field.get("x-kubernetes-preserve-unknown-fields") else "object"
         case "string" if "enum" in field:
             return " \\| ".join(f"`{value}`" for value in field["enum"])
         case "string" if field.get("format") == "date-time":
             return "time"
+        case "string":
+            return f"string{_most(field, 'maxLength', 'characters')}"
         case "integer":
             return f"integer{_bounds(field)}"
         case plain:
             return str(plain)
+
+
+def _most(field: Schema, limit: str, unit: str) -> str:
+    return f" (at most {field[limit]} {unit})" if limit in field else ""
 
 
 def _bounds(field: Schema) -> str:

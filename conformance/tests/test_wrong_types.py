@@ -74,3 +74,26 @@ def test_render_of_another_type_fails_ren_1(returned: Any) -> None:
     failed = {result.rule: result.seen for result in results if result.outcome == "failed"}
     assert set(failed) == {"REN-1"}
     assert failed["REN-1"].startswith("render returns ")
+
+
+@pytest.mark.parametrize(
+    ("rule", "supports"),
+    [("SUP-2", lambda *_: None), ("SUP-3", lambda _, schema: None if schema is None else [])],
+)
+def test_supports_of_another_type_is_no_exception(rule: str, supports: Any) -> None:
+    sound = subjects.of_a_crd()
+    provider = replace(sound.provider, supports=supports)
+
+    results = check_functions(Functions(provider, sound.crd, sound.cases, examples=3))
+
+    [result] = [result for result in results if result.rule == rule]
+    assert (result.outcome, result.seen) == ("failed", "supports returned None, not a list of sentences")
+
+
+def test_skipped_default_image_says_how_to_check_it() -> None:
+    sound = subjects.of_a_crd()
+
+    results = check_functions(Functions(sound.provider, sound.crd, sound.cases, examples=3))
+
+    [result] = [result for result in results if result.rule == "REN-7"]
+    assert (result.outcome, "name a callable with --functions" in result.seen) == ("skipped", True)

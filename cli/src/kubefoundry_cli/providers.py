@@ -46,6 +46,11 @@ def installed() -> dict[str, Provider]:
     return packages
 
 
+def is_installed(name: str) -> bool:
+    """Check whether the package of a provider is installed, without loading it."""
+    return name in entry_points(group=PROVIDER_PACKAGES).names
+
+
 def named(name: str) -> Provider:
     """Return the installed package of that name. Raises Failure that lists the installed ones."""
     packages = installed()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from kubefoundry_cli import cluster, output, server
+from kubefoundry_cli import cluster, output, providers, server
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -127,7 +127,7 @@ def install(
             await run.install(
                 session,
                 objects,
-                what=f"provider {provider}",
+                what=f"provider {_registered(objects) or provider}",
                 dry_run=dry_run,
                 yes=yes,
                 force=force,
@@ -161,13 +161,15 @@ def uninstall(
 ) -> None:
     """Remove PROVIDER (a name, or the manifest that installed it) and its registration.
 
+    A name suffices for our providers and for one whose package is installed with this command.
+
     Refuses while models run on it, unless --eject keeps them running without KubeFoundry, or --delete-models deletes
     them first.
     """
     one_of(eject, delete_models)
 
     async def work() -> None:
-        objects = await _objects(provider, sha256, None, allow=True)
+        objects = _of_package(provider) or await _objects(provider, sha256, None, allow=True)
         name = _registered(objects) or provider
         async with cluster.session(target) as session:
             deployments = await run.models(session, name)
@@ -204,6 +206,16 @@ async def _objects(named: str, sha256: str | None, registry: str | None, *, allo
             Exit.FORBIDDEN,
         )
     return objects
+
+
+def _of_package(name: str) -> list[Object]:
+    """Return the objects of a provider whose package is installed here and whose manifest is not included."""
+    from kubefoundry_sdk._provider.installation import manifest as installation_manifest
+
+    if name in bundle.providers() or not providers.is_installed(name):
+        return []
+    # The image does not matter for a deletion.
+    return installation_manifest(providers.named(name), "any")
 
 
 def _registered(objects: list[Object]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kubefoundry_conformance.cases import Case, Cases, merged
@@ -54,6 +55,17 @@ class Deployments:
             if case.expect.phase == phase and case.status and plain and not case.expect.update_failed:
                 return case
         raise Skipped(f"no case is {phase}")
+
+    def case_that_serves_nothing(self) -> Case:
+        """Return the first case that is Failed, else one that is Deploying or Pending again.
+
+        Raises:
+            Skipped: No case has one of these phases and a status.
+        """
+        for preferred in ("Failed", "Deploying"):
+            with suppress(Skipped):
+                return self.case(preferred)
+        return self.case("Pending")
 
     async def until(
         self, kind: Kind, name: str, namespace: str | None, holds: Holds, *, seconds: float = SECONDS

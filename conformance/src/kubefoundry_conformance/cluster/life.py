@@ -190,8 +190,11 @@ async def check_dry_run(rig: Rig) -> Finding | None:
 
 
 async def check_endpoint(rig: Rig) -> Finding | None:
-    """Check every state of a model from its creation to its failure for an endpoint while it is not Running."""
-    place = rig.place()
+    """Check every state of a model from its creation until it stops serving for an endpoint without Running.
+
+    An upstream that never reports a failure starts again, as after the loss of its pods.
+    """
+    place, last = rig.place(), rig.case_that_serves_nothing()
     await rig.create(place)
     # The check reads every state: clients use an endpoint at once, even if the next write removes it.
     async with waiting.states(rig.api, MODEL_DEPLOYMENTS, *place) as states:
@@ -204,8 +207,10 @@ async def check_endpoint(rig: Rig) -> Finding | None:
                 lambda obj: _is_premature(obj) or (phase(obj) == "Running" and obj["status"].get("endpoint")),
             )
         if not _is_premature(seen):
-            await rig.play(place, rig.case("Failed"))
-            seen = await waiting.first(states, lambda obj: _is_premature(obj) or phase(obj) == "Failed")
+            await rig.play(place, last)
+            seen = await waiting.first(
+                states, lambda obj: _is_premature(obj) or phase(obj) == last.expect.phase
+            )
     if _is_premature(seen):
         return Finding(f"endpoint {seen['status']['endpoint']} while {phase(seen)}", "none")
     return None
@@ -308,7 +313,12 @@ CHECKS: Final = (
     of_rig("WRI-6", "an edit of the upstream object, six times", check_drift, "the value is put back"),
     of_rig("WRI-7", "a ModelDeployment that is paused", check_pause, f"message {PAUSED!r}"),
     of_rig("WRI-8", "a dry run", check_dry_run, "dry-run-result and ResourceCreated=DryRun"),
-    of_rig("OBS-6", "waiting, running, failed", check_endpoint, "an endpoint only while Running"),
+    of_rig(
+        "OBS-6",
+        "waiting, running, and failed or waiting again",
+        check_endpoint,
+        "an endpoint only while Running",
+    ),
     of_rig("STA-1", "who owns the status", check_status_manager, "Running"),
     of_rig("STA-2", "three changes that change nothing", check_no_write_at_rest, "Running"),
     of_rig("STA-4", "a condition whose message changes", check_transition_times, "Deploying"),

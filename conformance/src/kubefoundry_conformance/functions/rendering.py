@@ -249,7 +249,8 @@ def check_default_image(subject: Functions) -> Iterator[Finding]:
             )
     if not checked:
         raise Skipped(
-            "no default image is rendered: every spec that is taken names one, or the upstream chooses it"
+            "no default image is rendered: every spec that is taken names one, or the upstream chooses it. If "
+            "--default-image sets one, name a callable with --functions that returns the provider with an image"
         )
 
 

@@ -157,10 +157,12 @@ class Functions:
         """Return the reasons why the provider refuses a spec.
 
         Raises:
-            Broken: `supports` raises.
+            Broken: `supports` raises, or returns something that is not a list of sentences.
         """
         try:
             return compatibility.check(self.provider, deployment, self.schema).problems
+        except results.Fault as fault:
+            raise Broken("SUP-2", wrong_problems(fault)) from fault
         except (Exception, SystemExit) as error:
             raise Broken("SUP-2", _raised("supports", error, deployment)) from error
 
@@ -292,6 +294,11 @@ def _overlaid(base: Any, further: Any) -> Any:
     if isinstance(base, dict) and isinstance(further, dict):
         return {**base, **{key: _overlaid(base.get(key), value) for key, value in further.items()}}
     return further
+
+
+def wrong_problems(fault: results.Fault) -> Finding:
+    """Return the violation of a `supports` whose result has a wrong type."""
+    return Finding(str(fault), "a list of sentences, empty if everything is supported")
 
 
 def _raised(function: str, error: BaseException, deployment: Deployment) -> Finding:

@@ -12,9 +12,10 @@ from pydantic import BaseModel
 
 from kubefoundry_conformance.check import Check, Finding, Skipped, search
 from kubefoundry_conformance.fields import FIELDS
-from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment
+from kubefoundry_conformance.functions.subject import Functions, Spec, build_deployment, wrong_problems
 from kubefoundry_sdk._api import validation
 from kubefoundry_sdk._api.formats import LABEL_VALUE
+from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.reconcile import compatibility, overrides
 from kubefoundry_sdk.testing.fields import ARG_NAMES
 from kubefoundry_sdk.testing.generated import specs
@@ -141,6 +142,8 @@ def check_missing_crd(subject: Functions) -> Iterator[Finding]:
         subject.problems(deployment)
         try:
             compatibility.check(subject.provider, deployment, None)
+        except results.Fault as fault:
+            yield wrong_problems(fault)
         except (Exception, SystemExit) as error:
             yield Finding(f"supports raises {error!r} with schema None", "problems that need no CRD, or none")
 
