@@ -11,7 +11,7 @@ from aiohttp import web
 
 from kubefoundry_sdk._api.kinds import Kind
 from kubefoundry_sdk._cluster import client
-from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._cluster.errors import LONGEST, ApiError, Fenced, Unreachable
 from support.wire import Asked, events, ok, refusal, wire
@@ -262,7 +262,7 @@ async def test_the_fence_is_asked_again_when_the_connection_is_there() -> None:
             raise Fenced("thawed too late")
 
     async with wire(lambda asked: ok(MODEL)) as api:
-        fenced = api.client.behind(fence)
+        fenced = behind(api.client, fence)
         for _ in range(100):
             with pytest.raises(Fenced):
                 await fenced.apply(MODELS, MODEL, manager="me")

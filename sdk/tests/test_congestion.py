@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS
 from kubefoundry_sdk._cluster import congestion
+from kubefoundry_sdk._cluster.client import behind
 from kubefoundry_sdk._cluster.congestion import (
     CROWDED,
     LEAST,
@@ -267,7 +268,7 @@ async def test_window_shrinks_when_the_server_is_overloaded(code: int, shrinks: 
 
     learns = Congestion(Window(8.0))
     async with wire(answer) as api:
-        client = api.client.behind(lambda: None, learns)
+        client = behind(api.client, lambda: None, learns)
         with suppress(ApiError):
             await client.apply(CONFIG_MAPS, OBJECT, manager="t")
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.client import behind
 from kubefoundry_sdk._cluster.errors import Repeated
 from kubefoundry_sdk._cluster.repetition import BURST, EVERY, Repetition
 from support.wire import Asked, ok, refusal, wire
@@ -68,7 +69,7 @@ async def test_refused_writes_are_not_counted() -> None:
         return refusal(503, "ServiceUnavailable") if failing else ok({"metadata": {"name": "m"}})
 
     async with wire(answer) as api:
-        client = api.client.behind(lambda: None, repetition=Repetition(lambda: 0.0))
+        client = behind(api.client, lambda: None, repetition=Repetition(lambda: 0.0))
         sent = {"apiVersion": "kubefoundry.ai/v1alpha1", "metadata": {"name": "m", "namespace": "n"}}
         for _ in range(2 * BURST):
             with pytest.raises(Exception, match="503"):
@@ -82,7 +83,7 @@ async def test_dry_runs_are_not_counted() -> None:
         return ok({"metadata": {"name": "m"}})
 
     async with wire(answer) as api:
-        client = api.client.behind(lambda: None, repetition=Repetition(lambda: 0.0))
+        client = behind(api.client, lambda: None, repetition=Repetition(lambda: 0.0))
         sent = {"apiVersion": "kubefoundry.ai/v1alpha1", "metadata": {"name": "m", "namespace": "n"}}
         for _ in range(BURST):
             await client.apply(MODEL_DEPLOYMENTS, sent, manager="t")

@@ -29,6 +29,8 @@ from kubefoundry_sdk._provider.run import prepared
 from kubefoundry_sdk._runtime.process import Process, SetUp, limit_tls_buffers
 from kubefoundry_sdk._runtime.supervision import supervise
 
+__all__ = ["login", "serve"]
+
 log = logging.getLogger(__name__)
 
 _numbers: Final = count(1)

@@ -30,15 +30,19 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._cluster.credentials import Credentials
     from kubefoundry_sdk._cluster.credentials import load as load_credentials
     from kubefoundry_sdk._cluster.errors import ApiError
+    from kubefoundry_sdk._cluster.errors import Cause as ErrorCause
+    from kubefoundry_sdk._cluster.errors import Details as ErrorDetails
+    from kubefoundry_sdk._cluster.reflector import Sink
     from kubefoundry_sdk._runtime.health import serve as serve_health
     from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost
+    from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
     from kubefoundry_sdk._runtime.options import heartbeat_timeout as add_heartbeat_timeout
     from kubefoundry_sdk._runtime.options import parser as argument_parser
     from kubefoundry_sdk._runtime.process import Process, SetUp
     from kubefoundry_sdk._runtime.process import run as run_process
     from kubefoundry_sdk._runtime.selections import SELECTIONS
     from kubefoundry_sdk._runtime.status import write as write_status
-    from kubefoundry_sdk._runtime.store import Key, Store
+    from kubefoundry_sdk._runtime.store import Arrived, Key, Store
     from kubefoundry_sdk._runtime.supervision import supervise
     from kubefoundry_sdk._runtime.workqueue import WorkQueue
 
@@ -59,16 +63,21 @@ __all__ = [
     "UPSTREAM_READY",
     "VALIDATED",
     "ApiError",
+    "Arrived",
     "Condition",
     "Credentials",
+    "ErrorCause",
+    "ErrorDetails",
     "Expiry",
     "Holder",
     "Key",
     "Kind",
     "LeaseLost",
     "LiveModelDeployment",
+    "MemoryQuota",
     "Process",
     "SetUp",
+    "Sink",
     "Store",
     "WorkQueue",
     "add_heartbeat_timeout",
@@ -104,16 +113,21 @@ _SOURCES: Final = {
     "UPSTREAM_READY": "_api.reasons",
     "VALIDATED": "_api.reasons",
     "ApiError": "_cluster.errors",
+    "Arrived": "_runtime.store",
     "Condition": "_api.conditions",
     "Credentials": "_cluster.credentials",
+    "ErrorCause": "_cluster.errors:Cause",
+    "ErrorDetails": "_cluster.errors:Details",
     "Expiry": "_runtime.lease",
     "Holder": "_runtime.lease",
     "Key": "_runtime.store",
     "Kind": "_api.kinds",
     "LeaseLost": "_runtime.lease",
     "LiveModelDeployment": "_api.live",
+    "MemoryQuota": "_runtime.memory_quota",
     "Process": "_runtime.process",
     "SetUp": "_runtime.process",
+    "Sink": "_cluster.reflector",
     "Store": "_runtime.store",
     "WorkQueue": "_runtime.workqueue",
     "add_heartbeat_timeout": "_runtime.options:heartbeat_timeout",

@@ -14,7 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from kubefoundry_selector.candidate import Provider, Request
+    from kubefoundry_selector.candidate import Provider, Request, SelectionRule
+    from kubefoundry_selector.cel import Environment, InvalidRule, Rule
+    from kubefoundry_selector.cel.source import Problem as RuleProblem
     from kubefoundry_selector.decision import keep_or_choose
     from kubefoundry_selector.main import run_selector
     from kubefoundry_selector.registry import Registry
@@ -25,10 +27,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Choice",
     "Choose",
+    "Environment",
+    "InvalidRule",
     "NoChoice",
     "Provider",
     "Registry",
     "Request",
+    "Rule",
+    "RuleProblem",
+    "SelectionRule",
     "candidates",
     "keep_or_choose",
     "run_selector",
@@ -37,10 +44,15 @@ __all__ = [
 _WHERE: Final = {
     "Choice": "select",
     "Choose": "select",
+    "Environment": "cel",
+    "InvalidRule": "cel",
     "NoChoice": "select",
     "Provider": "candidate",
     "Registry": "registry",
     "Request": "candidate",
+    "Rule": "cel",
+    "RuleProblem": "cel.source:Problem",
+    "SelectionRule": "candidate",
     "candidates": "select",
     "keep_or_choose": "decision",
     "run_selector": "main",
@@ -66,4 +78,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"kubefoundry_selector.{_WHERE[name]}"), name)
+    module, _, there = _WHERE[name].partition(":")
+    return getattr(import_module(f"kubefoundry_selector.{module}"), there or name)

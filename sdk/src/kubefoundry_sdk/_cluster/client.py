@@ -70,23 +70,6 @@ class Client:
         """The API server's URL."""
         return self._transport.server
 
-    def behind(
-        self,
-        fence: Callable[[], None],
-        congestion: Congestion | None = None,
-        repetition: Repetition | None = None,
-    ) -> Client:
-        """Return this client with a check before each write.
-
-        Args:
-            fence: Raises Fenced if writing is not allowed.
-            congestion: Receives the duration of each write.
-            repetition: Raises Repeated if the same write is sent again and again.
-        """
-        fenced = copy(self)
-        fenced._fence, fenced._congestion, fenced._repetition = fence, congestion, repetition
-        return fenced
-
     async def __aenter__(self) -> Client:
         await self._transport.open()
         return self
@@ -343,3 +326,22 @@ class Client:
         if note_accepted:
             note_accepted()
         return answer
+
+
+def behind(
+    client: Client,
+    fence: Callable[[], None],
+    congestion: Congestion | None = None,
+    repetition: Repetition | None = None,
+) -> Client:
+    """Return the client with a check before each write.
+
+    Args:
+        client: The client, which stays as it is.
+        fence: Raises Fenced if writing is not allowed.
+        congestion: Receives the duration of each write.
+        repetition: Raises Repeated if the same write is sent again and again.
+    """
+    fenced = copy(client)
+    fenced._fence, fenced._congestion, fenced._repetition = fence, congestion, repetition
+    return fenced

@@ -29,7 +29,7 @@ from prometheus_client.registry import Collector
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster import credentials
-from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.congestion import Congestion
 from kubefoundry_sdk._cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk._cluster.repetition import Repetition
@@ -66,7 +66,7 @@ class Process:
         self._leadership = Leadership(
             component if options.leader_elect else None, elected=options.leader_elect
         )
-        self.client = client.behind(self._leadership.fence, self._congestion, Repetition())
+        self.client = behind(client, self._leadership.fence, self._congestion, Repetition())
         """The client of the component. It refuses writes (Fenced) while this replica does not lead."""
         self._unfenced = client
         self.namespace: str = own_namespace(options)
