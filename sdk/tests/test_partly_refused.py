@@ -66,7 +66,7 @@ async def test_repeated_refusal_names_the_version_that_serves(change: dict[str, 
     assert manifest.applied(live) is not None
 
     retained.repeat_report(model, report, "example-provider")
-    observation.observe(held, model, report)
+    await observation.observe(held, model, report)
 
     status = report.status(held.provider)
     assert status["message"] == f"{REFUSED}; {clause}"

@@ -241,6 +241,9 @@ class Provider:
             upstream object and the helpers that it names, the most likely first; used by `kubefoundry import`.
             They may be guesses: a spec counts only if it renders to the live object. They may contain values that
             a render would add anyway. Raises NotReadable.
+        blocking: Whether the functions wait for another program. The runtime then calls `supports`, `render`,
+            `recreate`, `must_recreate` and `observe` in threads, several at a time, so that its watches and its Lease
+            go on.
         flags: The flags that shape the written objects, by name (`--default-image`), as the process was started
             with them. The registration publishes them. `run` and `from_flags` set them, not the provider.
         from_flags: Returns the provider as its process builds it from such flags, for the command line:
@@ -272,5 +275,6 @@ class Provider:
     operator: Operator | None = None
     pods: Pods | None = None
     read_back: Callable[[Object, Sequence[Object]], Sequence[Object]] | None = None
+    blocking: bool = False
     flags: Mapping[str, str] = field(default_factory=dict)
     from_flags: Callable[[Mapping[str, str]], Provider] | None = None

@@ -18,7 +18,7 @@ from kubefoundry_sdk._provider.reconcile.turn import End, Turn
 
 async def observe(turn: Turn) -> End | None:
     """20. Read the upstream's status."""
-    turn.retry_in(observation.observe(turn.context, turn.live, turn.report, turn.last_record))
+    turn.retry_in(await observation.observe(turn.context, turn.live, turn.report, turn.last_record))
     unlisted.note(turn.context, turn.report)
     return None
 

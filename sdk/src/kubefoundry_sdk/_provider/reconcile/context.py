@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
@@ -23,6 +25,8 @@ from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk._provider.write.helpers import Helpers, mark
 from kubefoundry_sdk._runtime.recorder import Recorder
 from kubefoundry_sdk._runtime.store import Key, Store
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
@@ -62,6 +66,13 @@ class Context:
     def manager(self) -> str:
         """The field manager of the provider's writes."""
         return names.provider_manager(self.provider.name)
+
+    async def call(self, work: Callable[[], Answer]) -> Answer:
+        """Return the result of work that calls the provider's functions.
+
+        The work runs in a thread if the functions wait for another program. It must read no store.
+        """
+        return await asyncio.to_thread(work) if self.provider.blocking else work()
 
     def memory(self, key: Key) -> Memory:
         """Return the memory of a ModelDeployment that exists."""

@@ -237,7 +237,7 @@ async def _keep(
         report.stop = Stop(reasons.PROVIDER_SELECTED, reason, why, failed=False)
     else:
         retained.repeat_report(live, report, context.manager)
-    due = observe(context, live, report)
+    due = await observe(context, live, report)
     status = (
         report.status(context.provider)
         if should_report and release.should_report(live, context.manager)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -32,7 +33,7 @@ AGAIN: Final = 300.0
 """Seconds until an object that could not be read is read again without an event."""
 
 
-def observe(
+async def observe(
     context: Context, live: Object, report: Report, last_record: LastRecord | None = None
 ) -> float | None:
     """Add the observation to the report. Return the seconds until the next is due without an event, or None.
@@ -44,7 +45,7 @@ def observe(
         last_record: Reads the record of the upstream object; None to unpack it here.
     """
     try:
-        return _observe(context, live, report, last_record or LastRecord())
+        return await _observe(context, live, report, last_record or LastRecord())
     except Exception as error:
         log.exception("the status of %s/%s cannot be read", *key_of(live))
         _not_read(context, live, report, described(error))
@@ -75,7 +76,7 @@ def _not_read(context: Context, live: Object, report: Report, error_text: str) -
         report.seen_generation = min(report.generation, reported_generation.reported(before))
 
 
-def _observe(context: Context, live: Object, report: Report, last_record: LastRecord) -> float | None:
+async def _observe(context: Context, live: Object, report: Report, last_record: LastRecord) -> float | None:
     meta = live["metadata"]
     key = (meta["namespace"], meta["name"])
     upstream = context.upstream.objects.get(key)
@@ -94,8 +95,9 @@ def _observe(context: Context, live: Object, report: Report, last_record: LastRe
     if deployment is None:
         return None
     report.live = upstream
-    read_now, monotonic = results.observe(context.provider, deployment, upstream), context.clock()
-    seen, unclear = context.memory(key).steadiness.keep(upstream["metadata"]["uid"], read_now, monotonic)
+    read_now = await context.call(partial(results.observe, context.provider, deployment, upstream))
+    uid = upstream["metadata"]["uid"]
+    seen, unclear = context.memory(key).steadiness.keep(uid, read_now, context.clock())
     report.observation = seen
     due = None
     if upstream["metadata"].get("deletionTimestamp"):

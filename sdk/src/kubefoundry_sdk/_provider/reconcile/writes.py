@@ -6,6 +6,7 @@ An error in one of them is reported (`write_errors`). The steps that observe and
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from pydantic import ValidationError
 
@@ -55,7 +56,9 @@ async def check_compatibility(turn: Turn) -> End | None:
     # Checked with the image that serves, if one was chosen earlier.
     turn.record = recreate.applied(context, turn.deployment, turn.upstream, turn.last_record)
     turn.deployment = pinned(turn.deployment, turn.record)
-    result = compatibility.check(context.provider, turn.deployment, _supported_schema(turn))
+    result = await context.call(
+        partial(compatibility.check, context.provider, turn.deployment, _supported_schema(turn))
+    )
     report.override_warning = result.warning
     if result.problems:
         reason = "InvalidOverrides" if result.invalid_overrides else "Unsupported"
@@ -85,7 +88,10 @@ def _supported_schema(turn: Turn) -> Schema | None:
 
 async def render(turn: Turn) -> End | None:
     """11. Render the upstream objects."""
-    turn.rendered = results.render(turn.context.provider, turn.deployment, turn.schema)
+    context = turn.context
+    turn.rendered = await context.call(
+        partial(results.render, context.provider, turn.deployment, turn.schema)
+    )
     turn.report.notes.extend(turn.rendered.notes)
     return None
 
@@ -112,17 +118,21 @@ async def plan_changes(turn: Turn) -> End | None:
     """
     context, deployment, upstream = turn.context, turn.deployment, turn.upstream
     turn.helpers = preconditions.helpers(context, deployment, upstream)
-    turn.plan = plan(
-        context.provider,
-        deployment,
-        turn.schema,
-        turn.rendered,
-        upstream,
-        turn.helpers,
-        turn.record,
-        converts=context.upstream.converts,
-        admission=turn.memory.admission,
-        last_record=turn.last_record,
+    # The plan renders earlier specs, too.
+    turn.plan = await context.call(
+        partial(
+            plan,
+            context.provider,
+            deployment,
+            turn.schema,
+            turn.rendered,
+            upstream,
+            turn.helpers,
+            turn.record,
+            converts=context.upstream.converts,
+            admission=turn.memory.admission,
+            last_record=turn.last_record,
+        )
     )
     # Only the plan has the names of the helpers that are named after their content.
     for helper in turn.plan.helpers:
