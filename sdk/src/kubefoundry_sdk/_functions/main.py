@@ -1,0 +1,160 @@
+"""`kubefoundry-provider-functions`: a provider process whose functions are a program in any language."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+
+import yaml
+
+from kubefoundry_sdk._functions.client import Client, Deadlines
+from kubefoundry_sdk._functions.messages import Settings
+from kubefoundry_sdk._functions.provider import provider
+from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.installation import manifest
+from kubefoundry_sdk._provider.results import Fault
+from kubefoundry_sdk._provider.run import run
+from kubefoundry_sdk._runtime import options
+
+PROGRAM = "kubefoundry-provider-functions"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the provider, or print the manifest that installs it; return the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    name = _name(given)
+    clients: list[Client] = []
+
+    def build(parsed: argparse.Namespace) -> Provider:
+        client = Client(
+            command(parsed.command),
+            Settings(default_images=parsed.default_images, values=parsed.set),
+            Deadlines(parsed.call_timeout, parsed.start_timeout),
+        )
+        clients.append(client)
+        return described(client, name)
+
+    def build_or_print(parsed: argparse.Namespace) -> Provider:
+        built = build(parsed)
+        if parsed.print_manifest:
+            # As JSON, no part occurs twice: YAML would write an alias for it.
+            documents = json.loads(json.dumps(installed(built, parsed.print_manifest, parsed.command)))
+            print(yaml.safe_dump_all(documents, sort_keys=False), end="")
+            raise SystemExit(0)
+        return built
+
+    try:
+        return run(name, build_or_print, _add_flags, given)
+    finally:
+        for client in clients:
+            client.close()
+
+
+def command(text: str) -> list[str]:
+    """Return the words of a command.
+
+    Raises:
+        ValueError: The command is empty, or has an open quotation.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ValueError(f"the command {text!r} cannot be read: {error}") from error
+    if not words:
+        raise ValueError("there is no program: give --command")
+    return words
+
+
+def described(client: Client, name: str | None) -> Provider:
+    """Return the provider that a program describes.
+
+    Args:
+        client: The program.
+        name: The name that it has to give; None for any.
+
+    Raises:
+        ValueError: The program describes no provider, or one of another name.
+    """
+    try:
+        built = provider(client)
+    except Fault as error:
+        raise ValueError(f"no provider: {error}") from error
+    if name is not None and built.name != name:
+        raise ValueError(f"the program describes provider {built.name}, not {name}: give --name {built.name}")
+    return built
+
+
+def installed(built: Provider, image: str, command_text: str) -> list[dict[str, object]]:
+    """Return the manifest that installs the provider, with this process in its Deployment."""
+    documents = manifest(built, image)
+    for document in documents:
+        if document["kind"] == "Deployment":
+            container = document["spec"]["template"]["spec"]["containers"][0]
+            container["command"] = [PROGRAM]
+            container["args"] = [f"--name={built.name}", f"--command={command_text}", *container["args"]]
+    return documents
+
+
+def _name(given: Sequence[str]) -> str:
+    """Return the value of `--name`, on which the other flags' names depend."""
+    first = argparse.ArgumentParser(prog=PROGRAM, add_help=False, allow_abbrev=False)
+    _add_name(first)
+    return str(first.parse_known_args(given)[0].name or "functions")
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    options.flag(parser, "--name", "name of the provider, which the program has to describe", default="")
+
+
+def _add_flags(parser: argparse.ArgumentParser) -> None:
+    _add_name(parser)
+    options.flag(
+        parser,
+        "--command",
+        "program with the functions, and its arguments, as a shell quotes them",
+        default="",
+    )
+    options.flag(
+        parser,
+        "--set",
+        "NAME=VALUE for the program's own settings; separate several with commas",
+        default="",
+        read=_settings,
+    )
+    options.flag(
+        parser,
+        "--call-timeout",
+        "time for each response of the program: 5s or a number of seconds",
+        default="5s",
+        read=options.duration,
+    )
+    options.flag(
+        parser,
+        "--start-timeout",
+        "time for the program's first response: 30s or a number of seconds",
+        default="30s",
+        read=options.duration,
+    )
+    options.flag(
+        parser,
+        "--print-manifest",
+        "image with this program and the functions: print the manifest that installs the provider, and exit",
+        default="",
+    )
+
+
+def _settings(text: str) -> dict[str, str]:
+    settings = {}
+    for pair in filter(None, text.split(",")):
+        name, separator, value = pair.partition("=")
+        if not (name and separator):
+            raise argparse.ArgumentTypeError(f"{pair!r} is not NAME=VALUE")
+        settings[name] = value
+    return settings
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""A `Provider` whose functions are those of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._functions import messages, overrides
+from kubefoundry_sdk._functions.client import Client
+from kubefoundry_sdk._functions.description import Description
+from kubefoundry_sdk._provider.contract import (
+    Deployment,
+    NoOverrides,
+    NotReadable,
+    Observation,
+    Provider,
+    Rendered,
+    in_place,
+    never,
+)
+from kubefoundry_sdk._provider.upstream_fields import by_fields
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema, always_there
+
+
+def provider(client: Client) -> Provider:
+    """Return the provider that the program describes.
+
+    Raises:
+        Fault: The program does not start, or does not describe a provider.
+    """
+    description = client.describe()
+    functions = _Functions(client)
+    optional = description.functions
+    return Provider(
+        name=description.name,
+        title=description.title,
+        version=description.version,
+        documentation=description.documentation,
+        capabilities=description.capabilities,
+        upstream=description.upstream,
+        supports=functions.supports,
+        render=functions.render,
+        observe=functions.observe,
+        probe=_probe(description, functions),
+        selection_rules=description.selection_rules,
+        overrides=overrides.form(description.overrides) if description.overrides else NoOverrides,
+        recreate=functions.recreate if "recreate" in optional else in_place,
+        edits_recreate=description.edits_recreate,
+        must_recreate=functions.must_recreate if "mustRecreate" in optional else never,
+        ignored_differences=description.ignored_differences,
+        scaled=description.scaled,
+        settles=description.settles,
+        names_generation=description.names_generation,
+        named_by_content=description.named_by_content,
+        helper_kinds=description.helper_kinds,
+        operator=description.operator.operator() if description.operator else None,
+        pods=description.pods.pods() if description.pods else None,
+        read_back=functions.read_back if "readBack" in optional else None,
+        blocking=True,
+    )
+
+
+@dataclass(frozen=True)
+class _Functions:
+    client: Client
+
+    def probe(self, crd: Object) -> Schema | UnsupportedSchema:
+        result: Schema | UnsupportedSchema = self.client.call("probe", crd=crd)
+        return result
+
+    def supports(self, deployment: Deployment, schema: Schema | None) -> Sequence[str]:
+        result: Sequence[str] = self.client.call(
+            "supports", deployment=messages.deployment(deployment), schema=messages.schema(schema)
+        )
+        return result
+
+    def render(self, deployment: Deployment, schema: Schema) -> Rendered:
+        result: Rendered = self.client.call(
+            "render", deployment=messages.deployment(deployment), schema=messages.schema(schema)
+        )
+        return result
+
+    def observe(self, deployment: Deployment, upstream: Object) -> Observation:
+        result: Observation = self.client.call(
+            "observe", deployment=messages.deployment(deployment), object=upstream
+        )
+        return result
+
+    def recreate(self, old: Rendered, new: Rendered) -> str | None:
+        result: str | None = self.client.call(
+            "recreate", old=messages.rendered(old), new=messages.rendered(new)
+        )
+        return result
+
+    def must_recreate(self, live: Object) -> bool:
+        result: bool = self.client.call("mustRecreate", object=live)
+        return result
+
+    def read_back(self, live: Object, helpers: Sequence[Object]) -> Sequence[Object]:
+        result: messages.ReadBack = self.client.call("readBack", object=live, helpers=list(helpers))
+        if result.not_readable:
+            raise NotReadable(result.not_readable)
+        return result.specs
+
+
+def _probe(description: Description, functions: _Functions) -> Callable[[Object], Schema | UnsupportedSchema]:
+    if description.fields is not None:
+        return partial(by_fields, description.fields)
+    return functions.probe if "probe" in description.functions else always_there
