@@ -13,7 +13,14 @@ from kubefoundry_conformance import cases, report, versions
 from kubefoundry_conformance.cases import Unusable
 from kubefoundry_conformance.check import Result, run
 from kubefoundry_conformance.functions.checks import FUNCTIONS
-from kubefoundry_conformance.functions.subject import EXAMPLES, Functions, Start, load_provider
+from kubefoundry_conformance.functions.subject import (
+    EXAMPLES,
+    Functions,
+    Start,
+    load_provider,
+    start_provider,
+)
+from kubefoundry_sdk._provider.contract import Provider
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,20 +78,26 @@ def check_provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
     Raises:
         Unusable: The options or a file cannot be used.
     """
-    if not (options.functions or options.manifest):
+    if not (options.functions or options.functions_command or options.manifest):
         raise Unusable("say what to check: --functions MODULE:FUNCTION, --manifest FILE, or both")
+    if options.functions and options.functions_command:
+        raise Unusable("give --functions or --functions-command, not both")
     if options.kubeconfig and not options.manifest:
         raise Unusable("--kubeconfig is for the checks of the process: give --manifest FILE, too")
-    name, results = "", list[Result]()
-    if options.functions:
-        name, results = _check_functions_of(options)
+    name, results, provider = "", list[Result](), None
+    if options.functions or options.functions_command:
+        # Recorded before the provider is loaded, which may change it.
+        where, is_command = options.functions_command or options.functions, bool(options.functions_command)
+        start = Start.here(where, is_command=is_command)
+        provider = (start_provider if is_command else load_provider)(where)
+        name, results = _check_functions_of(options, provider, start)
     if options.manifest:
-        name, process_results = _check_process_of(options)
+        name, process_results = _check_process_of(options, provider)
         results += process_results
     return name, results
 
 
-def _check_process_of(options: argparse.Namespace) -> tuple[str, list[Result]]:
+def _check_process_of(options: argparse.Namespace, provider: Provider | None) -> tuple[str, list[Result]]:
     """Check a process on a local control plane or in a running cluster.
 
     Raises:
@@ -93,9 +106,9 @@ def _check_process_of(options: argparse.Namespace) -> tuple[str, list[Result]]:
     # Imported here, because the reader of kubeconfigs takes half a second to import.
     from kubefoundry_conformance.cluster import processes
 
-    if options.crd is None and not options.functions:
+    if options.crd is None and provider is None:
         raise Unusable("give the upstream CRD: --crd FILE (with --functions a kind of Kubernetes needs none)")
-    upstream = load_provider(options.functions).upstream if options.functions else None
+    upstream = provider.upstream if provider else None
     return processes.check_process(
         cases.documents_of(options.manifest),
         cases.documents_of(options.crd) if options.crd else [],
@@ -126,14 +139,14 @@ def check_selector(options: argparse.Namespace) -> tuple[str, list[Result]]:
     )
 
 
-def _check_functions_of(options: argparse.Namespace) -> tuple[str, list[Result]]:
+def _check_functions_of(
+    options: argparse.Namespace, provider: Provider, start: Start
+) -> tuple[str, list[Result]]:
     """Check the functions of a provider.
 
     Raises:
         Unusable: The options or a file cannot be used.
     """
-    start = Start.here(options.functions)
-    provider = load_provider(options.functions)
     crd = None
     if provider.upstream.schema is None:
         if options.crd is None:
@@ -183,6 +196,11 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE:FUNCTION",
         help="checks the four functions: what returns the Provider when called without arguments, or the name of an "
         "installed one",
+    )
+    parser.add_argument(
+        "--functions-command",
+        metavar="COMMAND",
+        help="checks the functions of a program in any language, which this starts (docs/functions.md)",
     )
     parser.add_argument(
         "--manifest",

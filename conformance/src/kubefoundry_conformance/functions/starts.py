@@ -19,7 +19,14 @@ from typing import Any, Final
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding, Skipped, search
-from kubefoundry_conformance.functions.subject import Functions, Spec, Start, build_deployment, load_provider
+from kubefoundry_conformance.functions.subject import (
+    Functions,
+    Spec,
+    Start,
+    build_deployment,
+    load_provider,
+    start_provider,
+)
 from kubefoundry_conformance.functions.supporting import generated
 from kubefoundry_sdk._provider.contract import Rendered
 from kubefoundry_sdk.testing.fields import ARG_NAMES
@@ -107,7 +114,13 @@ def _differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Ite
     timeout = LOADED + SLOWER * (time.monotonic() - start_time)
     with tempfile.TemporaryDirectory(prefix="kubefoundry-conformance-") as folder:
         request = Path(folder) / "request"
-        body = {"where": start.where, "path": start.path, "crd": subject.crd, "specs": specs}
+        body = {
+            "where": start.where,
+            "is_command": start.is_command,
+            "path": start.path,
+            "crd": subject.crd,
+            "specs": specs,
+        }
         request.write_text(json.dumps(body, default=str), encoding="utf-8")
         reference: list[str] = []
         for seed in SEEDS:
@@ -173,7 +186,8 @@ def _render_in_process(
 def respond(request: dict[str, Any], file: str) -> None:
     """Render in the new process, write the renders or an error to the file, and end the process."""
     try:
-        subject = Functions(load_provider(request["where"]), request["crd"], Cases(specs={"none": {}}))
+        load = start_provider if request["is_command"] else load_provider
+        subject = Functions(load(request["where"]), request["crd"], Cases(specs={"none": {}}))
         response: Any = [_as_json(subject.render(build_deployment(spec))) for spec in request["specs"]]
     except Broken as broken:
         response = broken.finding.seen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
 import importlib
 import os
@@ -19,6 +20,9 @@ from kubefoundry_sdk._api import validation
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import Engine, ServingMode
 from kubefoundry_sdk._api.names import PROVIDER_PACKAGES
+from kubefoundry_sdk._functions.client import Client
+from kubefoundry_sdk._functions.main import command, described
+from kubefoundry_sdk._functions.messages import Settings
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider, Rendered
 from kubefoundry_sdk._provider.reconcile import compatibility
@@ -55,13 +59,17 @@ class Start:
     path: tuple[str, ...]
     environment: dict[str, str]
     folder: Path
+    is_command: bool = False
 
     @classmethod
-    def here(cls, where: str) -> Start:
-        """Record the environment of this process. `where` is MODULE:FUNCTION or the name of a package."""
+    def here(cls, where: str, *, is_command: bool = False) -> Start:
+        """Record the environment of this process.
+
+        `where` is MODULE:FUNCTION, the name of a package, or the command of a program with the functions.
+        """
         # Python skips entries that are not strings, and reads '' as the working directory.
         path = tuple(entry or str(Path.cwd()) for entry in sys.path if isinstance(entry, str))
-        return cls(where, path, dict(os.environ), Path.cwd())
+        return cls(where, path, dict(os.environ), Path.cwd(), is_command)
 
 
 @dataclass(frozen=True)
@@ -225,6 +233,22 @@ class Functions:
 def build_deployment(spec: Spec, name: str = "m", **more: Any) -> Deployment:
     """Build the deployment that a provider gets for a spec, with the API server's defaults."""
     return typed_deployment(validation.default(copy.deepcopy(spec)), name, **more)
+
+
+def start_provider(command_text: str) -> Provider:
+    """Start a program with a provider's functions (docs/functions.md), and return the provider.
+
+    The program ends with this process.
+
+    Raises:
+        Unusable: The program does not start or describes no provider, or its capabilities are unknown to the API.
+    """
+    try:
+        client = Client(command(command_text), Settings())
+        atexit.register(client.close)
+        return _check_capabilities(described(client, None))
+    except ValueError as error:
+        raise Unusable(f"{error}; try the program with docs/functions.md") from error
 
 
 def load_provider(where: str) -> Provider:
