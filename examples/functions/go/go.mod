@@ -1,0 +1,3 @@
+module example.com/kubefoundry-provider-widgets
+
+go 1.22
