@@ -151,6 +151,7 @@ docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md an
 	$(BIN)/python docs/steps.py
 	$(BIN)/python docs/compatibility.py
 	$(BIN)/python docs/cli_output.py
+	$(BIN)/python docs/functions_schema.py
 	$(BIN)/python docs/llamastack/errors.py
 	PYTHONPATH=tests $(BIN)/python -m behaviours.document
 

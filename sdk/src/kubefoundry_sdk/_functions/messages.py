@@ -75,8 +75,8 @@ class ReadBack(WireModel):
 ARGUMENTS: Final[Mapping[str, dict[str, Any]]] = {
     "describe": {"protocols": (tuple[int, ...], ...)},
     "probe": {"crd": (Object, ...)},
-    "supports": {"deployment": (DeploymentMessage, ...), "schema": (Schema | None, ...)},
-    "render": {"deployment": (DeploymentMessage, ...), "schema": (Schema, ...)},
+    "supports": {"deployment": (DeploymentMessage, ...), "schema_": (Schema | None, Field(alias="schema"))},
+    "render": {"deployment": (DeploymentMessage, ...), "schema_": (Schema, Field(alias="schema"))},
     "observe": {"deployment": (DeploymentMessage, ...), "object": (Object, ...)},
     "recreate": {"old": (Rendered, ...), "new": (Rendered, ...)},
     "mustRecreate": {"object": (Object, ...)},
