@@ -8,18 +8,18 @@ import pytest
 
 from kubefoundry_conformance.cases import Cases
 from kubefoundry_conformance.check import Skipped
-from kubefoundry_conformance.cluster.deployments import Deployments
+from kubefoundry_conformance.cluster.deployments import case_of
+
+PREFERRED = ("Failed", "Deploying", "Pending")
 
 
-def with_cases(*phases: str) -> Deployments:
-    """Return the deployments of checks whose cases have these phases."""
+def with_cases(*phases: str) -> Cases:
+    """Return cases with these phases."""
     statuses: list[Any] = [
         {"name": phase, "status": {"state": phase}, "expect": {"phase": phase, "reason": "Progressing"}}
         for phase in phases
     ]
-    deployments = Deployments.__new__(type("Checked", (Deployments,), {}))
-    deployments.cases = Cases.model_validate({"specs": {"one": {}}, "statuses": statuses})
-    return deployments
+    return Cases.model_validate({"specs": {"one": {}}, "statuses": statuses})
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def with_cases(*phases: str) -> Deployments:
     ],
 )
 def test_case_without_service_needs_no_failure(phases: tuple[str, ...], expected: str) -> None:
-    assert with_cases(*phases).case_that_serves_nothing().expect.phase == expected
+    assert case_of(with_cases(*phases), *PREFERRED).expect.phase == expected
 
 
 def test_cases_that_always_serve_are_not_enough() -> None:
-    with pytest.raises(Skipped, match="no case is Pending"):
-        with_cases("Running").case_that_serves_nothing()
+    with pytest.raises(Skipped, match="no case is Failed or Deploying or Pending"):
+        case_of(with_cases("Running"), *PREFERRED)

@@ -87,8 +87,8 @@ def test_one_that_was_broken_is_not_used_again(ours: None, tmp_path: Path) -> No
 
 def test_plane_that_deletes_a_namespace_is_not_reused(ours: None, tmp_path: Path) -> None:
     flags = ["--all-controllers"]
-    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "left"}}
-    held["metadata"] |= {"finalizers": ["example.com/never-removed"]}
+    meta = {"name": "m", "namespace": "left", "finalizers": ["example.com/never-removed"]}
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
     with prepared_plane(tmp_path, (), flags) as first:
         first.kubectl("create", "namespace", "left")
     with prepared_plane(tmp_path, (), flags) as second:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -102,8 +103,13 @@ def _fitted(text: str, crd: UpstreamCrd) -> str:
     if "flags" not in crd.filled:
         parts.append((FLAGS, ""))
     for pattern, code in parts:
-        text = pattern.sub(lambda _, code=code: code, text)
+        # A function, because the code may hold backslashes, which a template of `sub` interprets.
+        text = pattern.sub(partial(_constant, code), text)
     return text
+
+
+def _constant(code: str, _: re.Match[str]) -> str:
+    return code
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kubefoundry_conformance.cases import Case, Cases, merged
@@ -44,28 +43,9 @@ class Deployments:
         """Return an unused place."""
         return Place(f"m-{uuid.uuid4().hex[:8]}", self.namespace)
 
-    def case(self, phase: str) -> Case:
-        """Return the first case with a status of that phase.
-
-        Raises:
-            Skipped: No case has that phase.
-        """
-        for case in self.cases.statuses:
-            plain = not case.object and case.spec is None and case.replicas is None
-            if case.expect.phase == phase and case.status and plain and not case.expect.update_failed:
-                return case
-        raise Skipped(f"no case is {phase}")
-
-    def case_that_serves_nothing(self) -> Case:
-        """Return the first case that is Failed, else one that is Deploying or Pending again.
-
-        Raises:
-            Skipped: No case has one of these phases and a status.
-        """
-        for preferred in ("Failed", "Deploying"):
-            with suppress(Skipped):
-                return self.case(preferred)
-        return self.case("Pending")
+    def case(self, *phases: str) -> Case:
+        """Return the first case of `case_of`, of the subject's cases."""
+        return case_of(self.cases, *phases)
 
     async def until(
         self, kind: Kind, name: str, namespace: str | None, holds: Holds, *, seconds: float = SECONDS
@@ -201,3 +181,17 @@ class Deployments:
         """Delete a ModelDeployment."""
         live = await self.api.get(MODEL_DEPLOYMENTS, *place)
         await self.api.delete(MODEL_DEPLOYMENTS, *place, uid=live["metadata"]["uid"])
+
+
+def case_of(cases: Cases, *phases: str) -> Case:
+    """Return the first case that has a status and one of the phases; earlier phases are preferred.
+
+    Raises:
+        Skipped: No case has one of the phases.
+    """
+    for preferred in phases:
+        for case in cases.statuses:
+            plain = not case.object and case.spec is None and case.replicas is None
+            if case.expect.phase == preferred and case.status and plain and not case.expect.update_failed:
+                return case
+    raise Skipped(f"no case is {' or '.join(phases)}")

@@ -194,7 +194,7 @@ async def check_endpoint(rig: Rig) -> Finding | None:
 
     An upstream that never reports a failure starts again, as after the loss of its pods.
     """
-    place, last = rig.place(), rig.case_that_serves_nothing()
+    place, last = rig.place(), rig.case("Failed", "Deploying", "Pending")
     await rig.create(place)
     # The check reads every state: clients use an endpoint at once, even if the next write removes it.
     async with waiting.states(rig.api, MODEL_DEPLOYMENTS, *place) as states:
