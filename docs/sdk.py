@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -16,13 +17,20 @@ from pydantic import BaseModel
 HERE: Final = Path(__file__).parent
 WRITTEN: Final = HERE / "sdk-reference.md"
 MODULES: Final = {
-    "kubefoundry_sdk": "Providers",
-    "kubefoundry_sdk.kopf": "Inside a kopf operator (extra `kopf`)",
+    "kubefoundry_sdk": "A provider and its results",
+    "kubefoundry_sdk.spec": "Reading a spec",
+    "kubefoundry_sdk.crd": "`probe`",
+    "kubefoundry_sdk.engine": "Command lines of engines",
+    "kubefoundry_sdk.pod": "Pods in a render",
+    "kubefoundry_sdk.status": "`observe`",
+    "kubefoundry_sdk.read_back": "`read_back`",
+    "kubefoundry_sdk.flags": "The provider's own flags",
     "kubefoundry_sdk.testing": "Tests (extra `testing`)",
+    "kubefoundry_sdk.kopf": "Inside a kopf operator (extra `kopf`)",
+    "kubefoundry_sdk.selector": "Selectors and other controllers",
     "kubefoundry_selector": "Selectors (package `kubefoundry-selector`)",
 }
 NAMES: Final = {
-    "kubefoundry_sdk.kopf": ["login", "serve"],
     "kubefoundry_sdk.testing": ["deployment", "specs", "violations"],
 }
 """The public names of modules without `__all__`."""
@@ -37,13 +45,23 @@ def reference() -> str:
         "may change in any release. For how to use them, see [writing-a-provider.md](writing-a-provider.md),",
         "[writing-a-selector.md](writing-a-selector.md) and [kopf.md](kopf.md).",
         "",
+        "| namespace | for |",
+        "|---|---|",
+        *(f"| [`{module}`](#{anchor(title)}) | {title} |" for module, title in MODULES.items()),
+        "",
     ]
     for module, title in MODULES.items():
         lines += [f"## {title}", "", f"`from {module} import …`", ""]
         public = import_module(module)
+        lines += [*" ".join((inspect.getdoc(public) or "").partition("\n\n")[0].split()).splitlines(), ""]
         for name in NAMES.get(module) or public.__all__:
             lines += entry(name, getattr(public, name))
     return "\n".join(lines).rstrip() + "\n"
+
+
+def anchor(title: str) -> str:
+    """Return the anchor of a heading on GitHub."""
+    return re.sub(r"[^a-z0-9 _-]", "", title.lower()).replace(" ", "-")
 
 
 def entry(name: str, value: Any) -> Iterator[str]:
@@ -53,15 +71,16 @@ def entry(name: str, value: Any) -> Iterator[str]:
     if inspect.isclass(value) and issubclass(value, BaseModel):
         yield from _text(value)
         yield from _rows(_of_model(value, ""))
-        members = [(key, item) for key, item in vars(value).items() if isinstance(item, property)]
-        for key, item in [*members, *_methods(value)]:
-            yield from _text(item, f"`.{key}{'' if isinstance(item, property) else _signature(item)}`: ")
-    elif is_dataclass(value):
+        yield from _members(value)
+    elif inspect.isclass(value):
         yield from _text(value)
-        yield from _rows((field.name, str(field.type), _stated(field)) for field in fields(value))
-    elif inspect.isfunction(value) or inspect.isclass(value):
-        called = "" if inspect.isclass(value) else _signature(value)
-        yield f"`{name}{called}`"
+        if is_dataclass(value):
+            yield from _rows((field.name, str(field.type), _stated(field)) for field in fields(value))
+        elif issubclass(value, tuple):
+            yield from _rows(_of_tuple(value))
+        yield from _members(value)
+    elif inspect.isfunction(value):
+        yield f"`{name}{_signature(value)}`"
         yield ""
         yield from _text(value)
     else:
@@ -69,12 +88,23 @@ def entry(name: str, value: Any) -> Iterator[str]:
         yield ""
 
 
-def _methods(value: Any) -> list[tuple[str, Any]]:
-    return [
-        (key, item)
-        for key, item in vars(value).items()
-        if inspect.isfunction(item) and not key.startswith("_")
-    ]
+def _members(value: Any) -> Iterator[str]:
+    """Yield the lines about the public properties and methods of a class."""
+    for key, member in vars(value).items():
+        item = getattr(member, "__func__", member)
+        if key.startswith("_") or not (isinstance(item, property) or inspect.isfunction(item)):
+            continue
+        yield from _text(item, f"`.{key}{'' if isinstance(item, property) else _signature(item)}`: ")
+
+
+def _of_tuple(value: Any) -> Iterator[tuple[str, str, str]]:
+    for key, form in value.__annotations__.items():
+        default = value._field_defaults.get(key, MISSING)
+        yield (
+            key,
+            getattr(form, "__forward_arg__", str(form)),
+            "required" if default is MISSING else f"`{default!r}`",
+        )
 
 
 def _signature(value: Any) -> str:

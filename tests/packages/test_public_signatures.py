@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -32,7 +33,8 @@ def names_of(module: str) -> list[str]:
     return listed or [
         name
         for name, value in vars(imported).items()
-        if not name.startswith("_") and getattr(value, "__module__", "").startswith("kubefoundry")
+        if not name.startswith("_")
+        and (getattr(value, "__module__", "").startswith("kubefoundry") or get_origin(value) is dict)
     ]
 
 
@@ -87,9 +89,38 @@ def private_types(value: Any) -> list[str]:
     )
 
 
+def private_aliases(value: Any) -> list[str]:
+    """Return the aliases, such as of a Callable, in the annotations of a public name that have no public name."""
+    public = {name.rpartition(".")[2] for name in PUBLIC}
+    found = set()
+    for item in (value, *members(value)):
+        scope = vars(import_module(getattr(item, "__module__", "builtins")))
+        for annotation in getattr(item, "__annotations__", {}).values():
+            found |= {
+                name
+                for name in re.findall(r"[A-Za-z_][\w.]*", str(annotation))
+                if get_origin(attribute(scope, name)) is not None
+            }
+    return sorted(name for name in found if name.rpartition(".")[2] not in public)
+
+
+def attribute(scope: Mapping[str, Any], path: str) -> Any:
+    """Return the value of a dotted name in a module; None if there is none."""
+    first, *rest = path.split(".")
+    value = scope.get(first)
+    for name in rest:
+        value = getattr(value, name, None)
+    return value
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_name_mentions_only_public_types(name: str) -> None:
     assert private_types(PUBLIC[name]) == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_mentions_only_public_aliases(name: str) -> None:
+    assert private_aliases(PUBLIC[name]) == []
 
 
 class Private:
@@ -116,6 +147,17 @@ class Derived(Private):
 def returning() -> type[Private]:
     """Return the type."""
     return Private
+
+
+Hidden = Callable[[], None]
+
+
+def taking(hidden: Hidden) -> None:
+    """Mention an alias."""
+
+
+def test_private_alias_is_found() -> None:
+    assert private_aliases(taking) == ["Hidden"]
 
 
 def test_private_type_is_found_in_each_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from kubefoundry_sdk._api.conditions import Condition, clip, condition, find, is_true
+    from kubefoundry_sdk._api.conditions import Condition, ConditionStatus, clip, condition, find, is_true
     from kubefoundry_sdk._api.handover import holders
     from kubefoundry_sdk._api.handover import states as has_reported
     from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._api.validation import default as with_defaults
     from kubefoundry_sdk._cluster.credentials import Credentials
     from kubefoundry_sdk._cluster.credentials import load as load_credentials
-    from kubefoundry_sdk._cluster.errors import ApiError
+    from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
     from kubefoundry_sdk._cluster.errors import Cause as ErrorCause
     from kubefoundry_sdk._cluster.errors import Details as ErrorDetails
     from kubefoundry_sdk._cluster.reflector import Sink
+    from kubefoundry_sdk._runtime.health import Check
     from kubefoundry_sdk._runtime.health import serve as serve_health
     from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost
     from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._runtime.process import run as run_process
     from kubefoundry_sdk._runtime.selections import SELECTIONS
     from kubefoundry_sdk._runtime.status import write as write_status
-    from kubefoundry_sdk._runtime.store import Arrived, Key, Store
-    from kubefoundry_sdk._runtime.supervision import supervise
-    from kubefoundry_sdk._runtime.workqueue import WorkQueue
+    from kubefoundry_sdk._runtime.store import Arrived, Key, Store, Subscriber
+    from kubefoundry_sdk._runtime.supervision import Work, supervise
+    from kubefoundry_sdk._runtime.workqueue import Failed, Reconcile, WorkQueue
 
 __all__ = [
     "CONFIG_MAPS",
@@ -64,11 +65,14 @@ __all__ = [
     "VALIDATED",
     "ApiError",
     "Arrived",
+    "Check",
     "Condition",
+    "ConditionStatus",
     "Credentials",
     "ErrorCause",
     "ErrorDetails",
     "Expiry",
+    "Failed",
     "Holder",
     "Key",
     "Kind",
@@ -76,9 +80,13 @@ __all__ = [
     "LiveModelDeployment",
     "MemoryQuota",
     "Process",
+    "Reconcile",
     "SetUp",
     "Sink",
     "Store",
+    "Subscriber",
+    "Unreachable",
+    "Work",
     "WorkQueue",
     "add_heartbeat_timeout",
     "argument_parser",
@@ -114,11 +122,14 @@ _SOURCES: Final = {
     "VALIDATED": "_api.reasons",
     "ApiError": "_cluster.errors",
     "Arrived": "_runtime.store",
+    "Check": "_runtime.health",
     "Condition": "_api.conditions",
+    "ConditionStatus": "_api.conditions",
     "Credentials": "_cluster.credentials",
     "ErrorCause": "_cluster.errors:Cause",
     "ErrorDetails": "_cluster.errors:Details",
     "Expiry": "_runtime.lease",
+    "Failed": "_runtime.workqueue",
     "Holder": "_runtime.lease",
     "Key": "_runtime.store",
     "Kind": "_api.kinds",
@@ -126,9 +137,13 @@ _SOURCES: Final = {
     "LiveModelDeployment": "_api.live",
     "MemoryQuota": "_runtime.memory_quota",
     "Process": "_runtime.process",
+    "Reconcile": "_runtime.workqueue",
     "SetUp": "_runtime.process",
     "Sink": "_cluster.reflector",
     "Store": "_runtime.store",
+    "Subscriber": "_runtime.store",
+    "Unreachable": "_cluster.errors",
+    "Work": "_runtime.supervision",
     "WorkQueue": "_runtime.workqueue",
     "add_heartbeat_timeout": "_runtime.options:heartbeat_timeout",
     "argument_parser": "_runtime.options:parser",

@@ -14,8 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-    from kubefoundry_selector.candidate import Provider, Request, SelectionRule
+    from kubefoundry_selector.candidate import Outage, Provider, Request, SelectionRule
     from kubefoundry_selector.cel import Environment, InvalidRule, Rule
+    from kubefoundry_selector.cel.source import Node
     from kubefoundry_selector.cel.source import Problem as RuleProblem
     from kubefoundry_selector.decision import keep_or_choose
     from kubefoundry_selector.main import run_selector
@@ -30,6 +31,8 @@ __all__ = [
     "Environment",
     "InvalidRule",
     "NoChoice",
+    "Node",
+    "Outage",
     "Provider",
     "Registry",
     "Request",
@@ -47,6 +50,8 @@ _WHERE: Final = {
     "Environment": "cel",
     "InvalidRule": "cel",
     "NoChoice": "select",
+    "Node": "cel.source",
+    "Outage": "candidate",
     "Provider": "candidate",
     "Registry": "registry",
     "Request": "candidate",
