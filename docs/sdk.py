@@ -84,8 +84,15 @@ def entry(name: str, value: Any) -> Iterator[str]:
         yield ""
         yield from _text(value)
     else:
-        yield f"`{' '.join(str(value).replace('typing.', '').split())}`"
+        yield f"`{_alias(value)}`"
         yield ""
+
+
+def _alias(value: Any) -> str:
+    """Return the text of an alias or a constant, without modules and constraints."""
+    if "FieldInfo(" in str(value):
+        return _type(value)
+    return " ".join(re.sub(r"\b(typing|collections|kubefoundry_\w+)(\.\w+)*\.(?=\w)", "", str(value)).split())
 
 
 def _members(value: Any) -> Iterator[str]:

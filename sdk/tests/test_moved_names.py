@@ -1,4 +1,4 @@
-"""Names that moved still work, with a warning that says where they are now (docs/writing-a-provider.md §6)."""
+"""Names that moved still work, with a warning that says where they are now."""
 
 from __future__ import annotations
 
