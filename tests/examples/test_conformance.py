@@ -107,15 +107,15 @@ def test_selector_in_kopf_passes(tmp_path: Path) -> None:
     assert passed >= 12
 
 
-def test_provider_behind_gateway_passes(tmp_path: Path) -> None:
-    folder = EXAMPLES / "kserve"
-    files = [
-        *("--crd", str(folder / "tests" / "llminferenceservices.crd.yaml")),
-        *("--cases", str(folder / "cases.yaml")),
-    ]
+@pytest.mark.parametrize(
+    ("folder", "crd"), [("kserve", "llminferenceservices.crd.yaml"), ("lws", "leaderworkersets.crd.yaml")]
+)
+def test_provider_of_a_vendor_passes(folder: str, crd: str, tmp_path: Path) -> None:
+    root = EXAMPLES / folder
+    files = [*("--crd", str(root / "tests" / crd)), *("--cases", str(root / "cases.yaml"))]
 
     code, failed, passed = check(
-        ["provider", "--manifest", str(folder / "manifest.yaml"), *files], tmp_path / "report.json"
+        ["provider", "--manifest", str(root / "manifest.yaml"), *files], tmp_path / "report.json"
     )
 
     assert (code, failed) == (0, [])

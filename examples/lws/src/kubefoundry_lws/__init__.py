@@ -1,0 +1,1 @@
+"""A provider for LeaderWorkerSets: vLLM and SGLang over several nodes, without Ray."""
