@@ -5,11 +5,13 @@ The faults are those of a process, so most of them change its requests, by a cli
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -23,8 +25,8 @@ from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider import run
 from kubefoundry_sdk._provider.contract import Provider
-from kubefoundry_sdk._provider.reconcile import handover
-from kubefoundry_sdk._runtime import metrics, process, repairs
+from kubefoundry_sdk._provider.reconcile import handover, recreate
+from kubefoundry_sdk._runtime import lease, metrics, process, repairs
 from kubefoundry_widgets.provider import NAME, provider
 
 FAULT: Final = os.environ.get("KUBEFOUNDRY_FAULT", "")
@@ -56,11 +58,24 @@ class Wrong(Client):
                 body["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = False
             if FAULT == "WRI-8":
                 dry_run = False
-            stored = await super().apply(kind, body, manager=manager, force=force, dry_run=dry_run)
+            try:
+                stored = await super().apply(kind, body, manager=manager, force=force, dry_run=dry_run)
+            except ApiError:
+                if FAULT == "WRI-9":
+                    self.stream = asyncio.create_task(self._repeat(body, manager))
+                raise
             await self._catch_up(manager)
             return stored
         return await super().apply(kind, body, manager=manager, force=force, dry_run=dry_run)
 
+    async def _repeat(self, body: Object, manager: str) -> None:
+        """Send a refused request again and again."""
+        for _ in range(200):
+            with suppress(ApiError):
+                await super().apply(WIDGETS, body, manager=manager)
+            await asyncio.sleep(0.05)
+
+    stream: asyncio.Task[None] | None = None
     later: Object | None = None
     ignored: set[str] = set()  # noqa: RUF012 (all copies of the client in the process share it)
 
@@ -201,6 +216,12 @@ def main(arguments: Sequence[str]) -> int:
     vars(process)["Client"] = Wrong
     if FAULT == "WRI-6":
         vars(repairs)["LIMIT"] = 50
+    if FAULT == "REN-7":
+        # It remembers nothing of what it wrote, so its next release writes its own values.
+        vars(recreate)["applied"] = lambda *_: None
+    if FAULT == "REG-6":
+        setattr(lease.Holder, "keep", _never_ends)  # noqa: B010
+        setattr(lease.Holder, "holds", True)  # noqa: B010
     if FAULT == "LEV-4":
         vars(handover)["wait"] = _forever
     if FAULT == "LEV-5":
@@ -215,6 +236,11 @@ def main(arguments: Sequence[str]) -> int:
     if FAULT == "PRO-2":
         time.sleep(6)
     return code
+
+
+async def _never_ends(_: lease.Holder) -> None:
+    """Keep a Lease without ever looking at it."""
+    await asyncio.Event().wait()
 
 
 _wait: Final = handover.wait

@@ -49,11 +49,7 @@ RULES: Final[dict[str, Rule]] = {
         ),
         Rule("REG-4", "`UpstreamReady` has a reason and a message that name what is missing."),
         Rule("REG-5", "Selection rules compile: `RulesValid` is not False."),
-        Rule(
-            "REG-6",
-            "Only the leader reports.",
-            unchecked="two replicas would have to wait for a Lease to expire; the SDK's own tests have it",
-        ),
+        Rule("REG-6", "Only the leader reports."),
         Rule(
             "PRB-1",
             "`probe` decides by fields: labels, annotations and descriptions of a CRD change nothing.",
@@ -90,6 +86,7 @@ RULES: Final[dict[str, Rule]] = {
         Rule("WRI-6", "Drift is put back, five times in ten minutes at most."),
         Rule("WRI-7", "Paused: nothing upstream is written; the message says so."),
         Rule("WRI-8", "A dry run stores nothing and answers in the annotation."),
+        Rule("WRI-9", "No object causes a stream of writes: a refused one is repeated with back-off."),
         Rule("OBS-1", "An upstream object without a status is `Pending`."),
         Rule("OBS-2", "A state that nobody has seen is `Unknown`, never an exception."),
         Rule("OBS-3", "`ScaledToZero` only once no replica is ready."),
