@@ -14,9 +14,12 @@ END: Final = "<!-- end of the rules -->\n"
 
 
 def rules() -> str:
-    """Return the table of rules of contract section 9."""
-    lines = ["| id | rule |", "|---|---|"]
-    lines += [f'| <a id="{rule.id.lower()}"></a>{rule.id} | {rule.text} |' for rule in RULES.values()]
+    """Return the table of rules of contract section 9, each with the modes of its checks."""
+    lines = ["| id | rule | checked in mode |", "|---|---|---|"]
+    for rule in RULES.values():
+        modes = [mode for mode, checks in CHECKS.items() if any(check.rule == rule.id for check in checks)]
+        shown = ", ".join(modes) or f"none: {rule.unchecked}"
+        lines.append(f'| <a id="{rule.id.lower()}"></a>{rule.id} | {rule.text} | {shown} |')
     return "\n".join(lines) + "\n"
 
 
