@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import sys
@@ -17,7 +18,7 @@ from kubefoundry_sdk import Deployment, Provider, Schema, UnsupportedSchema
 from kubefoundry_sdk._functions.client import Client, Deadlines
 from kubefoundry_sdk._functions.main import described
 from kubefoundry_sdk._functions.messages import Settings
-from kubefoundry_sdk._functions.program import Program
+from kubefoundry_sdk._functions.program import LOG_LINE, LOG_LINES, Program, _log_lines
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.results import Fault
 from kubefoundry_sdk.testing import deployment
@@ -95,6 +96,14 @@ def test_misbehaving_program_is_a_fault(way: str, message: str, start: Start) ->
     assert time.monotonic() - began < 15
 
 
+def test_probe_is_called_again_when_program_ends(start: Start, tmp_path: Path) -> None:
+    description = written(tmp_path, {"fields": None, "functions": ["probe"]})
+    provider = described(start("probe:ends once", description), "widgets")
+
+    assert provider.probe({}) == SCHEMA
+    assert (tmp_path / "description.ended").exists()
+
+
 @pytest.mark.parametrize("way", ["exit", "silent", "wrong id", "two lines"])
 def test_failed_program_is_started_again(way: str, start: Start) -> None:
     provider = described(start(way), "widgets")
@@ -151,26 +160,35 @@ def test_closed_program_is_gone(start: Start) -> None:
         supports(provider)
 
 
-def test_stderr_is_logged_and_bounded(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+def test_stderr_of_program_is_logged(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    bounded = threading.Event()
-    logger = logging.getLogger("kubefoundry_sdk._functions.program")
+    logged = threading.Event()
 
     def note(record: logging.LogRecord) -> bool:
-        if "more lines" in record.getMessage():
-            bounded.set()
+        if record.getMessage() == "program: out of widgets":
+            logged.set()
         return True
 
+    logger = logging.getLogger("kubefoundry_sdk._functions.program")
     logger.addFilter(note)
-    provider = described(start("chatty"), "widgets")
+    try:
+        provider = described(start("chatty"), "widgets")
+        assert supports(provider) == []
+        assert logged.wait(20)
+    finally:
+        logger.removeFilter(note)
 
-    assert supports(provider) == []
 
-    assert bounded.wait(10)
-    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("program:")]
+def test_stderr_of_program_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    began = time.monotonic()
+
+    _log_lines(io.BytesIO(b"x" * 5000 + b"\n" + b"line\n" * 20_000))
+
+    lines = [record.getMessage() for record in caplog.records]
     assert "program: more lines in this second are not logged" in lines
-    assert len(lines) < 500
-    assert max(map(len, lines)) <= 2020
+    assert len(lines) <= LOG_LINES * (time.monotonic() - began + 2)
+    assert max(map(len, lines)) == len("program: ") + LOG_LINE
 
 
 def written(folder: Path, change: dict[str, Any]) -> str:

@@ -65,6 +65,15 @@ def half(response: str) -> None:
     sys.exit(0)
 
 
+def end_once(response: str) -> None:
+    """End, but only at the first call with this description."""
+    marker = Path(sys.argv[2]).with_suffix(".ended")
+    if not marker.exists():
+        marker.touch()
+        sys.exit(4)
+    write(response.replace("[]", '{"apiVersion": "example.com/v1"}'))
+
+
 ACTS: Final[dict[str, Callable[[str], object]]] = {
     "silent": lambda _: time.sleep(3600),
     "slow": slow,
@@ -76,6 +85,7 @@ ACTS: Final[dict[str, Callable[[str], object]]] = {
     "closed": close,
     "two lines": lambda response: write(response * 2),
     "half a line": half,
+    "ends once": end_once,
 }
 """What the program does in place of the response that it gets."""
 
@@ -108,8 +118,7 @@ TEXTS: Final = {
 def main() -> None:
     place, _, way = sys.argv[1].rpartition(":")
     if way == "chatty":
-        sys.stderr.write("x" * 5000 + "\n" + "line\n" * 1000)
-        sys.stderr.flush()
+        print("out of widgets", file=sys.stderr, flush=True)
     for raw in sys.stdin:
         request = json.loads(raw)
         if request["function"] == (place or "supports") and way != "chatty":

@@ -20,6 +20,7 @@ from kubefoundry_sdk._provider.contract import (
     in_place,
     never,
 )
+from kubefoundry_sdk._provider.results import Fault
 from kubefoundry_sdk._provider.upstream_fields import by_fields
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema, always_there
 
@@ -67,7 +68,12 @@ class _Functions:
     client: Client
 
     def probe(self, crd: Object) -> Schema | UnsupportedSchema:
-        result: Schema | UnsupportedSchema = self.client.call("probe", crd=crd)
+        result: Schema | UnsupportedSchema
+        try:
+            result = self.client.call("probe", crd=crd)
+        except Fault:
+            # The next call would come with the next change of the CRD. A program that was just killed works again.
+            result = self.client.call("probe", crd=crd)
         return result
 
     def supports(self, deployment: Deployment, schema: Schema | None) -> Sequence[str]:
