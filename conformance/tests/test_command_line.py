@@ -75,6 +75,17 @@ def test_own_providers_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFix
         ),
         (["--cases", "x.yaml", "--functions", "direct", "--json", "gone/r.json"], "cannot write gone/r.json"),
         (["--cases", "unknown.yaml", "--functions", "direct"], "unknown.yaml: statsues: Extra inputs"),
+        (
+            ["--cases", "x.yaml", "--functions", "direct", "--functions-command", "x"],
+            "give --functions or --functions-command, not both",
+        ),
+        (
+            ["--cases", "x.yaml", "--functions-command", "gone.sh"],
+            "no provider: its program gone.sh cannot be started: ",
+        ),
+        (["--cases", "x.yaml", "--functions-command", "cat"], "unknown key 'function'; try the program with"),
+        (["--cases", "x.yaml", "--functions-command", "'cat"], 'the command "\'cat" cannot be read: '),
+        (["--cases", "x.yaml", "--functions-command", " "], "there is no program: give --command"),
     ],
 )
 def test_unusable_option_is_reported_in_one_line(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,8 +13,8 @@ import pytest
 
 from kubefoundry_conformance.check import Check, Result, run
 from kubefoundry_conformance.functions.starts import check_restarts
-from kubefoundry_conformance.functions.subject import Start, load_provider
-from support import conformance_subjects
+from kubefoundry_conformance.functions.subject import Start, load_provider, start_provider
+from support import conformance_subjects, hostile_functions
 from support.processes import processes_of
 from support.waiting import SECONDS
 
@@ -34,6 +35,20 @@ def provider():
         meta = {{**rendered.main["metadata"], "labels": {{"l": {value}}}}}
         return replace(rendered, main={{**rendered.main, "metadata": meta}})
     return replace(sound, render=render)
+"""
+PROGRAM = """
+import json, os, sys
+sys.path.append({folder!r})
+from hostile_functions import DESCRIPTION, line, write
+
+for raw in sys.stdin:
+    request = json.loads(raw)
+    result = {{"describe": DESCRIPTION, "supports": []}}.get(request["function"])
+    if request["function"] == "render":
+        meta = {{"name": request["deployment"]["name"]}}
+        main = {{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": meta, "spec": {{"n": {value}}}}}
+        result = {{"main": main}}
+    write(line(request, result=result))
 """
 NAMES = (f"provider_{number}" for number in itertools.count())
 """Python loads a module only once per name."""
@@ -109,6 +124,21 @@ IN_A_START = "'PYTHONHASHSEED' in os.environ"
 )
 def test_stable_render_passes(value: str, before: str, folder: Path) -> None:
     assert (outcome := result(folder, value, before)).outcome == "passed", outcome
+
+
+@pytest.mark.parametrize(("value", "outcome"), [("os.getpid()", "failed"), ("7", "passed")])
+def test_program_that_renders_its_pid_fails(value: str, outcome: str, tmp_path: Path) -> None:
+    program = tmp_path / "functions.py"
+    program.write_text(PROGRAM.format(folder=str(Path(hostile_functions.__file__).parent), value=value))
+    command = f"{sys.executable} {program}"
+    start = Start.here(command, is_command=True)
+    subject = replace(conformance_subjects.of_a_crd(), provider=start_provider(command), start=start)
+
+    found = run(Check("REN-3", "", check_restarts), subject, "functions")
+
+    assert found.outcome == outcome, found
+    if outcome == "failed":
+        assert " after another start, rendered of {" in found.seen
 
 
 def test_child_of_provider_ends_with_it(folder: Path) -> None:
