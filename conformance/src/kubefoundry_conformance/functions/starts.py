@@ -24,6 +24,7 @@ from kubefoundry_conformance.functions.subject import (
     Spec,
     Start,
     build_deployment,
+    end_programs,
     load_provider,
     start_provider,
 )
@@ -194,6 +195,7 @@ def respond(request: dict[str, Any], file: str) -> None:
     except Unusable as error:
         response = str(error)
     Path(file).write_text(json.dumps(response), encoding="utf-8")
+    end_programs()
     # Threads of the provider must not keep the process alive.
     os._exit(0)
 

@@ -31,6 +31,7 @@ from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk.testing.generated import deployment as typed_deployment
 
 Spec = dict[str, Any]
+_PROGRAMS: Final[list[Client]] = []
 EXAMPLES: Final = 150
 """Default number of values that a check generates."""
 
@@ -238,17 +239,24 @@ def build_deployment(spec: Spec, name: str = "m", **more: Any) -> Deployment:
 def start_provider(command_text: str) -> Provider:
     """Start a program with a provider's functions (docs/functions.md), and return the provider.
 
-    The program ends with this process.
+    The program ends with this process, or with `end_programs`.
 
     Raises:
         Unusable: The program does not start or describes no provider, or its capabilities are unknown to the API.
     """
     try:
         client = Client(command(command_text), Settings())
-        atexit.register(client.close)
+        _PROGRAMS.append(client)
         return _check_capabilities(described(client, None))
     except ValueError as error:
         raise Unusable(f"{error}; try the program with docs/functions.md") from error
+
+
+@atexit.register
+def end_programs() -> None:
+    """End the programs that were started, also those that no longer read their stdin."""
+    while _PROGRAMS:
+        _PROGRAMS.pop().close()
 
 
 def load_provider(where: str) -> Provider:
