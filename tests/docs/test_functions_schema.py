@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,19 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 
 from kubefoundry_conformance.cases import crd_in, read
 from kubefoundry_conformance.functions.subject import Functions, build_deployment, load_provider
-from kubefoundry_sdk import Deployment, Provider, Schema, UnsupportedSchema
+from kubefoundry_sdk import (
+    Deployment,
+    Endpoint,
+    NotReadable,
+    Observation,
+    Provider,
+    Replicas,
+    Schema,
+    UnsupportedSchema,
+)
 from kubefoundry_sdk._functions import messages
+from kubefoundry_sdk._functions.client import Client
+from kubefoundry_sdk._functions.main import described as described_by
 from kubefoundry_sdk.testing import deployment, specs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,6 +89,55 @@ def test_every_generated_spec_fits_the_request(spec: dict[str, Any]) -> None:
     }
 
     valid("RenderRequest", request)
+
+
+RECORDER = """
+import json, sys
+results = json.loads(sys.argv[1])
+for raw in sys.stdin:
+    request = json.loads(raw)
+    print(raw, end="", file=open(sys.argv[2], "a"), flush=True)
+    print(json.dumps({"id": request["id"], "result": results[request["function"]]}), flush=True)
+"""
+
+
+def test_request_of_every_function_fits_the_schema(tmp_path: Path) -> None:
+    functions = ["probe", "recreate", "mustRecreate", "readBack"]
+    kind = {"group": "example.com", "plural": "widgets", "kind": "Widget"}
+    can = {"engines": [], "servingModes": [], "cpuSupport": True, "gpuSupport": True}
+    names = {"name": "widgets", "title": "Widgets", "version": "1"}
+    main = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "m"}}
+    observation = Observation("Pending", "Progressing", "", Replicas(1, 0, 0), Endpoint())
+    results = {
+        "describe": {"protocol": 1, **names, "capabilities": can, "upstream": kind, "functions": functions},
+        "probe": {"missing": ["spec.model"]},
+        "supports": [],
+        "render": {"main": main},
+        "observe": messages.observed(observation),
+        "recreate": None,
+        "mustRecreate": True,
+        "readBack": {"notReadable": "it has no engine"},
+    }
+    requests = tmp_path / "requests"
+    client = Client([sys.executable, "-c", RECORDER, json.dumps(results), str(requests)], messages.Settings())
+    provider, model = described_by(client, None), deployment({"engine": {"type": "vllm"}})
+    assert provider.read_back is not None
+
+    assert provider.probe({"spec": {}}) == UnsupportedSchema(("spec.model",))
+    assert list(provider.supports(model, None)) == []
+    rendered = provider.render(model, Schema("example.com/v1"))
+    assert provider.observe(model, main) == observation
+    assert provider.recreate(rendered, rendered) is None
+    assert provider.must_recreate(main) is True
+    with pytest.raises(NotReadable, match="it has no engine"):
+        provider.read_back(main, [main])
+    client.close()
+
+    lines = [json.loads(line) for line in requests.read_text().splitlines()]
+    assert {line["function"] for line in lines} == set(results)
+    for line in lines:
+        valid(f"{line['function'][0].upper()}{line['function'][1:]}Request", line)
+    assert len({line["id"] for line in lines}) == len(lines)
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
