@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,38 @@ async def test_failing_functions_are_a_provider_error(
     )
     # The process goes on: it reports itself, although each call fails.
     before = (await api.get(PROVIDER_CONFIGS, "widgets"))["status"]["lastHeartbeat"]
-    await until(
+    assert await next_heartbeat(api, before)
+    assert fresh.components["widgets"].running
+
+
+async def next_heartbeat(api: Client, before: str) -> str:
+    """Return the time of a heartbeat after another one."""
+    config = await until(
         api, PROVIDER_CONFIGS, "widgets", None, lambda obj: obj and obj["status"]["lastHeartbeat"] > before
     )
-    assert fresh.components["widgets"].running
+    assert config
+    return str(config["status"]["lastHeartbeat"])
+
+
+@pytest.mark.parametrize("way", ["silent", "render:silent"])
+async def test_waiting_function_does_not_hold_up_the_process(
+    way: str, fresh: Suite, api: Client, namespace: str
+) -> None:
+    start(fresh, f"{HOSTILE} {way}", "--call-timeout=40", "--heartbeat-timeout=6")
+    await create(api, namespace)
+    await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected"))
+    before = (await api.get(PROVIDER_CONFIGS, "widgets"))["status"]["lastHeartbeat"]
+
+    for _ in range(3):
+        before = await next_heartbeat(api, before)
+
+    # Three heartbeats take 4 s at least, and the call still waits.
+    live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert reason(live, "ResourceCreated") is None
+    # Nor does the call hold up its end.
+    began = time.monotonic()
+    assert fresh.components["widgets"].stop() == 0
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.apart

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import yaml
 
@@ -16,8 +18,9 @@ from kubefoundry_sdk._functions.provider import provider
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.installation import manifest
 from kubefoundry_sdk._provider.results import Fault
-from kubefoundry_sdk._provider.run import run
+from kubefoundry_sdk._provider.run import prepared
 from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import Process, run
 
 PROGRAM = "kubefoundry-provider-functions"
 
@@ -46,11 +49,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise SystemExit(0)
         return built
 
-    try:
-        return run(name, build_or_print, _add_flags, given)
-    finally:
+    def close() -> None:
         for client in clients:
             client.close()
+
+    try:
+        parsed, set_up = prepared(name, build_or_print, _add_flags, given)
+
+        def connect(running: Process) -> None:
+            set_up(running)
+            # The process waits for threads, so calls in progress have to end with it.
+            running.background("end of the program", partial(_wait_for_end, close))
+
+        return run(f"kubefoundry-provider-{name}", parsed, connect)
+    finally:
+        close()
+
+
+async def _wait_for_end(close: Callable[[], None]) -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        close()
 
 
 def command(text: str) -> list[str]:
