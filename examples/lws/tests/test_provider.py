@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from kubefoundry_conformance.main import main
 from kubefoundry_lws.provider import with_images
-from kubefoundry_sdk import Rendered, Schema, manifest, supports
+from kubefoundry_sdk import Rendered, Schema, manifest
+from kubefoundry_sdk.spec import incompatibilities
 from kubefoundry_sdk.testing import deployment
 
 HERE = Path(__file__).resolve().parents[1]
@@ -99,7 +100,7 @@ def test_one_node_is_not_placed() -> None:
 @given(st.integers(1, 8), st.integers(1, 16), st.sampled_from(["vllm", "sglang"]))
 def test_nodes_share_the_resources_of_a_replica(gpus: int, nodes: int, engine: str) -> None:
     spec = spec_of(engine, gpus=gpus * nodes, nodes=nodes)
-    assert not supports(LWS, deployment(spec), SCHEMA)
+    assert not incompatibilities(LWS, deployment(spec), SCHEMA)
 
     for container in containers(spec):
         assert container["resources"]["limits"]["nvidia.com/gpu"] == str(gpus)
@@ -123,7 +124,7 @@ def test_nodes_share_the_resources_of_a_replica(gpus: int, nodes: int, engine: s
     ],
 )
 def test_unsupported_spec_is_refused(spec: dict[str, Any], problem: str) -> None:
-    [reported] = supports(LWS, deployment(spec), SCHEMA)
+    [reported] = incompatibilities(LWS, deployment(spec), SCHEMA)
 
     assert reported.startswith(problem)
 
@@ -146,7 +147,7 @@ def test_groups_of_earlier_spec_are_an_update(status: dict[str, Any], updating: 
 def test_wrong_number_of_nodes_is_refused(nodes: Any) -> None:
     spec = {**spec_of(), "provider": {"name": "lws", "overrides": {"nodes": nodes}}}
 
-    assert supports(LWS, deployment(spec), SCHEMA)
+    assert incompatibilities(LWS, deployment(spec), SCHEMA)
 
 
 def test_manifest_is_generated_from_provider() -> None:

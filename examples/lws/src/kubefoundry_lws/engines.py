@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_sdk import Derived, ModelDeploymentSpec, Parallel, argv, literal, parallel
+from kubefoundry_sdk.engine import Derived, Parallel, argv, literal, parallel
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 PORT: Final = 8000
 RENDEZVOUS: Final = "20000"

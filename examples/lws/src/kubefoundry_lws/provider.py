@@ -14,23 +14,20 @@ from pydantic import BaseModel, ConfigDict, Field
 from kubefoundry_lws.engines import COMMANDS, PLACED, PORT, arguments, derived, sizes
 from kubefoundry_lws.status import observe
 from kubefoundry_sdk import (
-    LAST_WORDS,
     Capabilities,
     Deployment,
-    Fields,
     Object,
     Pods,
     Provider,
     Rendered,
     Schema,
     UpstreamKind,
-    aggregated_resources,
-    by_fields,
-    contradictions,
     from_flags,
     run,
-    secret_env_from,
 )
+from kubefoundry_sdk.crd import Fields, by_fields
+from kubefoundry_sdk.engine import contradictions
+from kubefoundry_sdk.pod import LAST_WORDS, aggregated_resources, secret_env_from
 
 NAME: Final = "lws"
 LABELS: Final = "leaderworkerset.sigs.k8s.io/"

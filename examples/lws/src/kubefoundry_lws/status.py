@@ -10,20 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_lws.engines import PORT
-from kubefoundry_sdk import (
-    Deployment,
-    Endpoint,
-    Object,
-    Observation,
-    ObservedPhase,
-    ReadyReason,
-    Replicas,
-    UpstreamCondition,
-    count,
-    mapping,
-    text,
-    upstream_conditions,
-)
+from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, text, upstream_conditions
 
 KNOWN: Final = frozenset({"True", "False"})
 LONGEST_SELECTOR: Final = 1024
