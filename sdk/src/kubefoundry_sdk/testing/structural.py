@@ -60,7 +60,7 @@ def _check(schema: Schema, value: Any, path: str, *, strict: bool, resource: boo
         if not schema.get("nullable") and "type" in schema:
             yield f"{_at(path)}: must not be null"
         return
-    if not _has_type(schema, value):
+    if not has_type(schema, value):
         expected = "integer or string" if schema.get("x-kubernetes-int-or-string") else schema["type"]
         yield f"{_at(path)}: must be {expected}, is {_shown(value)}"
         return
@@ -83,7 +83,7 @@ def _check_scalar(schema: Schema, value: Any, path: str) -> Iterator[str]:
 
 def storable(schema: Schema, value: Any) -> Any:
     """Return the parts of a value that the API server would store, None if it stores nothing."""
-    if value is None or not _has_type(schema, value) or any(_check_scalar(schema, value, "")):
+    if value is None or not has_type(schema, value) or any(_check_scalar(schema, value, "")):
         return None
     if isinstance(value, list):
         items = [storable(schema.get("items", {}), item) for item in value]
@@ -112,7 +112,7 @@ def _is_unstorable(value: Any) -> bool:
     )
 
 
-def _has_type(schema: Schema, value: Any) -> bool:
+def has_type(schema: Schema, value: Any) -> bool:
     if schema.get("x-kubernetes-int-or-string"):
         return _is_integer(value) or isinstance(value, str)
     return "type" not in schema or _TYPES[schema["type"]](value)
@@ -188,7 +188,7 @@ def _duplicates(identities: Sequence[Any], path: str) -> Iterator[str]:
 def _check_string(schema: Schema, value: str, path: str) -> Iterator[str]:
     yield from _bounds(len(value), schema, "Length", "character(s)", path)
     pattern = schema.get("pattern")
-    if pattern and not _regex(pattern).search(value):
+    if pattern and not regex(pattern).search(value):
         yield f"{_at(path)}: {_shown(value)} does not match {pattern}"
 
 
@@ -249,7 +249,7 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 @cache
-def _regex(pattern: str) -> re.Pattern[str]:
+def regex(pattern: str) -> re.Pattern[str]:
     """Return a pattern in which `$` matches only at the end of the text, as in Go, not before a final newline."""
     return re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern))
 

@@ -1,0 +1,95 @@
+"""The resources that the server serves: built-in kinds and those of installed CRDs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk.testing._server import builtin
+from kubefoundry_sdk.testing._server.types import Type, of_resource
+
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """A served version of a resource.
+
+    Attributes:
+        group: The group, empty for the core group.
+        version: The version.
+        plural: The name in URLs.
+        kind: The kind.
+        list_kind: The kind of a list.
+        namespaced: Whether its objects are in namespaces.
+        schema: The structural schema.
+        custom: Whether a CRD defines it.
+        has_status: Whether it has a status subresource.
+        selectable: JSON paths for field selectors, apart from name and namespace.
+        type: The type for server-side apply.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    list_kind: str
+    namespaced: bool
+    schema: Schema
+    custom: bool
+    has_status: bool
+    selectable: tuple[str, ...] = ()
+    type: Type = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "type", of_resource(self.schema))
+
+    @property
+    def api_version(self) -> str:
+        """Return `apiVersion` of its objects."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage(self) -> tuple[str, str]:
+        """Return the key under which objects of all its versions are stored."""
+        return self.group, self.plural
+
+
+BUILT_IN: Final[tuple[Resource, ...]] = tuple(
+    Resource(
+        kind.group,
+        kind.version,
+        kind.plural,
+        kind.kind,
+        f"{kind.kind}List",
+        kind.namespaced,
+        schema,
+        False,
+        has_status,
+    )
+    for kind, schema, has_status in builtin.KINDS
+)
+
+
+def of_crd(crd: Object) -> list[Resource]:
+    """Return the served versions of a CRD."""
+    spec = crd["spec"]
+    names = spec["names"]
+    return [
+        Resource(
+            spec["group"],
+            version["name"],
+            names["plural"],
+            names["kind"],
+            names.get("listKind") or f"{names['kind']}List",
+            spec["scope"] == "Namespaced",
+            version["schema"]["openAPIV3Schema"],
+            True,
+            "status" in (version.get("subresources") or {}),
+            tuple(item["jsonPath"] for item in version.get("selectableFields") or ()),
+        )
+        for version in spec["versions"]
+        if version.get("served")
+    ]
