@@ -82,7 +82,11 @@ class _Side:
         if body.get("kind") == "Status":
             return _shown_status(body)
         if "items" in body:
-            return {**body, "metadata": {}, "items": [self.shown({**item, "kind": "", "apiVersion": ""}) for item in body["items"]]}
+            return {
+                **body,
+                "metadata": {},
+                "items": [self.shown({**item, "kind": "", "apiVersion": ""}) for item in body["items"]],
+            }
         meta = dict(body.get("metadata") or {})
         for name in _TIMES:
             if name in meta:
@@ -126,11 +130,17 @@ def first_difference(
             answers = [side.send(step) for side in (left, right)]
             if answers[1].code == 501:
                 return sent, Difference(seed, _request(step), [str(answers[1].body.get("message"))])
-            seen = [json.dumps({"code": reply.code, "body": side.shown(reply.body)}, sort_keys=True, indent=1)
-                    for side, reply in zip((left, right), answers, strict=True)]
+            seen = [
+                json.dumps({"code": reply.code, "body": side.shown(reply.body)}, sort_keys=True, indent=1)
+                for side, reply in zip((left, right), answers, strict=True)
+            ]
             if seen[0] != seen[1]:
                 texts = [reply.body.get("message") for reply in answers]
-                return sent, Difference(seed, _request(step), [*(f"  {str(text)[:300]}" for text in texts if text), *_lines(*seen)])
+                return sent, Difference(
+                    seed,
+                    _request(step),
+                    [*(f"  {str(text)[:300]}" for text in texts if text), *_lines(*seen)],
+                )
         return sent, None
     finally:
         for side in (left, right):
@@ -145,4 +155,9 @@ def _request(step: Step) -> str:
 def _lines(real: str, memory: str) -> list[str]:
     import difflib
 
-    return [line for line in difflib.unified_diff(real.splitlines(), memory.splitlines(), "real", "memory", "", "", 4, "")]
+    return [
+        line
+        for line in difflib.unified_diff(
+            real.splitlines(), memory.splitlines(), "real", "memory", "", "", 4, ""
+        )
+    ]

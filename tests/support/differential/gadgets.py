@@ -38,7 +38,10 @@ SPEC: Final[dict[str, Any]] = {
             "default": {},
             "properties": {
                 "depth": {"type": "integer", "default": 3},
-                "inner": {"type": "object", "properties": {"p": _TEXT, "q": {"type": "object", "properties": {"r": _TEXT}}}},
+                "inner": {
+                    "type": "object",
+                    "properties": {"p": _TEXT, "q": {"type": "object", "properties": {"r": _TEXT}}},
+                },
             },
         },
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
@@ -57,7 +60,10 @@ SPEC: Final[dict[str, Any]] = {
         },
         "groups": {
             "type": "object",
-            "additionalProperties": {"type": "object", "properties": {"members": {"type": "array", "items": _TEXT}}},
+            "additionalProperties": {
+                "type": "object",
+                "properties": {"members": {"type": "array", "items": _TEXT}},
+            },
         },
     },
 }

@@ -103,7 +103,9 @@ class Sequence:
     def _apply(self) -> Step:
         query = self._query(force=True)
         body = self._object()
-        version: Given = "stale" if self.random.random() < 0.02 else "current" if self.random.random() < 0.02 else "none"
+        version: Given = (
+            "stale" if self.random.random() < 0.02 else "current" if self.random.random() < 0.02 else "none"
+        )
         return Step("PATCH", body, query, "application/apply-patch+yaml", version=version)
 
     def _status(self) -> Step:
@@ -139,7 +141,9 @@ class Sequence:
         for name, value in list(spec.items())[:2]:
             prefix = "" if self.subject.whole and "spec" not in self._content() else "/spec"
             op = self.random.choice(("add", "add", "replace", "remove", "test"))
-            operations.append({"op": op, "path": f"{prefix}/{name}", **({} if op == "remove" else {"value": value})})
+            operations.append(
+                {"op": op, "path": f"{prefix}/{name}", **({} if op == "remove" else {"value": value})}
+            )
         if self._chance(0.3):
             operations.append({"op": "add", "path": "/metadata/labels", "value": self._values.mapping()})
         if self._chance(0.2):

@@ -25,9 +25,7 @@ class Reply(NamedTuple):
 class Answering(Protocol):
     """A server."""
 
-    def send(
-        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
-    ) -> Reply:
+    def send(self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str) -> Reply:
         """Send a request."""
 
 
@@ -41,9 +39,7 @@ class Real:
             address.hostname, address.port, context=plane.administrator(), timeout=60
         )
 
-    def send(
-        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
-    ) -> Reply:
+    def send(self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str) -> Reply:
         """Send a request."""
         url = f"{path}?{urlencode(query)}" if query else path
         headers = {"Content-Type": content_type, "Accept": "application/json", "User-Agent": AGENT}
@@ -59,9 +55,7 @@ class InMemory:
     def __init__(self) -> None:
         self.server = Server(lambda: datetime.now(UTC))
 
-    def send(
-        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
-    ) -> Reply:
+    def send(self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str) -> Reply:
         """Send a request."""
         raw = None if body is None else json.dumps(body).encode()
         answer = self.server.answer(Request(method, path, query, raw, content_type, "", AGENT))

@@ -30,7 +30,9 @@ class Values:
 
     def wrong(self) -> Any:
         """Return a value that hardly fits."""
-        return self.random.choice((None, None, 5, -1, "x", "Much Too Long", True, [], {}, ["a"], {"a": "b"}, 1.5, 2**33))
+        return self.random.choice(
+            (None, None, 5, -1, "x", "Much Too Long", True, [], {}, ["a"], {"a": "b"}, 1.5, 2**33)
+        )
 
     def text(self) -> str:
         """Return a short text."""
@@ -77,7 +79,12 @@ class Values:
     def condition(self) -> Content:
         """Return the content of a condition."""
         time = "2026-01-01T00:00:00Z" if self.random.random() > WRONG else "yesterday"
-        fields = {"status": self.one("True", "False"), "lastTransitionTime": time, "reason": self.one("A", "B"), "message": self.text()}
+        fields = {
+            "status": self.one("True", "False"),
+            "lastTransitionTime": time,
+            "reason": self.one("A", "B"),
+            "message": self.text(),
+        }
         return fields if self.random.random() < 0.9 else {"status": "True"}
 
 
@@ -98,7 +105,10 @@ def gadget(values: Values) -> Content:
             inner=lambda: some(p=values.text, q=lambda: some(r=values.text)),
         ),
         free=lambda: {name: values.free() for name in values.texts()},
-        part=lambda: {**some(known=lambda: some(k=values.text)), **{name: values.free() for name in values.texts(1)}},
+        part=lambda: {
+            **some(known=lambda: some(k=values.text)),
+            **{name: values.free() for name in values.texts(1)},
+        },
         words=values.texts,
         names=values.texts,
         items=lambda: values.by_name(
@@ -134,7 +144,9 @@ def model(values: Values) -> Content:
             some(key=values.text, operator=lambda: values.one("Exists", "Equal"), value=values.text)
             for _ in values.texts(2)
         ],
-        provider=lambda: some(name=lambda: "widgets", overrides=lambda: {name: values.free() for name in values.texts(2)}),
+        provider=lambda: some(
+            name=lambda: "widgets", overrides=lambda: {name: values.free() for name in values.texts(2)}
+        ),
         podTemplate=lambda: some(metadata=lambda: some(labels=values.mapping, annotations=values.mapping)),
         secrets=lambda: some(huggingFaceToken=values.text),
     )
@@ -142,9 +154,14 @@ def model(values: Values) -> Content:
         spec["model"] = {"id": values.one("org/a", "org/b")}
         spec["engine"] = {
             "type": values.one("vllm", "sglang", "llamacpp"),
-            **some(args=values.mapping, contextLength=lambda: values.one(1024, 2048), trustRemoteCode=values.bool),
+            **some(
+                args=values.mapping, contextLength=lambda: values.one(1024, 2048), trustRemoteCode=values.bool
+            ),
         }
-        spec["resources"] = {"gpu": {"count": values.one(1, 1, 2, 0)}, **some(memory=lambda: values.one("1Gi", 5), cpu=values.number)}
+        spec["resources"] = {
+            "gpu": {"count": values.one(1, 1, 2, 0)},
+            **some(memory=lambda: values.one("1Gi", 5), cpu=values.number),
+        }
     return spec
 
 
@@ -232,7 +249,9 @@ def deployment_status(values: Values) -> Content:
         observedGeneration=values.number,
         replicas=lambda: 3,
         readyReplicas=lambda: values.one(1, 2),
-        conditions=lambda: [{"type": name, "status": "True", "reason": values.text()} for name in values.texts(2)],
+        conditions=lambda: [
+            {"type": name, "status": "True", "reason": values.text()} for name in values.texts(2)
+        ],
     )
 
 

@@ -24,9 +24,10 @@ Schema = Mapping[str, Any]
 
 _FREE: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TEXT: Final[Schema] = {"type": "string"}
-_NUMBER: Final[Schema] = {"type": "integer"}
+_NUMBER: Final[Schema] = {"type": "integer", "format": "int32"}
 _BOOLEAN: Final[Schema] = {"type": "boolean"}
 _TEXTS: Final[Schema] = {"type": "object", "additionalProperties": _TEXT}
+_BYTES: Final[Schema] = {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}}
 _ATOMIC_TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
 _EITHER: Final[Schema] = {"x-kubernetes-int-or-string": True}
 
@@ -93,9 +94,8 @@ _META: Final = _object(name=_TEXT, labels=_TEXTS, annotations=_TEXTS)
 _CONDITIONS: Final = _by(
     ("type",),
     _object(
-        **dict.fromkeys(
-            ("type", "status", "reason", "message", "lastTransitionTime", "lastUpdateTime"), _TEXT
-        )
+        **dict.fromkeys(("type", "status", "reason", "message"), _TEXT),
+        **dict.fromkeys(("lastTransitionTime", "lastUpdateTime"), _or(_TEXT, None)),
     ),
 )
 _COUNTS: Final = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "unavailableReplicas")
@@ -106,10 +106,10 @@ _DEPLOYMENT: Final = _object(
         template=_object(metadata=_META, spec=_POD_SPEC),
         strategy=_or(
             _object(
-                type=_TEXT,
-                rollingUpdate=_object(maxUnavailable=_EITHER, maxSurge=_EITHER),
+                type=_or(_TEXT, "RollingUpdate"),
+                rollingUpdate=_or(_object(maxUnavailable=_or(_EITHER, "25%"), maxSurge=_or(_EITHER, "25%")), {}),
             ),
-            {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+            {},
         ),
         minReadySeconds=_NUMBER,
         revisionHistoryLimit=_or(_NUMBER, 10),
@@ -144,8 +144,8 @@ _SERVICE: Final = _object(
 _LEASE: Final = _object(spec=_FREE)
 
 KINDS: Final[tuple[tuple[Kind, Schema, bool], ...]] = (
-    (CONFIG_MAPS, _object(data=_TEXTS, binaryData=_TEXTS, immutable=_BOOLEAN), False),
-    (SECRETS, _object(data=_TEXTS, type=_or(_TEXT, "Opaque"), immutable=_BOOLEAN), False),
+    (CONFIG_MAPS, _object(data=_TEXTS, binaryData=_BYTES, immutable=_BOOLEAN), False),
+    (SECRETS, _object(data=_BYTES, type=_or(_TEXT, "Opaque"), immutable=_BOOLEAN), False),
     (DEPLOYMENTS, _DEPLOYMENT, True),
     (SERVICES, _SERVICE, True),
     (CLAIMS, _object(spec=_FREE, status=_or(_FREE, {})), True),
@@ -157,3 +157,20 @@ KINDS: Final[tuple[tuple[Kind, Schema, bool], ...]] = (
     (CRDS, _FREE, True),
 )
 """Kind, schema, and whether there is a status subresource."""
+
+EMPTY: Final[Mapping[str, Any]] = {
+    "deployments": {
+        "metadata": {},
+        "spec": {
+            "selector": None,
+            "template": {"metadata": {}, "spec": {"containers": None}},
+            "strategy": {},
+        },
+        "status": {},
+    },
+    "services": {"metadata": {}, "spec": {}, "status": {"loadBalancer": {}}},
+    "persistentvolumeclaims": {"metadata": {}, "spec": {"resources": {}}, "status": {}},
+    "pods": {"metadata": {}, "spec": {"containers": None}, "status": {}},
+    "namespaces": {"metadata": {}, "spec": {}, "status": {}},
+}
+"""An object without content: the structs that are no pointers, and pointers without `omitempty` as null."""

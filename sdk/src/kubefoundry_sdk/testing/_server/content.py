@@ -18,9 +18,31 @@ _KEPT_EMPTY: Final = frozenset(
 )
 """Fields of built-in kinds that are pointers or no `omitempty`, so that an empty map stays."""
 
+_NOT_ZERO: Final = frozenset(
+    {
+        *(
+            "paused",
+            "minReadySeconds",
+            "publishNotReadyAddresses",
+            "readOnly",
+            "value",
+            "workingDir",
+            "subPath",
+        ),
+        *(
+            "observedGeneration",
+            "readyReplicas",
+            "availableReplicas",
+            "updatedReplicas",
+            "unavailableReplicas",
+        ),
+    }
+)
+"""Fields of built-in kinds with `omitempty` that are no pointers, so that zero is the same as their absence."""
 
-class NotStrict(errors.Refused):
-    """The object has fields that the schema does not declare; `text` names them."""
+
+class Undecodable(errors.Refused):
+    """The server cannot decode the object, or may not as `fieldValidation` is strict; `text` says why."""
 
     def __init__(self, resource: Resource, text: str) -> None:
         self.text = text
@@ -67,7 +89,7 @@ def admitted(body: Object, resource: Resource, query: Mapping[str, str], warning
         raise errors.unknown_feature(f"the field {dropped[0]} of the kind {resource.kind}")
     if dropped and validation == "Strict":
         unknown = ", ".join(f'unknown field "{path}"' for path in sorted(dropped))
-        raise NotStrict(resource, f"strict decoding error: {unknown}")
+        raise Undecodable(resource, f"strict decoding error: {unknown}")
     if dropped and validation == "Warn":
         warnings += [f'unknown field "{path}"' for path in sorted(dropped)]
     if resource.custom:
@@ -81,9 +103,10 @@ def completed(obj: Object, resource: Resource) -> Object:
     if resource.custom:
         return dict(schemas.defaulted(obj, resource.schema))
     _check_types(obj, resource)
-    whole: Object = schemas.defaulted(_without_empty(obj), resource.schema)
+    whole: Object = schemas.defaulted({**_without_empty(obj), "metadata": obj["metadata"]}, resource.schema)
     if resource.plural in ("deployments", "pods"):
         _set_pull_policies(whole)
+        _unset_rolling_update(whole, obj)
     return whole
 
 
@@ -112,11 +135,8 @@ def _check_texts(name: str, value: Any) -> None:
 def _check_types(obj: Object, resource: Resource) -> None:
     """Raise Refused (400) for a value of a built-in kind that Go cannot decode."""
     for problem in schemas.problems({key: obj[key] for key in obj if key != "metadata"}, resource.schema):
-        if problem.reason == "FieldValueTypeInvalid" and "null" not in problem.text.split(":")[1]:
-            raise errors.bad_request(
-                f"{resource.kind} in version {resource.version!r} cannot be handled as a {resource.kind}: "
-                f"json: cannot unmarshal into {problem.field}"
-            )
+        if "null" not in problem.text.split(":")[1]:
+            raise Undecodable(resource, f"json: cannot unmarshal into {problem.field}")
 
 
 def _without_empty(value: Any) -> Any:
@@ -130,7 +150,7 @@ def _without_empty(value: Any) -> Any:
         for name, child in cleaned.items()
         if child is not None
         and (child not in ({}, []) or name in _KEPT_EMPTY)
-        and not (name == "value" and child == "")
+        and not (name in _NOT_ZERO and not child)
     }
 
 
@@ -140,3 +160,11 @@ def _set_pull_policies(obj: Object) -> None:
         if "imagePullPolicy" not in container and "image" in container:
             tag = container["image"].rpartition("/")[2].partition(":")[2]
             container["imagePullPolicy"] = "Always" if tag in ("", "latest") else "IfNotPresent"
+
+
+def _unset_rolling_update(whole: Object, stated: Object) -> None:
+    """Remove the default that only one strategy has."""
+    strategy = (whole.get("spec") or {}).get("strategy") or {}
+    given = (stated.get("spec") or {}).get("strategy") or {}
+    if strategy.get("type") != "RollingUpdate" and "rollingUpdate" not in given:
+        strategy.pop("rollingUpdate", None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from kubefoundry_sdk._api.equality import same
@@ -70,12 +70,14 @@ class FieldManager:
         version: The group and version.
         ignored: Fields that the endpoint resets, so that nobody owns them through it.
         subresource: The name of the subresource, empty for the object itself.
+        empty: What an object that does not exist consists of.
     """
 
     kind: Type
     version: str
     ignored: Fields
     subresource: str = ""
+    empty: Object = field(default_factory=dict)
 
     def update(self, live: Object, new: Object, manager: str, now: str) -> Object:
         """Return the new object with its managedFields after a create, update or patch."""
@@ -95,7 +97,7 @@ class FieldManager:
         managed = decode(live)
         before = _without_managed(live)
         if not managed:
-            managed = self._tracked(managed, {}, before, BEFORE_FIRST_APPLY, now)
+            managed = self._tracked(managed, self.empty, before, BEFORE_FIRST_APPLY, now)
         own = Manager(manager, "Apply", "", self.subresource)
         last = managed.get(own)
         merged = merging.merge(before, applied, self.kind)

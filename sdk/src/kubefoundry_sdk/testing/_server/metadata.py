@@ -16,7 +16,7 @@ _KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-
 _VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 
 
-def problems(obj: Object) -> Iterator[Problem]:
+def problems(obj: Object, resource: Resource) -> Iterator[Problem]:
     """Yield the problems of an object's metadata."""
     meta = obj["metadata"]
     name = meta.get("name", "")
@@ -42,15 +42,15 @@ def problems(obj: Object) -> Iterator[Problem]:
     for key in meta.get("annotations") or {}:
         if not _KEY.fullmatch(key.lower()):
             yield _invalid("metadata.annotations", key, "name part must consist of alphanumeric characters")
-    yield from _finalizer_problems(meta.get("finalizers") or ())
+    yield from _finalizer_problems(meta.get("finalizers") or (), resource)
     yield from _owner_problems(meta.get("ownerReferences") or ())
 
 
-def _finalizer_problems(finalizers: Any) -> Iterator[Problem]:
+def _finalizer_problems(finalizers: Any, resource: Resource) -> Iterator[Problem]:
     for index, name in enumerate(finalizers):
         if not isinstance(name, str) or not _KEY.fullmatch(name):
             yield _invalid("metadata.finalizers", name, "name part must consist of alphanumeric characters")
-        elif "/" not in name and name not in ("orphan", "foregroundDeletion"):
+        elif not resource.custom and "/" not in name and name not in ("orphan", "foregroundDeletion"):
             yield _invalid(
                 f"metadata.finalizers[{index}]",
                 name,

@@ -27,6 +27,8 @@ class Resource:
         schema: The structural schema.
         custom: Whether a CRD defines it.
         has_status: Whether it has a status subresource.
+        empty: What an object that does not exist consists of: for a built-in kind, Go's structs.
+        scale: The paths of the scale subresource.
         selectable: JSON paths for field selectors, apart from name and namespace.
         type: The type for server-side apply.
     """
@@ -40,6 +42,8 @@ class Resource:
     schema: Schema
     custom: bool
     has_status: bool
+    empty: Object = field(default_factory=dict)
+    scale: Mapping[str, str] | None = None
     selectable: tuple[str, ...] = ()
     type: Type = field(init=False)
 
@@ -68,6 +72,7 @@ BUILT_IN: Final[tuple[Resource, ...]] = tuple(
         schema,
         False,
         has_status,
+        builtin.EMPTY.get(kind.plural, {}),
     )
     for kind, schema, has_status in builtin.KINDS
 )
@@ -88,6 +93,8 @@ def of_crd(crd: Object) -> list[Resource]:
             version["schema"]["openAPIV3Schema"],
             True,
             "status" in (version.get("subresources") or {}),
+            {},
+            (version.get("subresources") or {}).get("scale"),
             tuple(item["jsonPath"] for item in version.get("selectableFields") or ()),
         )
         for version in spec["versions"]

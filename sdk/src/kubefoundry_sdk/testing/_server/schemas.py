@@ -32,6 +32,7 @@ _PREDICATES: Final[Mapping[str, Callable[[dict[str, Any]], bool]]] = {rule.cel: 
 """Rules of our own CRD: there is no interpreter for CEL here."""
 
 _PASSED: Final = frozenset({"", "int32", "int64", "float", "double"})
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
@@ -110,12 +111,16 @@ def _or_default(value: Any, schema: Schema) -> Any:
     return value
 
 
-def problems(value: Any, schema: Schema) -> list[Problem]:
+def problems(value: Any, schema: Schema, scale: Mapping[str, str] | None = None) -> list[Problem]:
     """Return the reasons for which the API server refuses an object, rules in CEL included.
 
-    Raise Refused (501) if a rule or format concerns the object that is not implemented.
+    `scale` is the scale subresource of the version, whose paths have to fit. Raise Refused (501) if a rule or format concerns the object that is not implemented.
     """
-    found = [*_problems(value, schema, ""), *_duplicates(value, schema, "")]
+    found = [
+        *_problems(value, schema, ""),
+        *_scale_problems(value, scale or {}),
+        *_duplicates(value, schema, ""),
+    ]
     if not _has_rules(schema):
         return found
     if any(problem.reason in _BLOCKING for problem in found):
@@ -142,6 +147,26 @@ def _problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     yield from _junctor_problems(value, schema, path)
 
 
+def _scale_problems(obj: Any, scale: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield values at the paths of the scale subresource that it cannot show."""
+    for name, kind in (("specReplicasPath", int), ("statusReplicasPath", int), ("labelSelectorPath", str)):
+        if not (path := scale.get(name)):
+            continue
+        value = obj
+        for step in path.strip(".").split("."):
+            if isinstance(value, dict) and step not in value:
+                value = None
+                break
+            value = value.get(step) if isinstance(value, dict) else False
+        fits = value is None or (isinstance(value, kind) and not isinstance(value, bool))
+        if not fits:
+            yield Problem("FieldValueInvalid", path, f"Invalid value: 0: {path} accessor error")
+        elif isinstance(value, int) and not 0 <= value < 2**31:
+            yield Problem(
+                "FieldValueInvalid", path, f"Invalid value: {value}: should be a non-negative integer"
+            )
+
+
 def _typed(schema: Schema) -> bool:
     return "type" in schema or bool(schema.get("x-kubernetes-int-or-string"))
 
@@ -150,8 +175,8 @@ def _type_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     expected = "integer,string" if schema.get("x-kubernetes-int-or-string") else schema.get("type")
     text = f"{_shown(value)}: {path} in body must be of type {expected}: {_shown(_type_of(value))}"
     yield Problem("FieldValueTypeInvalid", path, f"Invalid value: {text}")
-    if isinstance(value, float) and schema.get("format") in structural.INTEGER_RANGES:
-        yield _unplaced(path, f"must be of type integer with format {schema['format']}")
+    if isinstance(value, float) and schema.get("type") == "integer":
+        yield _unplaced(path, f"must be of type integer ({schema.get('format', 'default format')})")
 
 
 def _content_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
@@ -206,6 +231,10 @@ def _text_problems(value: str, schema: Schema, path: str) -> Iterator[Problem]:
             text = (
                 f"Invalid value: {_shown(value)}: {path} in body must be of type date-time: {_shown(value)}"
             )
+            yield Problem("FieldValueTypeInvalid", path, text)
+    elif name == "byte":
+        if not _BASE64.fullmatch(value):
+            text = f"Invalid value: {_shown(value)}: {path} in body must be of type byte: {_shown(value)}"
             yield Problem("FieldValueTypeInvalid", path, text)
     elif name not in _PASSED:
         raise errors.unknown_feature(f"the format {name} of {path}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -20,6 +20,7 @@ from kubefoundry_sdk.testing._server import (
     metadata,
     patches,
     schemas,
+    workloads,
 )
 from kubefoundry_sdk.testing._server.errors import Problem, Refused
 from kubefoundry_sdk.testing._server.managers import FieldManager
@@ -79,6 +80,9 @@ class Server:
 
     now: Callable[[], datetime]
     store: Store = field(default_factory=Store)
+    _untidy: dict[tuple[str, str, str, str], set[str]] = field(default_factory=dict)
+    """Fields of the metadata that are empty in etcd, by custom resource: an apply stores them, no other request does,
+    and no answer shows them. The next request that does not state them is a write."""
     _pages: dict[str, tuple[str, list[Object]]] = field(default_factory=dict)
 
     def install(self, crd: Object) -> None:
@@ -251,10 +255,12 @@ class Server:
         if "name" not in meta and "generateName" in meta:
             meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
         target = target._replace(name=meta.get("name", ""))
-        new = self._managed(target).update({}, new, _manager(request), self._time())
+        new = self._managed(target).update(target.resource.empty, new, _manager(request), self._time())
         return Answer(201, self._created(target, new, request.query), warnings)
 
-    def _created(self, target: Target, new: Object, query: Mapping[str, str]) -> Object:
+    def _created(
+        self, target: Target, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
+    ) -> Object:
         """Store a new object, with the metadata that only the server sets."""
         resource = target.resource
         if not target.name:
@@ -262,7 +268,7 @@ class Server:
             problems = [Problem("FieldValueRequired", "metadata.name", text)]
             raise errors.invalid(resource.group, resource.kind, "", problems)
         self._check_namespace(target)
-        if new["metadata"].get("resourceVersion"):
+        if new["metadata"].get("resourceVersion") and query.get("dryRun") != "All":
             raise Refused(500, "", "resourceVersion should not be set on objects to be created")
         meta = {**new["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": self._time()}
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"):
@@ -281,6 +287,7 @@ class Server:
             return new
         if resource.plural == "customresourcedefinitions":
             return self._store_crd(crds.completed(new, self._time()))
+        self._untidy[*resource.storage, *target.key] = set(empty) if resource.custom else set()
         return self.store.put(resource.storage, target.key, new)
 
     def _store_crd(self, crd: Object) -> Object:
@@ -293,10 +300,15 @@ class Server:
         if self.store.get(("", "namespaces"), ("", target.namespace)) is None:
             raise errors.not_found("", "namespaces", target.namespace)
 
-    def _check(self, obj: Object, resource: Resource) -> None:
-        found = [*metadata.problems(obj)]
+    def _check(self, obj: Object, resource: Resource, old: Object | None = None, subresource: str = "") -> None:
+        found = [*metadata.problems(obj, resource)]
         if resource.custom:
-            found = [*schemas.problems(obj, resource.schema), *found]
+            found = [*schemas.problems(obj, resource.schema, resource.scale), *found]
+        elif resource.plural == "deployments":
+            is_status = bool(subresource)
+            found += [
+                *(workloads.deployment_status_problems(obj) if is_status else workloads.deployment_problems(old, obj))
+            ]
         if found:
             raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), found)
 
@@ -332,7 +344,7 @@ class Server:
         body = content.checked(patched, target.resource)
         try:
             new = content.admitted(body, target.resource, request.query, warnings)
-        except content.NotStrict as error:
+        except content.Undecodable as error:
             problems = [Problem("FieldValueInvalid", "patch", f"Invalid value: {error.text}")]
             raise errors.invalid("", "", "", problems) from error
         new = self._managed(target).update(live, new, _manager(request), self._time())
@@ -358,13 +370,18 @@ class Server:
         if live is None and target.subresource:
             raise errors.not_found(target.resource.group, target.resource.plural, target.name)
         managed = self._managed(target)
-        merged = managed.apply(live or {}, applied, manager, self._time(), force=force)
+        merged = managed.apply(live or target.resource.empty, applied, manager, self._time(), force=force)
+        empty = {name for name, value in merged["metadata"].items() if value in ({}, [])}
         merged = schemas.prune(merged, target.resource.schema, "", [], resource=True)
-        new = content.completed(merged, target.resource)
+        try:
+            new = content.completed(merged, target.resource)
+        except content.Undecodable as error:
+            raise errors.internal(f"failed to convert new object: {error.text}") from error
         if live is None:
-            new["metadata"].pop("resourceVersion", None)
-            return Answer(201, self._created(target, new, request.query))
-        return Answer(200, self._updated(target, live, new, request.query))
+            if request.query.get("dryRun") != "All":
+                new["metadata"].pop("resourceVersion", None)
+            return Answer(201, self._created(target, new, request.query, empty))
+        return Answer(200, self._updated(target, live, new, request.query, empty))
 
     def _managed(self, target: Target) -> FieldManager:
         ignored: Mapping[str, Any] = {}
@@ -377,9 +394,13 @@ class Server:
         elif target.resource.has_status:
             ignored = {"f:status": {}}
         resource = target.resource
-        return FieldManager(resource.type, resource.api_version, ignored, target.subresource)
+        return FieldManager(
+            resource.type, resource.api_version, ignored, target.subresource, resource.empty
+        )
 
-    def _updated(self, target: Target, live: Object, new: Object, query: Mapping[str, str]) -> Object:
+    def _updated(
+        self, target: Target, live: Object, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
+    ) -> Object:
         """Store a changed object, unless it is equal to the live one or its deletion is complete."""
         resource = target.resource
         self._check_version(target, live, new)
@@ -387,17 +408,22 @@ class Server:
         found = [*metadata.update_problems(live, new, resource)]
         if found:
             raise errors.invalid(resource.group, resource.kind, target.name, found)
-        self._check(new, resource)
-        if same(_untimed(live), _untimed(new)):
+        self._check(new, resource, live, target.subresource)
+        place = (*resource.storage, *target.key)
+        untidy = set(empty) if resource.custom and not target.subresource else set()
+        if same(_untimed(live), _untimed(new)) and untidy == self._untidy.get(place, set()):
             return live
         is_dry = query.get("dryRun") == "All"
         meta = new["metadata"]
         if meta.get("deletionTimestamp") and not meta.get("finalizers"):
-            return new if is_dry else self.store.remove(resource.storage, target.key, new)
+            if not is_dry:
+                self.store.remove(resource.storage, target.key, new)
+            return new
         if is_dry:
             return new
         if resource.plural == "customresourcedefinitions":
             return self._store_crd(crds.completed(new, self._time()))
+        self._untidy[place] = untidy
         return self.store.put(resource.storage, target.key, new)
 
     def _check_version(self, target: Target, live: Object, new: Object) -> None:

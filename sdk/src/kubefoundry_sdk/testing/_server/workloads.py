@@ -1,0 +1,58 @@
+"""What Kubernetes checks of a Deployment beyond the types of its fields; other built-in kinds are stored unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kubefoundry_sdk._api.equality import same
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk.testing._server import errors
+from kubefoundry_sdk.testing._server.errors import Problem
+
+
+def deployment_problems(old: Object | None, new: Object) -> Iterator[Problem]:
+    """Yield the problems of a Deployment that is created (`old` is None) or updated."""
+    spec = new.get("spec") or {}
+    selector, template = spec.get("selector") or {}, spec.get("template") or {}
+    if "matchExpressions" in selector:
+        raise errors.unknown_feature("matchExpressions of a Deployment's selector")
+    if not spec.get("selector"):
+        yield _required("spec.selector")
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    wanted = selector.get("matchLabels") or {}
+    if not wanted or any(labels.get(name) != value for name, value in wanted.items()):
+        yield _invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
+    yield from _container_problems((template.get("spec") or {}).get("containers") or [])
+    if (spec.get("replicas") or 0) < 0:
+        yield _invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+    if old is not None and not same(selector, (old.get("spec") or {}).get("selector") or {}):
+        yield _invalid("spec.selector", selector, "field is immutable")
+
+
+def _container_problems(containers: list[Mapping[str, Any]]) -> Iterator[Problem]:
+    if not containers:
+        yield _required("spec.template.spec.containers")
+    for index, container in enumerate(containers):
+        for name in ("name", "image"):
+            if not container.get(name):
+                yield _required(f"spec.template.spec.containers[{index}].{name}")
+
+
+def deployment_status_problems(new: Object) -> Iterator[Problem]:
+    """Yield the problems of a Deployment's status."""
+    status = new.get("status") or {}
+    total = status.get("replicas", 0)
+    for name in ("updatedReplicas", "readyReplicas", "availableReplicas"):
+        if status.get(name, 0) > total:
+            yield _invalid(f"status.{name}", status[name], "cannot be greater than status.replicas")
+    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+        yield _invalid("status.availableReplicas", status["availableReplicas"], "cannot be greater than readyReplicas")
+
+
+def _required(field: str) -> Problem:
+    return Problem("FieldValueRequired", field, "Required value")
+
+
+def _invalid(field: str, value: Any, text: str) -> Problem:
+    return Problem("FieldValueInvalid", field, f"Invalid value: {value}: {text}")
