@@ -10,6 +10,7 @@ from pathlib import Path
 
 from support.differential.comparison import first_difference
 from support.differential.ground import both
+from support.differential.requests import SUBJECTS, Subject
 
 
 def main() -> int:
@@ -35,10 +36,9 @@ def main() -> int:
     return 1 if found else 0
 
 
-def only(plural: str):  # type: ignore[no-untyped-def]
-    from support.differential.requests import SUBJECTS
-
-    return tuple(item for item in SUBJECTS if item.kind.plural == plural) or None
+def only(plural: str) -> tuple[Subject, ...] | None:
+    """Return the subject with this plural, None for all."""
+    return tuple(subject for subject in SUBJECTS if subject.kind.plural == plural) or None
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import json
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -153,11 +154,5 @@ def _request(step: Step) -> str:
 
 
 def _lines(real: str, memory: str) -> list[str]:
-    import difflib
-
-    return [
-        line
-        for line in difflib.unified_diff(
-            real.splitlines(), memory.splitlines(), "real", "memory", "", "", 4, ""
-        )
-    ]
+    lines = difflib.unified_diff(real.splitlines(), memory.splitlines(), "real", "memory", n=4, lineterm="")
+    return list(lines)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import json
 
 from kubefoundry_sdk._api.crd import model_deployments, provider_configs
 from support.differential.comparison import NAMESPACE

@@ -24,7 +24,7 @@ from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk._provider.write.helpers import Helpers
 from kubefoundry_sdk._runtime.paced_queue import PacedQueue
-from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.process import Process, loop_time
 from kubefoundry_sdk._runtime.store import Key
 
 
@@ -41,7 +41,7 @@ class Controller:
             MODEL_DEPLOYMENTS, managers=frozenset({manager}), trim=lambda obj: trim(obj, provider.name)
         )
         self._helpers = _watched_helpers(process, provider)
-        self._upstream = Upstream(process, provider, manager, self._upstream_changed)
+        self._upstream = Upstream(process, provider, manager, self._upstream_changed, loop_time)
         self._delayed = PacedQueue(self._enqueue)
         self._operator = self._operator_watch()
         self._registration = Registration(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from kubefoundry_sdk._api import names
@@ -17,6 +17,7 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
+from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.backoff import Backoff
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class Registration:
             self._conditions.setdefault(item["type"], item)
 
     async def _report(self) -> None:
-        now = datetime.now(UTC)
+        now = wall_clock.now()
         conditions = [upstream_condition(self._provider, self._upstream.schema, self._upstream.unlisted)]
         if self._upstream.settings:
             conditions.append(self._upstream.settings.condition())

@@ -10,12 +10,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import LEASES, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.refusals import Obstacle, obstacle
 
 log = logging.getLogger(__name__)
@@ -199,7 +199,7 @@ class Holder:
         return True
 
     def _body(self, current: Object | None) -> Object:
-        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        now = wall_clock.now().isoformat(timespec="microseconds").replace("+00:00", "Z")
         before = (current or {}).get("spec") or {}
         is_same_holder = before.get("holderIdentity") == self._identity
         metadata = {"name": self._name, "namespace": self._namespace}

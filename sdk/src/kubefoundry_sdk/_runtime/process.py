@@ -56,6 +56,11 @@ def own_namespace(options: argparse.Namespace) -> str:
     return namespace or names.SYSTEM_NAMESPACE
 
 
+def loop_time() -> float:
+    """Return the seconds of the running event loop's clock."""
+    return asyncio.get_running_loop().time()
+
+
 class Process:
     """The running process of a component, to which its `set_up` adds watches and work."""
 
@@ -66,7 +71,7 @@ class Process:
         self._leadership = Leadership(
             component if options.leader_elect else None, elected=options.leader_elect
         )
-        self.client = behind(client, self._leadership.fence, self._congestion, Repetition())
+        self.client = behind(client, self._leadership.fence, self._congestion, Repetition(loop_time))
         """The client of the component. It refuses writes (Fenced) while this replica does not lead."""
         self._unfenced = client
         self.namespace: str = own_namespace(options)
@@ -78,7 +83,7 @@ class Process:
         )
         self.leading = self._leadership.leading
         """Set while this replica does the work: while the Lease is held, or from the start without election."""
-        self.outage_clock = OutageClock(lambda: asyncio.get_running_loop().time())
+        self.outage_clock = OutageClock(loop_time)
         """The clock for waits on other processes. It stops during an outage."""
         self._last_signs: dict[str, float] = {}
         self._stores: dict[str, Store] = {}

@@ -8,12 +8,12 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Final, Literal
 
 from kubefoundry_sdk._api.kinds import EVENTS, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Recorder:
         self._sent_at.move_to_end(digest)
         while len(self._sent_at) > WAITING:
             self._sent_at.popitem(last=False)
-        moment = datetime.now(UTC)
+        moment = wall_clock.now()
         body: Object = {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from kubefoundry_sdk._api import managed_fields
 from kubefoundry_sdk._api.conditions import clip, stamp
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.store import Store
 
 
@@ -50,7 +50,7 @@ async def write(
         desired["message"] = clip(desired["message"])
     current = live.get("status") or {}
     if "conditions" in desired:
-        desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), datetime.now(UTC))
+        desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), wall_clock.now())
     if same(live, desired, manager, shared):
         return False
     meta = live["metadata"]

@@ -113,6 +113,7 @@ def _is_unstorable(value: Any) -> bool:
 
 
 def has_type(schema: Schema, value: Any) -> bool:
+    """Check whether a value has the type of its schema."""
     if schema.get("x-kubernetes-int-or-string"):
         return _is_integer(value) or isinstance(value, str)
     return "type" not in schema or _TYPES[schema["type"]](value)

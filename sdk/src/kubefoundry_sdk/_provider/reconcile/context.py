@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TypeVar
 
 from kubefoundry_sdk._api import names
@@ -23,6 +23,7 @@ from kubefoundry_sdk._provider.watch.pods import PodWatch
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk._provider.write.helpers import Helpers, mark
+from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.recorder import Recorder
 from kubefoundry_sdk._runtime.store import Key, Store
 
@@ -50,7 +51,7 @@ class Context:
     pods: PodWatch | None
     verification: Verification
     clock: Callable[[], float]
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    now: Callable[[], datetime] = wall_clock.now
     stale_after: float = staleness.THRESHOLD
     memories: dict[Key, Memory] = field(default_factory=dict)
     secrets: SecretCheck = field(init=False)

@@ -107,7 +107,9 @@ _DEPLOYMENT: Final = _object(
         strategy=_or(
             _object(
                 type=_or(_TEXT, "RollingUpdate"),
-                rollingUpdate=_or(_object(maxUnavailable=_or(_EITHER, "25%"), maxSurge=_or(_EITHER, "25%")), {}),
+                rollingUpdate=_or(
+                    _object(maxUnavailable=_or(_EITHER, "25%"), maxSurge=_or(_EITHER, "25%")), {}
+                ),
             ),
             {},
         ),

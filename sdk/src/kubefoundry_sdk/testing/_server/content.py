@@ -67,7 +67,8 @@ def checked(body: Any, resource: Resource) -> Object:
         raise errors.bad_request("Object 'Kind' is missing")
     if version != resource.api_version:
         raise errors.bad_request(
-            f"the API version in the data ({version}) does not match the expected API version ({resource.api_version})"
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({resource.api_version})"
         )
     if kind != resource.kind:
         raise errors.bad_request(

@@ -300,14 +300,20 @@ class Server:
         if self.store.get(("", "namespaces"), ("", target.namespace)) is None:
             raise errors.not_found("", "namespaces", target.namespace)
 
-    def _check(self, obj: Object, resource: Resource, old: Object | None = None, subresource: str = "") -> None:
+    def _check(
+        self, obj: Object, resource: Resource, old: Object | None = None, subresource: str = ""
+    ) -> None:
         found = [*metadata.problems(obj, resource)]
         if resource.custom:
             found = [*schemas.problems(obj, resource.schema, resource.scale), *found]
         elif resource.plural == "deployments":
             is_status = bool(subresource)
             found += [
-                *(workloads.deployment_status_problems(obj) if is_status else workloads.deployment_problems(old, obj))
+                *(
+                    workloads.deployment_status_problems(obj)
+                    if is_status
+                    else workloads.deployment_problems(old, obj)
+                )
             ]
         if found:
             raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), found)
@@ -394,9 +400,7 @@ class Server:
         elif target.resource.has_status:
             ignored = {"f:status": {}}
         resource = target.resource
-        return FieldManager(
-            resource.type, resource.api_version, ignored, target.subresource, resource.empty
-        )
+        return FieldManager(resource.type, resource.api_version, ignored, target.subresource, resource.empty)
 
     def _updated(
         self, target: Target, live: Object, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
@@ -467,7 +471,7 @@ class Server:
         if target.resource.plural == "namespaces":
             raise errors.unknown_feature("the deletion of a namespace")
         # Parameters count only without a body.
-        options = content.decoded(request.body) if request.body else dict(request.query)
+        options: Any = content.decoded(request.body) if request.body else dict(request.query)
         live = self._live(target)
         self._check_preconditions(target, live, options.get("preconditions") or {})
         is_dry = "All" in (options.get("dryRun") or ())

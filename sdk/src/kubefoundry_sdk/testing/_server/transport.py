@@ -15,7 +15,7 @@ from kubefoundry_sdk._cluster.transport import Transport
 from kubefoundry_sdk.testing._server import errors
 from kubefoundry_sdk.testing._server.resources import Resource
 from kubefoundry_sdk.testing._server.selectors import Selects
-from kubefoundry_sdk.testing._server.server import Request, Server
+from kubefoundry_sdk.testing._server.server import Answer, Request, Server
 from kubefoundry_sdk.testing._server.store import Change
 
 CREDENTIALS: Final = Credentials("memory://", None, lambda: None)
@@ -32,15 +32,22 @@ class MemoryTransport(Transport):
         server: The server.
         user_agent: The name of the program in requests.
         warned: Called with each warning in a response.
+        answered: Called with each request and its answer.
     """
 
     def __init__(
-        self, server: Server, *, user_agent: str, warned: Callable[[str], None] | None = None
+        self,
+        server: Server,
+        *,
+        user_agent: str,
+        warned: Callable[[str], None] | None = None,
+        answered: Callable[[Request, Answer], None] | None = None,
     ) -> None:
         super().__init__(CREDENTIALS, user_agent=user_agent, warned=warned)
         self._memory = server
         self._agent = user_agent
         self._notify = warned
+        self._answered = answered
 
     async def open(self) -> None:
         """Do nothing: there is no session."""
@@ -72,6 +79,8 @@ class MemoryTransport(Transport):
             self._agent,
         )
         answer = self._memory.answer(request)
+        if self._answered:
+            self._answered(request, answer)
         if answer.code >= 400:
             raise ApiError.from_status(answer.code, answer.body, request=f"{method} {url}")
         for text in answer.warnings if self._notify else ():

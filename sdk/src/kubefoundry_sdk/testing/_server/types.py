@@ -1,6 +1,6 @@
 """How server-side apply sees a kind: which maps and lists are merged, and by which keys.
 
-Made from a structural schema as kube-openapi's schemaconv does, for CRDs, or from a table of lists for built-in kinds.
+Made from a structural schema, as kube-openapi's schemaconv does.
 """
 
 from __future__ import annotations

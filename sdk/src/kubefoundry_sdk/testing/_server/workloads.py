@@ -1,4 +1,4 @@
-"""What Kubernetes checks of a Deployment beyond the types of its fields; other built-in kinds are stored unchecked."""
+"""The checks of a Deployment beyond the types of its fields; other built-in kinds are stored unchecked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def deployment_status_problems(new: Object) -> Iterator[Problem]:
         if status.get(name, 0) > total:
             yield _invalid(f"status.{name}", status[name], "cannot be greater than status.replicas")
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
-        yield _invalid("status.availableReplicas", status["availableReplicas"], "cannot be greater than readyReplicas")
+        yield _invalid(
+            "status.availableReplicas", status["availableReplicas"], "cannot be greater than readyReplicas"
+        )
 
 
 def _required(field: str) -> Problem:
