@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_sdk.testing._server.server import Request, Server
+from kubefoundry_sdk.testing._server.requests import Request
+from kubefoundry_sdk.testing._server.server import Server
 
 AGENT: Final = "differential"
 

@@ -23,7 +23,8 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.run import parser, set_up
 from kubefoundry_sdk._runtime import options, wall_clock
 from kubefoundry_sdk._runtime.process import Process
-from kubefoundry_sdk.testing._server.server import MERGE_PATCH, Answer, Request, Server
+from kubefoundry_sdk.testing._server.requests import MERGE_PATCH, Answer, Request
+from kubefoundry_sdk.testing._server.server import Server
 from kubefoundry_sdk.testing._server.transport import CREDENTIALS, MemoryTransport
 from kubefoundry_sdk.testing._simulated import SimulatedLoop
 

@@ -119,7 +119,10 @@ _DEPLOYMENT: Final = _object(
         paused=_BOOLEAN,
     ),
     status=_or(
-        _object(observedGeneration=_NUMBER, conditions=_CONDITIONS, **dict.fromkeys(_COUNTS, _NUMBER)), {}
+        _object(
+            observedGeneration={"type": "integer"}, conditions=_CONDITIONS, **dict.fromkeys(_COUNTS, _NUMBER)
+        ),
+        {},
     ),
 )
 _SERVICE: Final = _object(

@@ -114,7 +114,8 @@ def _or_default(value: Any, schema: Schema) -> Any:
 def problems(value: Any, schema: Schema, scale: Mapping[str, str] | None = None) -> list[Problem]:
     """Return the reasons for which the API server refuses an object, rules in CEL included.
 
-    `scale` is the scale subresource of the version, whose paths have to fit. Raise Refused (501) if a rule or format concerns the object that is not implemented.
+    `scale` is the scale subresource of the version, whose paths have to fit. Raise Refused (501) if a rule or
+    format concerns the object that is not implemented.
     """
     found = [
         *_problems(value, schema, ""),

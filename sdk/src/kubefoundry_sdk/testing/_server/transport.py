@@ -13,10 +13,12 @@ from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._cluster.errors import ApiError, Silent, TooLong
 from kubefoundry_sdk._cluster.transport import Transport
 from kubefoundry_sdk.testing._server import errors
+from kubefoundry_sdk.testing._server.requests import Answer, Request
 from kubefoundry_sdk.testing._server.resources import Resource
 from kubefoundry_sdk.testing._server.selectors import Selects
-from kubefoundry_sdk.testing._server.server import Answer, Request, Server
+from kubefoundry_sdk.testing._server.server import Server
 from kubefoundry_sdk.testing._server.store import Change
+from kubefoundry_sdk.testing._server.writes import in_version
 
 CREDENTIALS: Final = Credentials("memory://", None, lambda: None)
 """Credentials for a server that asks for none."""
@@ -173,7 +175,7 @@ class _Watch:
         if not is_selected and not was_selected:
             return None
         type_ = "DELETED" if not is_selected else "MODIFIED" if was_selected else "ADDED"
-        return {"type": type_, "object": self._server.in_version(change.new, self._resource)}
+        return {"type": type_, "object": in_version(change.new, self._resource)}
 
     def _bookmark(self) -> bytes:
         meta: Any = {"resourceVersion": str(self._server.store.version), "creationTimestamp": None}

@@ -1,0 +1,302 @@
+"""Creates and changes objects: decoding, field managers, what an endpoint may change, validation."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubefoundry_sdk._api.equality import same
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk.testing._server import content, crds, errors, metadata, patches, schemas, workloads
+from kubefoundry_sdk.testing._server.errors import Problem, Refused
+from kubefoundry_sdk.testing._server.managers import FieldManager
+from kubefoundry_sdk.testing._server.requests import (
+    APPLY,
+    JSON_PATCH,
+    MERGE_PATCH,
+    Answer,
+    Request,
+    Target,
+    manager_of,
+    place,
+)
+from kubefoundry_sdk.testing._server.resources import Resource
+from kubefoundry_sdk.testing._server.store import Store
+
+
+@dataclass(slots=True)
+class Writes:
+    """Carries out creates, updates and patches.
+
+    Attributes:
+        store: The objects.
+        now: Returns the current time as objects hold it.
+    """
+
+    store: Store
+    now: Callable[[], str]
+    _untidy: dict[tuple[str, str, str, str], set[str]] = field(default_factory=dict)
+    """Fields of the metadata that are empty in etcd, by custom resource: an apply stores them, no other request does,
+    and no answer shows them. The next request that does not state them is a write."""
+
+    def live(self, target: Target) -> Object:
+        """Return an object. Raise Refused (404) if it does not exist."""
+        live = self.find(target)
+        if live is None:
+            raise errors.not_found(target.resource.group, target.resource.plural, target.name)
+        return live
+
+    def find(self, target: Target) -> Object | None:
+        """Return an object in the version of the target, or None."""
+        live = self.store.get(target.resource.storage, target.key)
+        return in_version(live, target.resource) if live is not None else None
+
+    def create(self, target: Target, request: Request) -> Answer:
+        """Create an object."""
+        if target.subresource:
+            raise errors.not_served()
+        warnings: list[str] = []
+        body = content.checked(content.decoded(request.body), target.resource)
+        new = content.admitted(body, target.resource, request.query, warnings)
+        meta = new["metadata"]
+        place(meta, target)
+        if "name" not in meta and "generateName" in meta:
+            meta["name"] = meta["generateName"] + uuid.uuid4().hex[:5]
+        target = target._replace(name=meta.get("name", ""))
+        new = self._managed(target).update(target.resource.empty, new, manager_of(request), self.now())
+        return Answer(201, self._created(target, new, request.query), warnings)
+
+    def _created(
+        self, target: Target, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
+    ) -> Object:
+        """Store a new object, with the metadata that only the server sets."""
+        resource = target.resource
+        if not target.name:
+            text = "Required value: name or generateName is required"
+            problems = [Problem("FieldValueRequired", "metadata.name", text)]
+            raise errors.invalid(resource.group, resource.kind, "", problems)
+        self._check_namespace(target)
+        if new["metadata"].get("resourceVersion") and query.get("dryRun") != "All":
+            raise Refused(500, "", "resourceVersion should not be set on objects to be created")
+        meta = {**new["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": self.now()}
+        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"):
+            meta.pop(name, None)
+        new = {**new, "metadata": meta}
+        if resource.has_status and resource.custom:
+            new.pop("status", None)
+        elif resource.has_status:
+            new["status"] = {}
+        if resource.custom or resource.plural == "deployments":
+            meta["generation"] = 1
+        self._check(new, resource)
+        if self.store.get(resource.storage, target.key) is not None:
+            raise errors.already_exists(resource.group, resource.plural, target.name)
+        if query.get("dryRun") == "All":
+            return new
+        if resource.plural == "customresourcedefinitions":
+            return self.store_crd(crds.completed(new, self.now()))
+        self._untidy[*resource.storage, *target.key] = set(empty) if resource.custom else set()
+        return self.store.put(resource.storage, target.key, new)
+
+    def store_crd(self, crd: Object) -> Object:
+        """Store a complete CRD."""
+        name = crd["metadata"]["name"]
+        return self.store.put(("apiextensions.k8s.io", "customresourcedefinitions"), ("", name), crd)
+
+    def _check_namespace(self, target: Target) -> None:
+        if not target.resource.namespaced:
+            return
+        if self.store.get(("", "namespaces"), ("", target.namespace)) is None:
+            raise errors.not_found("", "namespaces", target.namespace)
+
+    def _check(
+        self, obj: Object, resource: Resource, old: Object | None = None, subresource: str = ""
+    ) -> None:
+        found = [*metadata.problems(obj, resource)]
+        if resource.custom:
+            found = [*schemas.problems(obj, resource.schema, resource.scale), *found]
+        elif resource.plural == "deployments":
+            is_status = bool(subresource)
+            found += [
+                *(
+                    workloads.deployment_status_problems(obj)
+                    if is_status
+                    else workloads.deployment_problems(old, obj)
+                )
+            ]
+        if found:
+            raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), found)
+
+    def replace(self, target: Target, request: Request) -> Answer:
+        """Replace an object (PUT)."""
+        warnings: list[str] = []
+        body = content.checked(content.decoded(request.body), target.resource)
+        new = content.admitted(body, target.resource, request.query, warnings)
+        place(new["metadata"], target)
+        named = new["metadata"].setdefault("name", target.name)
+        if named != target.name:
+            raise errors.bad_request(
+                f"the name of the object ({named}) does not match the name on the URL ({target.name})"
+            )
+        live = self.live(target)
+        uid, own = new["metadata"].get("uid"), live["metadata"]["uid"]
+        if uid and uid != own:
+            text = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {own}"
+            raise errors.conflict(target.resource.group, target.resource.plural, target.name, text)
+        new = self._managed(target).update(live, new, manager_of(request), self.now())
+        return Answer(200, self._updated(target, live, new, request.query), warnings)
+
+    def patch(self, target: Target, request: Request) -> Answer:
+        """Patch an object, by an apply or another patch."""
+        if request.content_type == APPLY:
+            return self._apply(target, request)
+        patch, live = content.decoded(request.body), self.live(target)
+        if request.content_type == JSON_PATCH:
+            patched = patches.json_patched(live, patch)
+        elif request.content_type == MERGE_PATCH:
+            patched = patches.merge_patched(live, patch)
+        else:
+            raise errors.unknown_feature(f"a patch of the type {request.content_type}")
+        warnings: list[str] = []
+        body = content.checked(patched, target.resource)
+        try:
+            new = content.admitted(body, target.resource, request.query, warnings)
+        except content.Undecodable as error:
+            problems = [Problem("FieldValueInvalid", "patch", f"Invalid value: {error.text}")]
+            raise errors.invalid("", "", "", problems) from error
+        new = self._managed(target).update(live, new, manager_of(request), self.now())
+        return Answer(200, self._updated(target, live, new, request.query), warnings)
+
+    def _apply(self, target: Target, request: Request) -> Answer:
+        manager, force = request.query.get("fieldManager", ""), request.query.get("force") == "true"
+        if not manager:
+            text = "Required value: is required for apply patch"
+            raise errors.invalid(
+                "meta.k8s.io", "PatchOptions", "", [Problem("FieldValueRequired", "fieldManager", text)]
+            )
+        applied = content.checked(content.decoded(request.body, yaml_text=True), target.resource)
+        if not applied["metadata"]:
+            raise errors.bad_request("metadata is missing")
+        place(applied["metadata"], target)
+        if applied["metadata"].setdefault("name", target.name) != target.name:
+            raise errors.bad_request(
+                f"the name of the object ({applied['metadata']['name']}) does not match the name on the URL "
+                f"({target.name})"
+            )
+        live = self.find(target)
+        if live is None and target.subresource:
+            raise errors.not_found(target.resource.group, target.resource.plural, target.name)
+        managed = self._managed(target)
+        merged = managed.apply(live or target.resource.empty, applied, manager, self.now(), force=force)
+        empty = {name for name, value in merged["metadata"].items() if value in ({}, [])}
+        merged = schemas.prune(merged, target.resource.schema, "", [], resource=True)
+        try:
+            new = content.completed(merged, target.resource)
+        except content.Undecodable as error:
+            raise errors.internal(f"failed to convert new object: {error.text}") from error
+        if live is None:
+            if request.query.get("dryRun") != "All":
+                new["metadata"].pop("resourceVersion", None)
+            return Answer(201, self._created(target, new, request.query, empty))
+        return Answer(200, self._updated(target, live, new, request.query, empty))
+
+    def _managed(self, target: Target) -> FieldManager:
+        ignored: Mapping[str, Any] = {}
+        if target.subresource:
+            ignored = (
+                {"f:metadata": {}, "f:spec": {}}
+                if target.resource.custom
+                else {"f:metadata": {"f:labels": {}}, "f:spec": {}}
+            )
+        elif target.resource.has_status:
+            ignored = {"f:status": {}}
+        resource = target.resource
+        return FieldManager(resource.type, resource.api_version, ignored, target.subresource, resource.empty)
+
+    def _updated(
+        self, target: Target, live: Object, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
+    ) -> Object:
+        """Store a changed object, unless it is equal to the live one or its deletion is complete."""
+        resource = target.resource
+        self._check_version(target, live, new)
+        new = self._prepared(target, live, new)
+        found = [*metadata.update_problems(live, new, resource)]
+        if found:
+            raise errors.invalid(resource.group, resource.kind, target.name, found)
+        self._check(new, resource, live, target.subresource)
+        place = (*resource.storage, *target.key)
+        untidy = set(empty) if resource.custom and not target.subresource else set()
+        if same(_untimed(live), _untimed(new)) and untidy == self._untidy.get(place, set()):
+            return live
+        is_dry = query.get("dryRun") == "All"
+        meta = new["metadata"]
+        if meta.get("deletionTimestamp") and not meta.get("finalizers"):
+            if not is_dry:
+                self.store.remove(resource.storage, target.key, new)
+            return new
+        if is_dry:
+            return new
+        if resource.plural == "customresourcedefinitions":
+            return self.store_crd(crds.completed(new, self.now()))
+        self._untidy[place] = untidy
+        return self.store.put(resource.storage, target.key, new)
+
+    def _check_version(self, target: Target, live: Object, new: Object) -> None:
+        resource = target.resource
+        stated, current = new["metadata"].get("resourceVersion"), live["metadata"]["resourceVersion"]
+        if not stated and resource.custom:
+            text = "Invalid value: 0: must be specified for an update"
+            problems = [Problem("FieldValueInvalid", "metadata.resourceVersion", text)]
+            raise errors.invalid(resource.group, resource.plural, target.name, problems)
+        if stated and stated != current:
+            raise errors.conflict(resource.group, resource.plural, target.name)
+
+    def _prepared(self, target: Target, live: Object, new: Object) -> Object:
+        """Return the object with all fields that this endpoint may not change as they were."""
+        resource, before = target.resource, live["metadata"]
+        if target.subresource:
+            entries = new["metadata"].get("managedFields")
+            meta = {key: value for key, value in before.items() if key != "managedFields"}
+            meta |= {"managedFields": entries} if entries else {}
+            kept = {key: value for key, value in live.items() if key != "status"}
+            new = {**kept, "metadata": meta, **({"status": new["status"]} if "status" in new else {})}
+        elif resource.has_status:
+            kept = {key: value for key, value in new.items() if key != "status"}
+            new = {**kept, **({"status": live["status"]} if "status" in live else {})}
+        meta = {**new["metadata"], "resourceVersion": before["resourceVersion"]}
+        for name in ("generation", "creationTimestamp", "deletionTimestamp"):
+            meta.pop(name, None)
+            meta |= {name: before[name]} if name in before else {}
+        for name in ("uid", "deletionGracePeriodSeconds"):
+            if name in before:
+                meta.setdefault(name, before[name])
+        if "generation" in before and not target.subresource and not same(_content(live), _content(new)):
+            meta["generation"] = before["generation"] + 1
+        return {**new, "metadata": meta}
+
+
+def in_version(obj: Object, resource: Resource) -> Object:
+    """Return a stored object in a version."""
+    if not resource.custom:
+        return obj
+    served: Object = schemas.defaulted({**obj, "apiVersion": resource.api_version}, resource.schema)
+    return served
+
+
+def _content(obj: Object) -> Object:
+    """Return the part of an object whose changes its generation counts."""
+    content = {key: value for key, value in obj.items() if key not in ("metadata", "apiVersion")}
+    if obj["kind"] == "Deployment":
+        content["annotations"] = obj["metadata"].get("annotations") or {}
+    return content
+
+
+def _untimed(obj: Object) -> Object:
+    """Return the object without the times of its managers, which alone cause no write."""
+    entries = [
+        {key: value for key, value in entry.items() if key != "time"}
+        for entry in obj["metadata"].get("managedFields") or ()
+    ]
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": sorted(entries, key=str)}}
