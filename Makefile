@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -80,6 +80,10 @@ predictions: setup ## 1,000 random edits: what the command line predicts is what
 	KUBEFOUNDRY_PREDICTIONS_EDITS=$${KUBEFOUNDRY_PREDICTIONS_EDITS:-1000} \
 	  KUBEFOUNDRY_PREDICTIONS_SEED=$${KUBEFOUNDRY_PREDICTIONS_SEED:-$$(date +%s)} \
 	  $(BIN)/python -m pytest -q tests/integration/commands/test_predictions.py
+
+differential: setup ## random requests to the API server in memory and to a real one, with equal answers; SEED=1 SEQUENCES=10000
+	@dev/devcluster/build > /dev/null
+	PYTHONPATH=tests $(BIN)/python -m support.differential $(if $(SEED),--seed $(SEED)) $(if $(SEQUENCES),--sequences $(SEQUENCES))
 
 test-oldest: setup ## the integration rung on Kubernetes 1.26, the oldest supported version
 	@export KUBEBUILDER_ASSETS="$$(dirname "$$(dev/devcluster/build oldest)")" && dev/devcluster/build > /dev/null && \

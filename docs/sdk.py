@@ -31,7 +31,10 @@ MODULES: Final = {
     "kubefoundry_selector": "Selectors (package `kubefoundry-selector`)",
 }
 NAMES: Final = {
-    "kubefoundry_sdk.testing": ["deployment", "specs", "violations"],
+    "kubefoundry_sdk.testing": [
+        *("Harness", "simulated", "Event", "Write", "Unsupported"),
+        *("deployment", "specs", "violations"),
+    ],
 }
 """The public names of modules without `__all__`."""
 

@@ -77,7 +77,8 @@ class Sequence:
         self.seed = seed
         self.subject = self.random.choice(subjects)
         self.name = f"s{seed}"
-        self._values = Values(self.random)
+        # An apply to a built-in kind stores a part of a number that is too large.
+        self._values = Values(self.random, small=self.subject.kind.built_in)
 
     def steps(self) -> Iterator[Step]:
         """Yield the requests."""
@@ -124,7 +125,11 @@ class Sequence:
         return Step("PATCH", body, self._query(), "application/merge-patch+json", "/status")
 
     def _put(self) -> Step:
-        return Step("PUT", self._object(), self._query(), version=self._version(), edit=self._chance(0.8))
+        body = self._object()
+        if self._chance(0.15):
+            # Resets the ownership, or leaves it to the server.
+            body["metadata"]["managedFields"] = self.random.choice(([], [{}]))
+        return Step("PUT", body, self._query(), version=self._version(), edit=self._chance(0.8))
 
     def _merge_patch(self) -> Step:
         body = self._content()
@@ -162,7 +167,12 @@ class Sequence:
         return Step("DELETE", body, query, uid=uid, version=version)
 
     def _list(self) -> Step:
-        return Step("GET", None, {"fieldSelector": f"metadata.name={self.name}"}, collection=True)
+        query = {"fieldSelector": f"metadata.name={self.name}"}
+        if self._chance(0.5):
+            query["labelSelector"] = self.random.choice(
+                ("a", "!a", "a=b", "a!=b", "b in (a, b)", "b notin (a,b)", "a,b", "a==a,!dd")
+            )
+        return Step("GET", None, query, collection=True)
 
     def _query(self, *, force: bool = False) -> dict[str, str]:
         query = {"fieldManager": self.random.choice(MANAGERS)}
@@ -195,6 +205,8 @@ class Sequence:
     def _metadata_part(self) -> Content:
         part = self._values.some(labels=self._values.mapping, annotations=self._values.mapping)
         part = {name: value for name, value in part.items() if isinstance(value, dict) and name != "unheard"}
+        if self._chance(0.03):
+            part["labels"] = {"a": self.random.choice(("-", "a b", "", "é"))}
         if self._chance(0.15):
             part["finalizers"] = self._finalizers()
         return part

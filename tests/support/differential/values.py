@@ -15,8 +15,10 @@ WRONG: Final = 0.03
 class Values:
     """Draws values from a random generator."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, small: bool = False) -> None:
+        """Draw no number that 32 bits cannot hold if `small` is set."""
         self.random = random
+        self.small = small
 
     def some(self, **makers: Callable[[], Any]) -> Content:
         """Return a map with a random selection of these fields."""
@@ -31,7 +33,21 @@ class Values:
     def wrong(self) -> Any:
         """Return a value that hardly fits."""
         return self.random.choice(
-            (None, None, 5, -1, "x", "Much Too Long", True, [], {}, ["a"], {"a": "b"}, 1.5, 2**33)
+            (
+                None,
+                None,
+                5,
+                -1,
+                "x",
+                "Much Too Long",
+                True,
+                [],
+                {},
+                ["a"],
+                {"a": "b"},
+                1.5,
+                *(() if self.small else (2**33,)),
+            )
         )
 
     def text(self) -> str:

@@ -204,6 +204,19 @@ class Harness:
         self._send("PUT", url, {**live, "status": dict(status)}, manager=OPERATOR)
         await self._settle()
 
+    def put(self, obj: Object, *, manager: str) -> None:
+        """Replace any object, as another user or controller does. Raise ApiError if it is refused."""
+        group, _, version = obj["apiVersion"].rpartition("/")
+        resources = self._server.resources()
+        meta = obj["metadata"]
+        [plural] = [
+            item.plural
+            for item in resources
+            if (item.group, item.version, item.kind) == (group, version, obj["kind"])
+        ]
+        kind = Kind(group, version, plural, obj["kind"])
+        self._send("PUT", path(kind, meta.get("namespace"), meta["name"]), obj, manager=manager)
+
     async def delete(self) -> None:
         """Delete the ModelDeployment."""
         self._send("DELETE", path(MODEL_DEPLOYMENTS, NAMESPACE, self.name))

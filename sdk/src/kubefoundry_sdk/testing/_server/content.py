@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-import yaml
-
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk.testing import structural
 from kubefoundry_sdk.testing._server import errors, schemas
@@ -44,17 +42,18 @@ _NOT_ZERO: Final = frozenset(
 class Undecodable(errors.Refused):
     """The server cannot decode the object, or may not as `fieldValidation` is strict; `text` says why."""
 
-    def __init__(self, resource: Resource, text: str) -> None:
+    def __init__(self, resource: Resource, text: str, is_too_large: bool = False) -> None:
         self.text = text
+        self.is_too_large = is_too_large
         handled = f"{resource.kind} in version {resource.version!r} cannot be handled as a {resource.kind}"
         super().__init__(400, "BadRequest", f"{handled}: {text}")
 
 
-def decoded(raw: bytes | None, *, yaml_text: bool = False) -> Any:
-    """Return the document of a request. Raise Refused (400) if there is none."""
+def decoded(raw: bytes | None) -> Any:
+    """Return the document of a request. Raise Refused (400) if there is none: YAML is read only if it is JSON."""
     try:
-        return yaml.safe_load(raw or b"") if yaml_text else json.loads(raw or b"")
-    except (ValueError, yaml.YAMLError) as error:
+        return json.loads(raw or b"")
+    except ValueError as error:
         raise errors.bad_request(f"error decoding the request: {error}") from error
 
 
@@ -120,7 +119,7 @@ def _metadata(meta: Object) -> Object:
         if name in ("labels", "annotations"):
             _check_texts(name, value)
             value = {key: text or "" for key, text in (value or {}).items()}
-        if value not in (None, "", 0) and value != [] and value != {}:
+        if name == "managedFields" or (value not in (None, "", 0) and value not in ([], {})):
             kept[name] = value
     return kept
 
@@ -137,7 +136,8 @@ def _check_types(obj: Object, resource: Resource) -> None:
     """Raise Refused (400) for a value of a built-in kind that Go cannot decode."""
     for problem in schemas.problems({key: obj[key] for key in obj if key != "metadata"}, resource.schema):
         if "null" not in problem.text.split(":")[1]:
-            raise Undecodable(resource, f"json: cannot unmarshal into {problem.field}")
+            is_too_large = problem.reason == "FieldValueInvalid"
+            raise Undecodable(resource, f"json: cannot unmarshal into {problem.field}", is_too_large)
 
 
 def _without_empty(value: Any) -> Any:

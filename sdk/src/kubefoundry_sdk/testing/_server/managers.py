@@ -71,6 +71,7 @@ class FieldManager:
         ignored: Fields that the endpoint resets, so that nobody owns them through it.
         subresource: The name of the subresource, empty for the object itself.
         empty: What an object that does not exist consists of.
+        empties_reset: Whether an empty list of entries resets the ownership, too, as for built-in kinds.
     """
 
     kind: Type
@@ -78,6 +79,7 @@ class FieldManager:
     ignored: Fields
     subresource: str = ""
     empty: Object = field(default_factory=dict)
+    empties_reset: bool = False
 
     def update(self, live: Object, new: Object, manager: str, now: str) -> Object:
         """Return the new object with its managedFields after a create, update or patch."""
@@ -135,7 +137,7 @@ class FieldManager:
         if self.subresource:
             return decode(live)
         stated = (new.get("metadata") or {}).get("managedFields")
-        if isinstance(stated, list) and stated == [{}]:
+        if stated == [{}] or (stated == [] and self.empties_reset):
             return {}
         return decode(new) or decode(live)
 

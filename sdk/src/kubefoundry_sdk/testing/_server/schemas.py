@@ -251,7 +251,7 @@ def _number_problems(value: int | float, schema: Schema, path: str) -> Iterator[
         yield _out_of_bounds(path, value, f"should be a multiple of {step}")
     bounds = structural.INTEGER_RANGES.get(schema.get("format", ""))
     if bounds and not bounds[0] <= value <= bounds[1]:
-        yield _out_of_bounds(path, value, f"should be less than or equal to {bounds[1]}")
+        yield _unplaced(path, f"must be of type integer with format {schema['format']}")
 
 
 def _junctor_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:

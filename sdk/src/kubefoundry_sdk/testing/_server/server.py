@@ -98,7 +98,8 @@ class Server:
             case _:
                 raise errors.unknown_feature(f"{request.method} {request.path}")
 
-    def _resources(self) -> list[Resource]:
+    def resources(self) -> list[Resource]:
+        """Return the served resources."""
         custom = [
             resource
             for crd in self.store.all(("apiextensions.k8s.io", "customresourcedefinitions"))
@@ -112,7 +113,7 @@ class Server:
         if not ((parts[0] == "api" and len(parts) == 2) or (parts[0] == "apis" and len(parts) == 3)):
             return None
         api_version = "/".join(parts[1:])
-        found = [resource for resource in self._resources() if resource.api_version == api_version]
+        found = [resource for resource in self.resources() if resource.api_version == api_version]
         if not found:
             raise Refused(404, "", "404 page not found")
         listed = [
@@ -145,7 +146,7 @@ class Server:
         if not rest or len(rest) > 3:
             raise errors.not_served()
         plural, name, subresource = (*rest, "", "")[:3]
-        for resource in self._resources():
+        for resource in self.resources():
             if (resource.api_version, resource.plural) == (api_version, plural):
                 if subresource and subresource != "status":
                     raise errors.unknown_feature(f"the subresource {subresource}")

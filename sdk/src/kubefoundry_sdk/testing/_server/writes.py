@@ -176,7 +176,7 @@ class Writes:
             raise errors.invalid(
                 "meta.k8s.io", "PatchOptions", "", [Problem("FieldValueRequired", "fieldManager", text)]
             )
-        applied = content.checked(content.decoded(request.body, yaml_text=True), target.resource)
+        applied = content.checked(content.decoded(request.body), target.resource)
         if not applied["metadata"]:
             raise errors.bad_request("metadata is missing")
         place(applied["metadata"], target)
@@ -195,6 +195,8 @@ class Writes:
         try:
             new = content.completed(merged, target.resource)
         except content.Undecodable as error:
+            if error.is_too_large:
+                raise errors.unknown_feature("an apply of a number that its field cannot hold") from error
             raise errors.internal(f"failed to convert new object: {error.text}") from error
         if live is None:
             if request.query.get("dryRun") != "All":

@@ -1,0 +1,180 @@
+"""The harness for tests of providers: its clock, what it shows, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk import (
+    Capabilities,
+    Deployment,
+    Endpoint,
+    Object,
+    Observation,
+    Provider,
+    Rendered,
+    Replicas,
+    Schema,
+    UpstreamKind,
+)
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk.testing import Harness, Unsupported, simulated
+
+SPEC: dict[str, Any] = {
+    "model": {"id": "org/model"},
+    "engine": {"type": "llamacpp"},
+    "image": "example.com/engine:1",
+}
+
+
+def crd(**spec: Any) -> Object:
+    """Return the CRD of the upstream, with further schemas below `spec`."""
+    properties = {"image": {"type": "string"}, "replicas": {"type": "integer"}, **spec}
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "properties": properties},
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Thing", "plural": "things"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def render(deployment: Deployment, schema: Schema) -> Rendered:
+    spec = deployment.spec
+    return Rendered(
+        {
+            "apiVersion": schema.api_version,
+            "kind": "Thing",
+            "metadata": {"name": deployment.name},
+            "spec": {"image": spec.image, "replicas": spec.scaling.replicas},
+        }
+    )
+
+
+def observe(deployment: Deployment, thing: Object) -> Observation:
+    ready = (thing.get("status") or {}).get("ready", 0)
+    replicas, endpoint = Replicas(1, ready, ready), Endpoint(deployment.name, 80)
+    if ready:
+        return Observation("Running", "DeploymentReady", "it serves", replicas, endpoint)
+    return Observation("Deploying", "Progressing", "it starts", replicas, endpoint)
+
+
+PROVIDER = Provider(
+    name="things",
+    title="Things",
+    version="0.1.0",
+    documentation="https://example.com",
+    capabilities=Capabilities(("llamacpp",), ("aggregated",), cpu_support=True, gpu_support=False),
+    upstream=UpstreamKind("example.com", "things", "Thing"),
+    probe=lambda crd: Schema("example.com/v1"),
+    supports=lambda deployment, schema: [],
+    render=render,
+    observe=observe,
+)
+
+
+@simulated
+async def test_harness_shows_writes_and_events() -> None:
+    async with Harness(PROVIDER, crd()) as harness:
+        await harness.create(SPEC)
+        await harness.upstream({"ready": 1})
+
+    assert [event.reason for event in harness.events] == ["ResourceCreated", "DeploymentReady"]
+    assert [write.path.split("/")[-2:] for write in harness.writes if write.code == 201] == [
+        ["things", "model"]
+    ]
+
+
+@simulated
+async def test_newer_provider_rewrites_its_object() -> None:
+    def newer(deployment: Deployment, schema: Schema) -> Rendered:
+        rendered = render(deployment, schema)
+        rendered.main["spec"]["image"] = "example.com/engine:2"
+        return rendered
+
+    async with Harness(PROVIDER, crd()) as harness:
+        await harness.create(SPEC)
+        before = len(harness.writes)
+        await harness.restart()
+        assert len(harness.writes) == before
+
+        await harness.restart(replace(PROVIDER, version="0.2.0", render=newer))
+        await harness.edit({"scaling": {"replicas": 2}})
+
+        assert harness.upstream_object["spec"]["image"] == "example.com/engine:2"
+
+
+@simulated
+async def test_heartbeat_follows_clock_of_test() -> None:
+    async with Harness(PROVIDER, crd()) as harness:
+        before = harness.registration["status"]["lastHeartbeat"]
+        await harness.advance(3600)
+
+        assert (before, harness.registration["status"]["lastHeartbeat"]) < (
+            "2026-01-01T00:01:00Z",
+            "2026-01-01T00:59:00Z",
+        )
+        assert harness.registration["status"]["lastHeartbeat"] > "2026-01-01T00:58:00Z"
+
+
+@simulated
+async def test_drift_is_reverted() -> None:
+    async with Harness(PROVIDER, crd()) as harness:
+        await harness.create(SPEC)
+        foreign = {**harness.upstream_object, "spec": {"image": "example.com/other", "replicas": 1}}
+        harness.put(foreign, manager="somebody")
+        await harness.advance(60)
+
+        assert harness.upstream_object["spec"]["image"] == "example.com/engine:1"
+
+
+@simulated
+async def test_invalid_spec_is_refused() -> None:
+    async with Harness(PROVIDER, crd()) as harness:
+        with pytest.raises(ApiError, match=r"422 Invalid.*image is required"):
+            await harness.create({"model": {"source": "custom"}, "engine": {"type": "llamacpp"}})
+
+
+@simulated
+async def test_unknown_rule_is_named() -> None:
+    rule = {"rule": "self.size() < 9", "message": "too long"}
+    installed = crd(image={"type": "string", "x-kubernetes-validations": [rule]})
+    with pytest.raises(Unsupported, match=r"CEL, in which spec\.image has the rule 'self\.size"):
+        async with Harness(PROVIDER, installed) as harness:
+            await harness.create(SPEC)
+
+
+def test_only_advance_moves_clock() -> None:
+    @simulated
+    async def asleep() -> None:
+        await asyncio.sleep(1)
+
+    with pytest.raises(RuntimeError, match="only the test moves the clock"):
+        asleep()
+
+
+async def test_harness_needs_simulated_clock() -> None:
+    with pytest.raises(RuntimeError, match="put @simulated above the test"):
+        async with Harness(PROVIDER, crd()):
+            pass
