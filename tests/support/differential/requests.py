@@ -78,7 +78,8 @@ class Sequence:
         self.subject = self.random.choice(subjects)
         self.name = f"s{seed}"
         # An apply to a built-in kind stores a part of a number that is too large.
-        self._values = Values(self.random, small=self.subject.kind.built_in)
+        kind = self.subject.kind
+        self._values = Values(self.random, small=kind.built_in, unknown=kind != DEPLOYMENTS)
 
     def steps(self) -> Iterator[Step]:
         """Yield the requests."""

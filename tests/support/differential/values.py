@@ -15,9 +15,16 @@ WRONG: Final = 0.03
 class Values:
     """Draws values from a random generator."""
 
-    def __init__(self, random: Random, *, small: bool = False) -> None:
-        """Draw no number that 32 bits cannot hold if `small` is set."""
+    def __init__(self, random: Random, *, small: bool = False, unknown: bool = True) -> None:
+        """Prepare to draw.
+
+        Args:
+            random: The generator.
+            small: Whether to draw no number that 32 bits cannot hold.
+            unknown: Whether to draw fields that no schema declares.
+        """
         self.random = random
+        self.unknown = unknown
         self.small = small
 
     def some(self, **makers: Callable[[], Any]) -> Content:
@@ -26,7 +33,7 @@ class Values:
         chosen = {name: make() for name, make in makers.items() if self.random.random() < share}
         if self.random.random() < WRONG and chosen:
             chosen[self.random.choice(list(chosen))] = self.wrong()
-        if self.random.random() < WRONG / 3:
+        if self.random.random() < WRONG / 3 and self.unknown:
             chosen["unheard"] = self.text()
         return chosen
 

@@ -163,6 +163,9 @@ KINDS: Final[tuple[tuple[Kind, Schema, bool], ...]] = (
 )
 """Kind, schema, and whether there is a status subresource."""
 
+COMPLETE: Final = frozenset({"configmaps", "secrets"})
+"""Kinds all of whose fields are known here."""
+
 EMPTY: Final[Mapping[str, Any]] = {
     "deployments": {
         "metadata": {},

@@ -85,7 +85,7 @@ def admitted(body: Object, resource: Resource, query: Mapping[str, str], warning
     pruned = schemas.prune(body, resource.schema, "", dropped, resource=True)
     dropped += [f"metadata.{name}" for name in pruned["metadata"] if name not in structural.OBJECT_META]
     validation = query.get("fieldValidation", "Warn")
-    if dropped and not resource.custom and validation != "Strict":
+    if dropped and not resource.is_complete:
         raise errors.unknown_feature(f"the field {dropped[0]} of the kind {resource.kind}")
     if dropped and validation == "Strict":
         unknown = ", ".join(f'unknown field "{path}"' for path in sorted(dropped))

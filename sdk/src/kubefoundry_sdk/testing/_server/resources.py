@@ -56,6 +56,11 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def is_complete(self) -> bool:
+        """Return whether `schema` has all fields of the kind: a field that it does not have does not exist."""
+        return self.custom or self.plural in builtin.COMPLETE
+
+    @property
     def storage(self) -> tuple[str, str]:
         """Return the key under which objects of all its versions are stored."""
         return self.group, self.plural

@@ -185,6 +185,10 @@ class Writes:
                 f"the name of the object ({applied['metadata']['name']}) does not match the name on the URL "
                 f"({target.name})"
             )
+        unknown: list[str] = []
+        schemas.prune(applied, target.resource.schema, "", unknown, resource=True)
+        if unknown and not target.resource.is_complete:
+            raise errors.unknown_feature(f"the field {unknown[0]} of the kind {target.resource.kind}")
         live = self.find(target)
         if live is None and target.subresource:
             raise errors.not_found(target.resource.group, target.resource.plural, target.name)
@@ -215,7 +219,8 @@ class Writes:
         elif target.resource.has_status:
             ignored = {"f:status": {}}
         resource = target.resource
-        return FieldManager(resource.type, resource.api_version, ignored, target.subresource, resource.empty)
+        version, resets = resource.api_version, not resource.custom
+        return FieldManager(resource.type, version, ignored, target.subresource, resource.empty, resets)
 
     def _updated(
         self, target: Target, live: Object, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
