@@ -86,11 +86,10 @@ class FieldManager:
         managed = self._managed_of_request(live, new)
         if not managed and (live.get("metadata") or {}).get("uid"):
             return _without_managed(new)
-        try:
-            managed = self._tracked(managed, _without_managed(live), _without_managed(new), manager, now)
-        except merging.Untypable:
-            # The object is invalid, and its validation says why.
+        if any(merging.check(_without_managed(new), self.kind, duplicates=True)):
+            # Either validation refuses the object, or the wrong part is not of this endpoint, and ownership is lost.
             return _without_managed(new)
+        managed = self._tracked(managed, _without_managed(live), _without_managed(new), manager, now)
         return _with_managed(new, managed)
 
     def apply(self, live: Object, applied: Object, manager: str, now: str, *, force: bool) -> Object:

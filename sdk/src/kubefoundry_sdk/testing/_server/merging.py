@@ -28,8 +28,8 @@ class Untypable(ValueError):
     """A value does not fit its type; the text is the API server's."""
 
 
-def check(value: Any, kind: Type, path: str = "") -> Iterator[str]:
-    """Yield the reasons for which an applied value does not fit the type."""
+def check(value: Any, kind: Type, path: str = "", *, duplicates: bool = False) -> Iterator[str]:
+    """Yield the reasons for which a value does not fit the type; repeated items do if `duplicates` is set."""
     handler = kind.handler(value)
     if value is None:
         return
@@ -42,17 +42,17 @@ def check(value: Any, kind: Type, path: str = "") -> Iterator[str]:
             if child_type is None:
                 yield f"{path}.{name}: field not declared in schema"
             else:
-                yield from check(child, child_type, f"{path}.{name}")
+                yield from check(child, child_type, f"{path}.{name}", duplicates=duplicates)
     elif isinstance(handler, ListOf):
         if not isinstance(value, list):
             yield f"{path}: expected list, got {_shown(value)}"
             return
-        yield from _check_items(value, handler, path)
+        yield from _check_items(value, handler, path, duplicates)
     elif handler is not None and not _is_scalar(value, handler):
         yield f"{path}: expected {handler}, got {_shown(value)}"
 
 
-def _check_items(items: list[Any], kind: ListOf, path: str) -> Iterator[str]:
+def _check_items(items: list[Any], kind: ListOf, path: str, duplicates: bool) -> Iterator[str]:
     seen = set()
     for index, item in enumerate(items):
         place = f"{path}[{index}]"
@@ -62,11 +62,11 @@ def _check_items(items: list[Any], kind: ListOf, path: str) -> Iterator[str]:
             except Untypable as error:
                 yield f"{path}: element {index}: {error}"
                 continue
-            if step in seen:
+            if step in seen and not duplicates:
                 yield f"{path}: duplicate entries for key {field_sets.shown([step])}"
             seen.add(step)
             place = path + field_sets.shown([step])
-        yield from check(item, kind.items, place)
+        yield from check(item, kind.items, place, duplicates=duplicates)
 
 
 def item_step(item: Any, kind: ListOf) -> str:

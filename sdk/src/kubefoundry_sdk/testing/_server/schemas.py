@@ -111,14 +111,22 @@ def _or_default(value: Any, schema: Schema) -> Any:
     return value
 
 
-def problems(value: Any, schema: Schema, scale: Mapping[str, str] | None = None) -> list[Problem]:
+def problems(
+    value: Any, schema: Schema, scale: Mapping[str, str] | None = None, *, of_status: bool = False
+) -> list[Problem]:
     """Return the reasons for which the API server refuses an object, rules in CEL included.
 
-    `scale` is the scale subresource of the version, whose paths have to fit. Raise Refused (501) if a rule or
-    format concerns the object that is not implemented.
+    Args:
+        value: The object.
+        schema: The schema of its version.
+        scale: The scale subresource of the version, whose paths have to fit.
+        of_status: Whether the status subresource is written.
+
+    Raises:
+        Refused: A rule or format concerns the object that is not implemented (501).
     """
     found = [
-        *_problems(value, schema, ""),
+        *(_placed(problem, "status" if of_status else "<nil>") for problem in _problems(value, schema, "")),
         *_scale_problems(value, scale or {}),
         *_duplicates(value, schema, ""),
     ]
@@ -145,7 +153,8 @@ def _problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         yield Problem("FieldValueNotSupported", path, text)
     if is_typed:
         yield from _content_problems(value, schema, path)
-    yield from _junctor_problems(value, schema, path)
+    if value is not None:
+        yield from _junctor_problems(value, schema, path)
 
 
 def _scale_problems(obj: Any, scale: Mapping[str, str]) -> Iterator[Problem]:
@@ -155,7 +164,7 @@ def _scale_problems(obj: Any, scale: Mapping[str, str]) -> Iterator[Problem]:
             continue
         value = obj
         for step in path.strip(".").split("."):
-            if isinstance(value, dict) and step not in value:
+            if value is None or (isinstance(value, dict) and step not in value):
                 value = None
                 break
             value = value.get(step) if isinstance(value, dict) else False
@@ -271,7 +280,12 @@ def _junctor_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem
 
 def _unplaced(path: str, text: str) -> Problem:
     """Return a problem for which the API server names no field in the cause."""
-    return Problem("FieldValueInvalid", "<nil>", f'Invalid value: "": "{path}" {text}')
+    return Problem("FieldValueInvalid", "", f'Invalid value: "": "{path}" {text}')
+
+
+def _placed(problem: Problem, root: str) -> Problem:
+    """Return the problem with the root of what is validated as its field, if it has none."""
+    return problem if problem.field else problem._replace(field=root)
 
 
 def _duplicates(value: Any, schema: Schema, path: str) -> Iterator[Problem]:

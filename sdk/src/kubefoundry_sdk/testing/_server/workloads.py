@@ -24,8 +24,12 @@ def deployment_problems(old: Object | None, new: Object) -> Iterator[Problem]:
     if not wanted or any(labels.get(name) != value for name, value in wanted.items()):
         yield _invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     yield from _container_problems((template.get("spec") or {}).get("containers") or [])
-    if (spec.get("replicas") or 0) < 0:
-        yield _invalid("spec.replicas", spec["replicas"], "must be greater than or equal to 0")
+    for name in ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
+        if (spec.get(name) or 0) < 0:
+            yield _invalid(f"spec.{name}", spec[name], "must be greater than or equal to 0")
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+        yield _invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
     if old is not None and not same(selector, (old.get("spec") or {}).get("selector") or {}):
         yield _invalid("spec.selector", selector, "field is immutable")
 

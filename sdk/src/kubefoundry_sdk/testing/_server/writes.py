@@ -116,7 +116,8 @@ class Writes:
     ) -> None:
         found = [*metadata.problems(obj, resource)]
         if resource.custom:
-            found = [*schemas.problems(obj, resource.schema, resource.scale), *found]
+            of_schema = schemas.problems(obj, resource.schema, resource.scale, of_status=bool(subresource))
+            found = [*of_schema, *found]
         elif resource.plural == "deployments":
             is_status = bool(subresource)
             found += [
@@ -242,7 +243,8 @@ class Writes:
         if meta.get("deletionTimestamp") and not meta.get("finalizers"):
             if not is_dry:
                 self.store.remove(resource.storage, target.key, new)
-            return new
+            shown = {name: {} for name in ("labels", "annotations") if name in untidy}
+            return {**new, "metadata": {**meta, **shown}}
         if is_dry:
             return new
         if resource.plural == "customresourcedefinitions":
