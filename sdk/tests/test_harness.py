@@ -22,6 +22,7 @@ from kubefoundry_sdk import (
 )
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk.testing import Harness, Unsupported, simulated
+from kubefoundry_sdk.testing._harness import Failure
 
 SPEC: dict[str, Any] = {
     "model": {"id": "org/model"},
@@ -146,6 +147,33 @@ async def test_drift_is_reverted() -> None:
         await harness.advance(60)
 
         assert harness.upstream_object["spec"]["image"] == "example.com/engine:1"
+
+
+@pytest.mark.parametrize("how", ["lost", "unsent", "conflict", "crash"])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_failed_write_changes_no_outcome(number: int, how: Failure) -> None:
+    @simulated
+    async def run() -> None:
+        async with Harness(PROVIDER, crd()) as harness:
+            harness.fail_write(number, how)
+            await harness.create(SPEC)
+            if how == "crash":
+                await harness.restart()
+            await harness.advance(60)
+            await harness.upstream({"ready": 1})
+            assert harness.status["phase"] == "Running"
+            created = [write for write in harness.writes if "/things/" in write.path and write.code == 201]
+            assert len(created) == 1
+
+            harness.fail_write(number, how)
+            await harness.delete()
+            if how == "crash":
+                await harness.restart()
+            await harness.advance(60)
+            assert not harness.model
+            assert not harness.upstream_object
+
+    run()
 
 
 @simulated

@@ -29,7 +29,7 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class _Side:
-    """A server, and what it told about the object so far."""
+    """A server, and what it answered about the object so far."""
 
     server: Answering
     sequence: Sequence

@@ -10,14 +10,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.conditions import condition, stamp
 from kubefoundry_sdk._api.crd import model_deployments, provider_configs
 from kubefoundry_sdk._api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk._cluster.client import Client
-from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.requests import path
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.run import parser, set_up
@@ -37,6 +37,11 @@ SETTLE: Final = 5.0
 USER: Final = "user"
 OPERATOR: Final = "upstream-operator"
 NAMESPACE: Final = "default"
+
+
+Failure = Literal["lost", "unsent", "conflict", "crash"]
+"""How a write fails: carried out, but its answer is lost; never sent; refused, as somebody wrote meanwhile; carried
+out, and the process ends before it reads the answer."""
 
 
 class Event(NamedTuple):
@@ -98,6 +103,7 @@ class Harness:
         self._flags = flags
         self._writes: list[Write] = []
         self._unsupported: list[str] = []
+        self._failing: tuple[int, Failure] | None = None
         self._server = Server(self._now)
         self._loop: SimulatedLoop | None = None
         self._stack = ExitStack()
@@ -155,8 +161,7 @@ class Harness:
     @property
     def writes(self) -> list[Write]:
         """The writes of the provider, in their order, without Events and its registration."""
-        left_out = (f"/{EVENTS.plural}", f"/{PROVIDER_CONFIGS.plural}/")
-        return [write for write in self._writes if not any(part in write.path for part in left_out)]
+        return [write for write in self._writes if _is_about_model(write.path)]
 
     def condition(self, type_: str) -> Object:
         """Return the condition of the ModelDeployment of this type; empty if there is none."""
@@ -228,6 +233,13 @@ class Harness:
         self._provider = provider or self._provider
         await self._start()
 
+    def fail_write(self, number: int, how: Failure) -> None:
+        """Let one of the provider's next writes fail, without Events and its registration: 1 is the next one.
+
+        After a `crash` the provider is gone until `restart`.
+        """
+        self._failing = (number, how)
+
     async def install(self, crd: Object) -> None:
         """Install a newer CRD of the upstream."""
         self._server.install(crd)
@@ -237,8 +249,8 @@ class Harness:
         """Let seconds pass. Raise Unsupported if the provider needs more than the API server in memory knows."""
         assert self._loop is not None, "the harness is used outside its `async with`"
         await self._loop.advance(seconds)
-        if self._running and self._running.done() and not self._stop.is_set():
-            await self._running
+        if self._running and self._running.done() and not self._running.cancelled():
+            self._running.result()
         if self._unsupported:
             raise Unsupported(self._unsupported[0])
 
@@ -300,9 +312,9 @@ class Harness:
             await self._loop.advance(SETTLE)
             if self._running is None or self._running.done():
                 break
-        if self._running:
-            await self._running
-            self._running = None
+        if self._running and not self._running.cancelled():
+            self._running.result()
+        self._running = None
 
     async def _run(self, stop: asyncio.Event) -> None:
         flags = [
@@ -315,11 +327,37 @@ class Harness:
         with options.without_variables():
             parsed = parser(self._provider.name).parse_args(flags)
         agent = f"kubefoundry-provider-{self._provider.name}"
-        transport = MemoryTransport(self._server, user_agent=agent, answered=self._answered)
+        transport = MemoryTransport(
+            self._server, user_agent=agent, asked=self._asked, answered=self._answered
+        )
         async with Client(CREDENTIALS, user_agent=agent, transport=transport) as client:
             process = Process(agent, parsed, client)
             set_up(process, self._provider)
             await process.run(stop)
+
+    def _asked(self, request: Request) -> None:
+        """Fail a write that must not arrive, or count down to it."""
+        if not _counts(request) or self._failing is None:
+            return
+        number, how = self._failing
+        if number > 1:
+            self._failing = (number - 1, how)
+        elif how == "unsent":
+            self._failing = None
+            raise Unreachable(f"{request.method} {request.path}: not sent")
+        elif how == "conflict":
+            self._failing = None
+            raise ApiError(409, "Conflict", "the object has been modified")
+        else:
+            self._failing = (0, how)
+
+    def _fail_answer(self, request: Request) -> None:
+        if not _counts(request) or self._failing is None or self._failing[0] > 0:
+            return
+        how, self._failing = self._failing[1], None
+        if how == "crash" and self._running:
+            self._running.cancel()
+        raise Unreachable(f"{request.method} {request.path}: the answer is lost")
 
     def _answered(self, request: Request, answer: Answer) -> None:
         if answer.code == 501:
@@ -328,6 +366,7 @@ class Harness:
             body = json.loads(request.body) if request.body else None
             assert self._loop is not None
             self._writes.append(Write(self._loop.time(), request.method, request.path, body, answer.code))
+        self._fail_answer(request)
 
     def _crd_version(self) -> Object | None:
         """Return the storage version of the installed CRD, None for a built-in kind."""
@@ -344,3 +383,17 @@ class Harness:
 
     def _now(self) -> datetime:
         return BEGIN + timedelta(seconds=self._loop.time() if self._loop else 0)
+
+
+def _is_about_model(url: str) -> bool:
+    """Check whether a write is neither an Event nor the registration."""
+    return f"/{EVENTS.plural}" not in url and f"/{PROVIDER_CONFIGS.plural}/" not in url
+
+
+def _counts(request: Request) -> bool:
+    return (
+        request.method != "GET"
+        and request.query.get("dryRun") != "All"
+        and "reviews" not in request.path
+        and _is_about_model(request.path)
+    )

@@ -34,7 +34,8 @@ class MemoryTransport(Transport):
         server: The server.
         user_agent: The name of the program in requests.
         warned: Called with each warning in a response.
-        answered: Called with each request and its answer.
+        asked: Called with each request before it is answered; what it raises is the client's answer.
+        answered: Called with each request and its answer; what it raises is the client's answer.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class MemoryTransport(Transport):
         *,
         user_agent: str,
         warned: Callable[[str], None] | None = None,
+        asked: Callable[[Request], None] | None = None,
         answered: Callable[[Request, Answer], None] | None = None,
     ) -> None:
         super().__init__(CREDENTIALS, user_agent=user_agent, warned=warned)
         self._memory = server
         self._agent = user_agent
         self._notify = warned
+        self._asked = asked
         self._answered = answered
 
     async def open(self) -> None:
@@ -80,6 +83,8 @@ class MemoryTransport(Transport):
             headers.get("Accept", ""),
             self._agent,
         )
+        if self._asked:
+            self._asked(request)
         answer = self._memory.answer(request)
         if self._answered:
             self._answered(request, answer)
