@@ -142,7 +142,7 @@ class Sequence:
         return Step("PATCH", body, self._query(), "application/merge-patch+json")
 
     def _json_patch(self) -> Step:
-        spec = self._content().get("spec") or {"size": 1}
+        spec = self._content().get("spec") or ({} if self.subject.whole else {"size": 1})
         operations: list[Any] = []
         for name, value in list(spec.items())[:2]:
             prefix = "" if self.subject.whole and "spec" not in self._content() else "/spec"

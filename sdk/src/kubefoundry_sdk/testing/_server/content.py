@@ -81,6 +81,8 @@ def checked(body: Any, resource: Resource) -> Object:
 
 def admitted(body: Object, resource: Resource, query: Mapping[str, str], warnings: list[str]) -> Object:
     """Return the object pruned and with defaults, as the server decodes it. Raise Refused for wrong fields."""
+    if not resource.custom:
+        _check_types(body, resource)
     dropped: list[str] = []
     pruned = schemas.prune(body, resource.schema, "", dropped, resource=True)
     dropped += [f"metadata.{name}" for name in pruned["metadata"] if name not in structural.OBJECT_META]

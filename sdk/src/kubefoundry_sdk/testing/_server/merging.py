@@ -23,6 +23,9 @@ class _Absent:
 
 ABSENT: Final = _Absent()
 
+UNDECLARED: Final = "field not declared in schema"
+"""The end of the message about an unknown field."""
+
 
 class Untypable(ValueError):
     """A value does not fit its type; the text is the API server's."""
@@ -40,7 +43,7 @@ def check(value: Any, kind: Type, path: str = "", *, duplicates: bool = False) -
         for name, child in value.items():
             child_type = handler.of(name)
             if child_type is None:
-                yield f"{path}.{name}: field not declared in schema"
+                yield f"{path}.{name}: {UNDECLARED}"
             else:
                 yield from check(child, child_type, f"{path}.{name}", duplicates=duplicates)
     elif isinstance(handler, ListOf):

@@ -130,7 +130,8 @@ def of_schema(schema: Schema, preserved: bool = False) -> Type:
         case "boolean":
             return Type(scalar="boolean")
         case "string":
-            return _TEXT
+            # With any other format every scalar is accepted by an apply; validation refuses it later.
+            return Type(scalar="untyped") if schema.get("format", "byte") != "byte" else _TEXT
         case _:
             return Type(_map(schema, preserved), _list(schema, preserved), "untyped")
 

@@ -47,12 +47,17 @@ def deployment_status_problems(new: Object) -> Iterator[Problem]:
     """Yield the problems of a Deployment's status."""
     status = new.get("status") or {}
     total = status.get("replicas", 0)
+    for name in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"):
+        if status.get(name, 0) < 0:
+            yield _invalid(f"status.{name}", status[name], "must be greater than or equal to 0")
     for name in ("updatedReplicas", "readyReplicas", "availableReplicas"):
         if status.get(name, 0) > total:
-            yield _invalid(f"status.{name}", status[name], "cannot be greater than status.replicas")
+            yield _invalid(f"status.{name}", status.get(name, 0), "cannot be greater than status.replicas")
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
         yield _invalid(
-            "status.availableReplicas", status["availableReplicas"], "cannot be greater than readyReplicas"
+            "status.availableReplicas",
+            status.get("availableReplicas", 0),
+            "cannot be greater than readyReplicas",
         )
 
 

@@ -9,7 +9,16 @@ from typing import Any
 
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk.testing._server import content, crds, errors, metadata, patches, schemas, workloads
+from kubefoundry_sdk.testing._server import (
+    content,
+    crds,
+    errors,
+    merging,
+    metadata,
+    patches,
+    schemas,
+    workloads,
+)
 from kubefoundry_sdk.testing._server.errors import Problem, Refused
 from kubefoundry_sdk.testing._server.managers import FieldManager
 from kubefoundry_sdk.testing._server.requests import (
@@ -188,7 +197,8 @@ class Writes:
             )
         unknown: list[str] = []
         schemas.prune(applied, target.resource.schema, "", unknown, resource=True)
-        if unknown and not target.resource.is_complete:
+        wrong = merging.check(applied, target.resource.type)
+        if unknown and not target.resource.is_complete and all(merging.UNDECLARED in text for text in wrong):
             raise errors.unknown_feature(f"the field {unknown[0]} of the kind {target.resource.kind}")
         live = self.find(target)
         if live is None and target.subresource:
