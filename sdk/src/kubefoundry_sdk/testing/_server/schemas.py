@@ -162,16 +162,16 @@ def _scale_problems(obj: Any, scale: Mapping[str, str]) -> Iterator[Problem]:
     for name, kind in (("specReplicasPath", int), ("statusReplicasPath", int), ("labelSelectorPath", str)):
         if not (path := scale.get(name)):
             continue
-        value = obj
+        value, is_there = obj, True
         for step in path.strip(".").split("."):
             if value is None or (isinstance(value, dict) and step not in value):
-                value = None
+                is_there = False
                 break
             value = value.get(step) if isinstance(value, dict) else False
-        fits = value is None or (isinstance(value, kind) and not isinstance(value, bool))
+        fits = not is_there or (isinstance(value, kind) and not isinstance(value, bool))
         if not fits:
             yield Problem("FieldValueInvalid", path, f"Invalid value: 0: {path} accessor error")
-        elif isinstance(value, int) and not 0 <= value < 2**31:
+        elif is_there and isinstance(value, int) and not 0 <= value < 2**31:
             yield Problem(
                 "FieldValueInvalid", path, f"Invalid value: {value}: should be a non-negative integer"
             )

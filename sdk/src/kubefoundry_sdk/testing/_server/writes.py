@@ -253,7 +253,7 @@ class Writes:
         if meta.get("deletionTimestamp") and not meta.get("finalizers"):
             if not is_dry:
                 self.store.remove(resource.storage, target.key, new)
-            shown = {name: {} for name in ("labels", "annotations") if name in untidy}
+            shown: Object = {name: {} for name in ("labels", "annotations") if name in untidy}
             return {**new, "metadata": {**meta, **shown}}
         if is_dry:
             return new
