@@ -206,6 +206,13 @@ def build(options: Namespace) -> Provider:
     sound = provider(options.default_images)
     if FAULT == "REG-5":
         return replace(sound, selection_rules=(SelectionRule("spec.engine.type ==", priority=1),))
+    if FAULT == "SUP-1":
+        return replace(
+            sound,
+            render=lambda deployment, schema: sound.render(
+                replace(deployment, spec=deployment.spec.model_copy(update={"env": []})), schema
+            ),
+        )
     if FAULT == "PRO-4":
         return replace(sound, operator=Operator("widget-operator", ("widgets-system",)))
     return sound

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubefoundry_conformance.cluster import (
+    dropping,
     generations,
     handing_over,
     leaving,
@@ -22,6 +23,7 @@ from kubefoundry_conformance.cluster.offered import offering
 PROVIDER: Final = (
     *registering.REGISTRATION,
     *registering.process_checks(registering.run_model),
+    *dropping.CHECKS,
     *life.CHECKS,
     *refusing.CHECKS,
     *generations.CHECKS,

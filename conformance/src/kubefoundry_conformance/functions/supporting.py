@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final
 
 from hypothesis.strategies import SearchStrategy
@@ -77,26 +77,38 @@ def check_fields(subject: Functions) -> Iterator[Finding]:
     for base in subject.bases():
         checked = True
         before = subject.render(build_deployment(base))
-        for field in FIELDS:
-            if field in subject.cases.meaningless:
+        for field, value, changed in edits(base, subject.cases.meaningless):
+            deployment = build_deployment(changed)
+            if not subject.takes(deployment):
                 continue
-            for value in _values(field, base):
-                changed = _changed(base, field, value)
-                if _is_unchanged(base, changed) or (
-                    field.endswith("gpu.type") and not _gpu_count(base, field)
-                ):
-                    continue
-                deployment = build_deployment(changed)
-                if not subject.takes(deployment):
-                    continue
-                after = subject.render(deployment)
-                if (before.main, before.helpers) == (after.main, after.helpers):
-                    yield Finding(
-                        f"{field}: {value!r} is taken and changes nothing that is rendered, on spec {base}",
-                        "it is honoured, refused by supports, or under `meaningless` of the cases with the reason",
-                    )
+            after = subject.render(deployment)
+            if (before.main, before.helpers) == (after.main, after.helpers):
+                yield dropped(field, value, base)
     if not checked:
         raise Skipped("no spec is taken: give one under `specs`")
+
+
+def edits(base: Spec, left_out: Container[str]) -> Iterator[tuple[str, Any, Spec]]:
+    """Yield each field of a spec with another value, and the spec with that value.
+
+    Args:
+        base: The spec.
+        left_out: Fields to leave out.
+    """
+    for field in FIELDS:
+        for value in () if field in left_out else _values(field, base):
+            changed = _changed(base, field, value)
+            without_gpus = field.endswith("gpu.type") and not _gpu_count(base, field)
+            if not (without_gpus or _is_unchanged(base, changed)):
+                yield field, value, changed
+
+
+def dropped(field: str, value: Any, base: Spec) -> Finding:
+    """Return the violation of a provider that neither honours nor refuses a field."""
+    return Finding(
+        f"{field}: {value!r} is taken and changes nothing that is rendered, on spec {base}",
+        "it is honoured, refused by supports, or under `meaningless` of the cases with the reason",
+    )
 
 
 def _values(field: str, base: Spec) -> tuple[Any, ...]:
