@@ -32,7 +32,7 @@ MODULES: Final = {
 }
 NAMES: Final = {
     "kubefoundry_sdk.testing": [
-        *("Harness", "simulated", "Event", "Write", "Unsupported"),
+        *("Harness", "simulated", "Event", "Failure", "Write", "Unsupported"),
         *("deployment", "specs", "violations"),
     ],
 }

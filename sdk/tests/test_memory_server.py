@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, DEPLOYMENTS, Object
-from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client, over
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._cluster.reflector import reflect
 from kubefoundry_sdk.testing import simulated
@@ -26,7 +26,7 @@ async def served() -> AsyncIterator[tuple[Server, Client]]:
     server = Server(lambda: datetime(2026, 1, 1, tzinfo=UTC))
     server.create_namespace("default")
     transport = MemoryTransport(server, user_agent="t")
-    async with Client(CREDENTIALS, user_agent="t", transport=transport) as client:
+    async with over(Client(CREDENTIALS, user_agent="t"), transport) as client:
         yield server, client
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from kubefoundry_sdk._api.engine_args import (
     Parallel,
+    StatedSizes,
     for_command_line,
     json_value,
     parallel,
+    stated_sizes,
     states_tensor_parallelism,
 )
 from kubefoundry_sdk._api.engine_args import typed as typed_value
@@ -29,6 +31,7 @@ __all__ = [
     "TENSOR_PARALLEL",
     "Derived",
     "Parallel",
+    "StatedSizes",
     "all_addresses",
     "argv",
     "contradictions",
@@ -39,6 +42,7 @@ __all__ = [
     "json_value",
     "literal",
     "parallel",
+    "stated_sizes",
     "states_tensor_parallelism",
     "typed_value",
 ]

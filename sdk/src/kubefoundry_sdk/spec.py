@@ -22,12 +22,16 @@ from kubefoundry_sdk._api.modeldeployment import (
     Source,
 )
 from kubefoundry_sdk._api.pods import ObjectName
+from kubefoundry_sdk._api.quantity import BYTE, MILLICORE
 from kubefoundry_sdk._api.quantity import parse as parse_quantity
 from kubefoundry_sdk._api.quantity import same as same_quantity
+from kubefoundry_sdk._api.quantity import share as share_of_quantity
 from kubefoundry_sdk._provider.reconcile.compatibility import supports as incompatibilities
 from kubefoundry_sdk._provider.refused_fields import refused_fields
 
 __all__ = [
+    "BYTE",
+    "MILLICORE",
     "ApiModel",
     "ComponentScaling",
     "Count",
@@ -53,4 +57,5 @@ __all__ = [
     "parse_quantity",
     "refused_fields",
     "same_quantity",
+    "share_of_quantity",
 ]

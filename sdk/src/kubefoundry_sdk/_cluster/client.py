@@ -50,7 +50,6 @@ class Client:
         user_agent: str,
         qps: float = 0,
         warned: Callable[[str], None] | None = None,
-        transport: Transport | None = None,
     ) -> None:
         """Prepare a client; `async with` opens its connections.
 
@@ -59,9 +58,8 @@ class Client:
             user_agent: The name of the program in requests.
             qps: The most requests a second, without watches; 0 leaves it to the API server's priority and fairness.
             warned: Called with each warning in a response, from admission or about the request.
-            transport: Sends the requests; None for connections to the server of the credentials.
         """
-        self._transport = transport or Transport(credentials, user_agent=user_agent, warned=warned)
+        self._transport = Transport(credentials, user_agent=user_agent, warned=warned)
         self._rate = RateLimit(qps)
         self._fence: Callable[[], None] | None = None
         self._congestion: Congestion | None = None
@@ -328,6 +326,13 @@ class Client:
         if note_accepted:
             note_accepted()
         return answer
+
+
+def over(client: Client, transport: Transport) -> Client:
+    """Return the client with another transport, such as one to an API server in memory."""
+    moved = copy(client)
+    moved._transport = transport
+    return moved
 
 
 def behind(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kubefoundry_sdk.testing._harness import Event as Event
+    from kubefoundry_sdk.testing._harness import Failure as Failure
     from kubefoundry_sdk.testing._harness import Harness as Harness
     from kubefoundry_sdk.testing._harness import Unsupported as Unsupported
     from kubefoundry_sdk.testing._harness import Write as Write
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from kubefoundry_sdk.testing.structural import violations as violations
 
 _MODULES = {
-    **dict.fromkeys(("Event", "Harness", "Unsupported", "Write"), "_harness"),
+    **dict.fromkeys(("Event", "Failure", "Harness", "Unsupported", "Write"), "_harness"),
     "simulated": "_simulated",
     **dict.fromkeys(("Spec", "deployment", "specs"), "generated"),
     "violations": "structural",
@@ -36,6 +37,7 @@ _MODULES = {
 
 __all__ = [
     "Event",
+    "Failure",
     "Harness",
     "Spec",
     "Unsupported",

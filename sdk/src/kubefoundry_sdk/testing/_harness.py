@@ -16,7 +16,7 @@ from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.conditions import condition, stamp
 from kubefoundry_sdk._api.crd import model_deployments, provider_configs
 from kubefoundry_sdk._api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.client import Client, over
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.requests import path
 from kubefoundry_sdk._provider.contract import Provider
@@ -330,7 +330,7 @@ class Harness:
         transport = MemoryTransport(
             self._server, user_agent=agent, asked=self._asked, answered=self._answered
         )
-        async with Client(CREDENTIALS, user_agent=agent, transport=transport) as client:
+        async with over(Client(CREDENTIALS, user_agent=agent), transport) as client:
             process = Process(agent, parsed, client)
             set_up(process, self._provider)
             await process.run(stop)
