@@ -1,4 +1,4 @@
-"""The provider's four functions, and the provider with the runtime, without a cluster."""
+"""The provider's four functions, and its manifest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from kubefoundry_sdk import Schema, UnsupportedSchema, manifest
 from kubefoundry_sdk.spec import incompatibilities
-from kubefoundry_sdk.testing import Harness, deployment, simulated, specs, violations
+from kubefoundry_sdk.testing import deployment, specs, violations
 from kubefoundry_widgets.provider import probe, provider
 
 HERE = Path(__file__).resolve().parents[1]
@@ -91,33 +91,6 @@ def test_status_is_observed(status: dict[str, Any] | None, replicas: int, phase:
     observation = WIDGETS.observe(model, {"status": status} if status else {})
 
     assert (observation.phase, observation.reason) == (phase, reason)
-
-
-@simulated
-async def test_model_serves_edit_only_once_upstream_reports() -> None:
-    async with Harness(WIDGETS, CRD) as harness:
-        await harness.create(GPU)
-        assert harness.status["phase"] == "Pending"
-
-        await harness.upstream({"state": "Serving", "ready": 1})
-        assert harness.status["phase"] == "Running"
-        assert harness.condition("Ready")["observedGeneration"] == 1
-
-        await harness.edit({"scaling": {"replicas": 2}})
-        assert harness.upstream_object["spec"]["replicas"] == 2
-        # The upstream has not written a status since the edit, so its old one proves nothing about the edit.
-        assert harness.condition("Ready")["status"] == "True"
-        assert harness.condition("Ready")["observedGeneration"] == 1
-
-        await harness.restart()
-        assert harness.condition("Ready")["observedGeneration"] == 1
-
-        await harness.upstream({"state": "Serving", "ready": 2})
-        assert harness.condition("Ready")["observedGeneration"] == 2
-
-        await harness.delete()
-        assert not harness.model
-        assert not harness.upstream_object
 
 
 def test_manifest_is_generated_from_provider() -> None:

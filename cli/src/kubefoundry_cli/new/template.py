@@ -21,6 +21,7 @@ TAKEN: Final = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 GROUP: Final = re.compile(r"(?=.{1,100}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+")
 """A domain of at least two parts."""
 
+LIFE: Final = "tests/test_life.py"
 NEEDED: Final = re.compile(r"^NEEDED: Final = tuple\(.*?^\)", re.M | re.S)
 NO_PLACE: Final = re.compile(r"^NO_PLACE: Final = \(.*?^\)", re.M | re.S)
 FLAGS: Final = re.compile(r"^    flags = dict.*?(?=^    image = )", re.M | re.S)
@@ -73,6 +74,7 @@ def files(name: str, group: str, crd: UpstreamCrd | None = None) -> dict[str, st
         '"widgets", "Widget"': f'"{plural}", "{kind}"',
         "widgets": name,
         "Widget": kind,
+        "singular: widget": f"singular: {kind.lower()}",
         # a kind may be a word of Python
         "widget": "upstream_object",
         "example.com/v1": f"{group}/{version}",
@@ -86,7 +88,8 @@ def files(name: str, group: str, crd: UpstreamCrd | None = None) -> dict[str, st
 
     contents = {renamed(path): renamed(text) for path, text in _template()}
     if crd:
-        contents = {path: _fitted(text, crd) for path, text in contents.items()}
+        # The test of a model's life needs the example's status.
+        contents = {path: _fitted(text, crd) for path, text in contents.items() if path != LIFE}
     return contents | ({f"{name}.crd.yaml": crd.text} if crd else {})
 
 
