@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk._api.kinds import CONFIG_MAPS, DEPLOYMENTS, Object
+from kubefoundry_sdk._api.crd import provider_configs
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._cluster.client import Client, over
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._cluster.reflector import reflect
@@ -198,3 +199,23 @@ async def test_missing_namespace_is_refused() -> None:
     async with served() as (_, client):
         with pytest.raises(ApiError, match='namespaces "other" not found'):
             await client.create(CONFIG_MAPS, body, manager="t")
+
+
+@simulated
+async def test_noop_patch_after_deletion_began_keeps_version() -> None:
+    body = {
+        "apiVersion": PROVIDER_CONFIGS.api_version,
+        "kind": PROVIDER_CONFIGS.kind,
+        # An apply stores the empty map, and the mark of the deletion is the write that drops it.
+        "metadata": {"name": "a", "labels": {}, "finalizers": ["example.com/a"]},
+        "spec": {},
+    }
+    async with served() as (server, client):
+        server.install(provider_configs())
+        applied = await client.apply(PROVIDER_CONFIGS, body, manager="t")
+        await client.delete(PROVIDER_CONFIGS, "a", None, uid=applied["metadata"]["uid"])
+        marked = await client.get(PROVIDER_CONFIGS, "a", None)
+        patch = [{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/a"]}]
+        patched = await client.json_patch(PROVIDER_CONFIGS, "a", None, patch, manager="t")
+
+    assert patched == marked

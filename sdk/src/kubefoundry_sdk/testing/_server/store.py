@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -47,6 +47,7 @@ class Store:
     listeners: set[Callable[[], None]] = field(default_factory=set)
     _objects: dict[Storage, dict[Key, Object]] = field(default_factory=dict)
     _history: list[Change] = field(default_factory=list)
+    _untidy: dict[tuple[Storage, Key], frozenset[str]] = field(default_factory=dict)
 
     def get(self, storage: Storage, key: Key) -> Object | None:
         """Return an object, or None."""
@@ -63,9 +64,18 @@ class Store:
             (storage, key, obj) for storage, objects in self._objects.items() for key, obj in objects.items()
         ]
 
-    def put(self, storage: Storage, key: Key, obj: Object) -> Object:
+    def untidy(self, storage: Storage, key: Key) -> frozenset[str]:
+        """Return the fields of the metadata that etcd holds as empty values, which no answer shows.
+
+        An apply of a custom resource stores them. The next write of any kind that does not state them drops them, so
+        a request that changes nothing else is a write, too.
+        """
+        return self._untidy.get((storage, key), frozenset())
+
+    def put(self, storage: Storage, key: Key, obj: Object, untidy: Collection[str] = ()) -> Object:
         """Store an object with the next resource version, and return it."""
         old = self.get(storage, key)
+        self._untidy[storage, key] = frozenset(untidy)
         stored = self._versioned(obj)
         self._objects.setdefault(storage, {})[key] = stored
         self._changed(Change(self.version, storage, "MODIFIED" if old else "ADDED", stored, old))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from kubefoundry_sdk._api.equality import same
@@ -46,9 +46,6 @@ class Writes:
 
     store: Store
     now: Callable[[], str]
-    _untidy: dict[tuple[str, str, str, str], set[str]] = field(default_factory=dict)
-    """Fields of the metadata that are empty in etcd, by custom resource: an apply stores them, no other request does,
-    and no answer shows them. The next request that does not state them is a write."""
 
     def live(self, target: Target) -> Object:
         """Return an object. Raise Refused (404) if it does not exist."""
@@ -106,8 +103,7 @@ class Writes:
             return new
         if resource.plural == "customresourcedefinitions":
             return self.store_crd(crds.completed(new, self.now()))
-        self._untidy[*resource.storage, *target.key] = set(empty) if resource.custom else set()
-        return self.store.put(resource.storage, target.key, new)
+        return self.store.put(resource.storage, target.key, new, frozenset(empty) if resource.custom else ())
 
     def store_crd(self, crd: Object) -> Object:
         """Store a complete CRD."""
@@ -244,9 +240,8 @@ class Writes:
         if found:
             raise errors.invalid(resource.group, resource.kind, target.name, found)
         self._check(new, resource, live, target.subresource)
-        place = (*resource.storage, *target.key)
-        untidy = set(empty) if resource.custom and not target.subresource else set()
-        if same(_untimed(live), _untimed(new)) and untidy == self._untidy.get(place, set()):
+        untidy = frozenset(empty) if resource.custom and not target.subresource else frozenset()
+        if same(_untimed(live), _untimed(new)) and untidy == self.store.untidy(resource.storage, target.key):
             return live
         is_dry = query.get("dryRun") == "All"
         meta = new["metadata"]
@@ -259,8 +254,7 @@ class Writes:
             return new
         if resource.plural == "customresourcedefinitions":
             return self.store_crd(crds.completed(new, self.now()))
-        self._untidy[place] = untidy
-        return self.store.put(resource.storage, target.key, new)
+        return self.store.put(resource.storage, target.key, new, untidy)
 
     def _check_version(self, target: Target, live: Object, new: Object) -> None:
         resource = target.resource
