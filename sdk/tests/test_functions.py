@@ -75,6 +75,7 @@ def supports(provider: Provider, model: Deployment | None = None) -> list[str]:
         ("not UTF-8", "its program wrote a line that is not UTF-8 at byte "),
         ("half a pair", "its program wrote a line with half a surrogate pair, in supports"),
         ("repeated key", "its program wrote a line with the key 'result' twice, in supports"),
+        ("late repetition", "its program wrote a line with the key 'z' twice, in supports"),
         ("unknown key", "its program responded to supports with the unknown key 'more'"),
         ("both", "its program responded to supports with neither or both of result and error"),
         ("neither", "its program responded to supports with neither or both of result and error"),

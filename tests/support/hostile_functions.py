@@ -103,6 +103,9 @@ TEXTS: Final = {
     "not UTF-8": '{"id": ID, "result": ["\udcff"]}\n',
     "half a pair": '{"id": ID, "result": ["\\ud800"]}\n',
     "repeated key": '{"id": ID, "result": [], "result": ["no"]}\n',
+    "late repetition": '{"id": ID, "result": {'
+    + "".join(f'"{number}":0,' for number in range(200_000))
+    + '"z":0,"z":0}}\n',
     "unknown key": '{"id": ID, "result": [], "more": 1}\n',
     "both": '{"id": ID, "result": [], "error": "no"}\n',
     "neither": '{"id": ID}\n',

@@ -74,11 +74,11 @@ def _plain(value: Any, levels: int) -> Any:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for key in keys if keys.count(key) > 1)
-        raise Invalid(f"with the key {repeated[:60]!r} twice")
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:
+            raise Invalid(f"with the key {key[:60]!r} twice")
+        value[key] = item
     return value
 
 
