@@ -238,6 +238,14 @@ def test_other_description_after_restart_is_a_fault(start: Start, tmp_path: Path
             {"overrides": {"type": "object", "properties": {"a": {"type": "string", "format": "x"}}}},
             "describe returned result.overrides: overrides.properties.a.format: is an unknown key",
         ),
+        (
+            {"overrides": {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}},
+            "describe returned result.overrides: overrides.properties.a.type: should be one of string",
+        ),
+        (
+            {"overrides": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0.5}}}},
+            "describe returned result.overrides: overrides.properties.a.minimum: should be an integer",
+        ),
         ({"settles": -1}, "describe returned result.settles: should be greater than or equal to 0"),
         ({"pods": {"label": "a", "value": ["b"]}}, "describe returned result.pods.value: is an unknown key"),
     ],

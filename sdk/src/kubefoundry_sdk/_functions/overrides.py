@@ -34,7 +34,8 @@ def form(schema: Any) -> type[BaseModel]:
 
 
 def _type(schema: Any, path: str, levels: int) -> Any:
-    if not isinstance(schema, dict) or schema.get("type") not in _KEYWORDS:
+    # A list of types is valid JSON Schema, and has no hash.
+    if not isinstance(schema, dict) or schema.get("type") not in tuple(_KEYWORDS):
         raise ValueError(f"{path}.type: should be one of {', '.join(_KEYWORDS)}")
     kind = schema["type"]
     if unknown := sorted(schema.keys() - _KEYWORDS[kind] - {"type", "description"}):
@@ -77,4 +78,6 @@ def _bound(schema: dict[str, Any], keyword: str, path: str) -> float | None:
     value = schema.get(keyword)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise ValueError(f"{path}.{keyword}: should be a number")
+    if schema["type"] == "integer" and isinstance(value, float):
+        raise ValueError(f"{path}.{keyword}: should be an integer")
     return value
