@@ -162,6 +162,39 @@ def test_closed_program_is_gone(start: Start) -> None:
         supports(provider)
 
 
+def test_program_is_gone_when_closed_at_its_start(start: Start) -> None:
+    client = start("describe:silent")
+    closing = threading.Thread(target=client.close)
+
+    def close(event: str, _: object) -> None:
+        # Popen raises this event just before it starts the program.
+        if event == "subprocess.Popen" and threading.current_thread() is thread:
+            closing.start()
+            while not client._closed:
+                closing.join(0.01)
+            # It has killed nothing, and waits for the lock.
+            closing.join(0.5)
+
+    faults: list[Fault] = []
+
+    def describe() -> None:
+        try:
+            client.describe()
+        except Fault as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=describe)
+    sys.addaudithook(close)
+    began = time.monotonic()
+
+    thread.start()
+    thread.join()
+    closing.join()
+
+    assert time.monotonic() - began < 15
+    assert [str(fault) for fault in faults] == ["its program has been ended, because the provider ends"]
+
+
 def test_stderr_of_program_is_logged(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     logged = threading.Event()

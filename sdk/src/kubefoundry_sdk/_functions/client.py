@@ -22,6 +22,8 @@ DELAYS: Final = Backoff(1.0, 30.0)
 """Delays before the second and later starts in a row of which no request got a response. The first is immediate, so
 that an object on which the program fails does not hold up the others."""
 
+ENDED: Final = "its program has been ended, because the provider ends"
+
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
@@ -86,7 +88,7 @@ class Client:
     def _running(self) -> Description:
         """Start the program unless it runs, and return its description."""
         if self._closed:
-            raise ProgramError("its program has been ended, because the provider ends")
+            raise ProgramError(ENDED)
         if self._program.is_running and (unexpected := self._program.unexpected()):
             self._failed(unexpected)
         if self._program.is_running and self._description is not None:
@@ -98,6 +100,10 @@ class Client:
         except ProgramError as error:
             self._failed(str(error))
             raise
+        if self._closed:
+            # `close` found no program to kill: it was about to start.
+            self._program.stop()
+            raise ProgramError(ENDED)
         arguments = {"protocols": list(messages.PROTOCOLS)}
         description = self._request("describe", arguments, self._deadlines.start)
         self._check(description)
