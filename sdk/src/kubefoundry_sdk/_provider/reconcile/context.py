@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
@@ -28,6 +29,9 @@ from kubefoundry_sdk._runtime.recorder import Recorder
 from kubefoundry_sdk._runtime.store import Key, Store
 
 Answer = TypeVar("Answer")
+
+_THREADS: Final = ThreadPoolExecutor(thread_name_prefix="provider")
+"""Threads of functions that wait. The loop's own ones stay free, because name resolution for the Lease needs them."""
 
 
 @dataclass(slots=True)
@@ -73,7 +77,9 @@ class Context:
 
         The work runs in a thread if the functions wait for another program. It must read no store.
         """
-        return await asyncio.to_thread(work) if self.provider.blocking else work()
+        if not self.provider.blocking:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, work)
 
     def memory(self, key: Key) -> Memory:
         """Return the memory of a ModelDeployment that exists."""
