@@ -26,10 +26,11 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.embedding import Settings, connect
 from kubefoundry_sdk._provider.embedding import serve as serve_until
 from kubefoundry_sdk._provider.run import prepared
+from kubefoundry_sdk._runtime import health
 from kubefoundry_sdk._runtime.process import Process, SetUp, limit_tls_buffers
 from kubefoundry_sdk._runtime.supervision import supervise
 
-__all__ = ["login", "serve"]
+__all__ = ["component", "login", "run", "serve"]
 
 log = logging.getLogger(__name__)
 
@@ -97,20 +98,44 @@ def component(
     """
     limit_tls_buffers()
 
-    async def work(stop: asyncio.Event) -> None:
+    _attach(program, _work(program, prepare), registry)
+    kopf.on.startup(registry=registry, id="kubefoundry")(_without_scanning)
+    # Each component logs in alike, and kopf calls handlers with one id once.
+    kopf.on.login(registry=registry, id="kubefoundry")(login)
+
+
+def _work(
+    program: str, prepare: Callable[[], tuple[argparse.Namespace, SetUp]]
+) -> Callable[[asyncio.Event], Awaitable[None]]:
+    """Return the work of a component from one start to its end. `/readyz` reports a failure until the next start."""
+
+    async def run_once(stop: asyncio.Event) -> None:
         options, set_up = prepare()
         loaded = credentials.load(options.kubeconfig)
         async with Client(loaded, user_agent=program, qps=options.qps) as client:
             process = Process(program, options, client)
-            preparation = set_up(process)
-            if preparation is not None:
-                await preparation
+            try:
+                preparation = set_up(process)
+                if preparation is not None:
+                    await preparation
+            except BaseException:
+                process.clean_up()
+                raise
+            health.report_absent(program, None)
             await process.run(stop)
 
-    _attach(program, work, registry)
-    kopf.on.startup(registry=registry, id="kubefoundry")(_without_scanning)
-    # Each component logs in alike, and kopf calls handlers with one id once.
-    kopf.on.login(registry=registry, id="kubefoundry")(login)
+    async def work(stop: asyncio.Event) -> None:
+        try:
+            await run_once(stop)
+        except Exception as error:
+            health.report_absent(program, str(_first(error)))
+            raise
+
+    return work
+
+
+def _first(error: Exception) -> Exception:
+    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 async def _without_scanning(settings: kopf.OperatorSettings, **_: Any) -> None:

@@ -19,6 +19,18 @@ _ports: Final[dict[int, _Port]] = {}
 """The open ports of this program. Several components of one program share a port (`kubefoundry_sdk.kopf`)."""
 
 
+_absent: Final[dict[str, str]] = {}
+"""Components of this program that do not run at the moment, with the reason."""
+
+
+def report_absent(component: str, problem: str | None) -> None:
+    """Let `/readyz` on all ports of this program report a component that does not run, until `problem` is None."""
+    if problem is None:
+        _absent.pop(component, None)
+    else:
+        _absent[component] = f"{component} does not run, and is started again soon: {problem}"
+
+
 async def serve(
     *, health_port: int, metrics_port: int, healthy: Check, ready: Check
 ) -> Callable[[], Awaitable[None]]:
@@ -98,7 +110,8 @@ class _Port:
         return _answer([component.checks[0] for component in self.components if component.checks])
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        return _answer([component.checks[1] for component in self.components if component.checks])
+        checks = [component.checks[1] for component in self.components if component.checks]
+        return _answer([*checks, lambda: next(iter(_absent.values()), None)] if checks else [])
 
     async def _metrics(self, _: web.Request) -> web.Response:
         if not any(component.metrics for component in self.components):

@@ -232,11 +232,16 @@ class Process:
         self._leadership.lease = lease
 
     def at_end(self, clean_up: Callable[[], None]) -> None:
-        """Call the function when `run` ends, also if the component could not start. Only before `run`."""
+        """Call the function when `run` ends, also if the component could not start."""
         self._at_end.append(clean_up)
 
+    def clean_up(self) -> None:
+        """Call the functions of `at_end`. `run` does this. Call it if `set_up` fails and the program goes on."""
+        while self._at_end:
+            self._at_end.pop()()
+
     def export(self, collector: Collector) -> None:
-        """Add the collector's metrics to `/metrics` until `run` ends. Only before `run`."""
+        """Add the collector's metrics to `/metrics` until `run` ends."""
         REGISTRY.register(collector)
         self.at_end(lambda: REGISTRY.unregister(collector))
 
@@ -246,8 +251,7 @@ class Process:
         Waits for an API server that is not reachable, at the start and later. Raises CannotStart.
         """
         async with AsyncExitStack() as resources:
-            for clean_up in self._at_end:
-                resources.callback(clean_up)
+            resources.callback(self.clean_up)
             resources.push_async_callback(await self._serve())
             await self._work(stop, needs)
 
