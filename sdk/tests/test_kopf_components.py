@@ -51,7 +51,7 @@ async def test_failed_component_is_reported_and_starts_again(tmp_path: Path) -> 
     with pytest.raises(OSError, match="no socket"):
         await work(stop)
     failed = await ready()
-    running = asyncio.create_task(work(stop))
+    running = asyncio.ensure_future(work(stop))
     async with asyncio.timeout(10):
         while "does not run" in (again := await ready()):
             pass
