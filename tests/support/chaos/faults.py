@@ -54,12 +54,17 @@ class Ground:
                 process = self.suite.components[self._random.choice(COMPONENTS)].process
                 assert process is not None
                 process.send_signal(signal.SIGSTOP)
-                yield
-                process.send_signal(signal.SIGCONT)
+                try:
+                    yield
+                finally:
+                    # A frozen process does not end, which would hide why the block failed.
+                    process.send_signal(signal.SIGCONT)
             case "restart":
                 restarting = asyncio.create_task(asyncio.to_thread(self.suite.plane.restart_api_server))
-                yield
-                await restarting
+                try:
+                    yield
+                finally:
+                    await restarting
             case "answers":
                 for proxy in self._proxies.values():
                     proxy.rule, proxy.done = self._faulty, self._lost
