@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from kubefoundry_local.ports import free_port
 from kubefoundry_sdk._runtime import health, options
 from kubefoundry_sdk._runtime.process import Process, SetUp
-from kubefoundry_sdk.kopf import _work
+from kubefoundry_sdk.kopf import _run
 
 NOWHERE = """
 apiVersion: v1
@@ -46,12 +46,12 @@ async def test_failed_component_is_reported_and_starts_again(tmp_path: Path) -> 
         async with aiohttp.ClientSession() as session, session.get(url) as response:
             return await response.text()
 
-    work, stop = _work("part", prepare), asyncio.Event()
+    stop = asyncio.Event()
     leave = await health.serve(health_port=port, metrics_port=0, healthy=lambda: None, ready=lambda: None)
     with pytest.raises(OSError, match="no socket"):
-        await work(stop)
+        await _run("part", prepare, stop)
     failed = await ready()
-    running = asyncio.ensure_future(work(stop))
+    running = asyncio.create_task(_run("part", prepare, stop))
     async with asyncio.timeout(10):
         while "does not run" in (again := await ready()):
             pass

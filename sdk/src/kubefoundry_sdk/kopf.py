@@ -15,6 +15,8 @@ import argparse
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from functools import partial
 from itertools import count
 from typing import Any, Final
 
@@ -23,9 +25,8 @@ import kopf
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._provider.contract import Provider
-from kubefoundry_sdk._provider.embedding import Settings, connect
-from kubefoundry_sdk._provider.embedding import serve as serve_until
-from kubefoundry_sdk._provider.run import prepared
+from kubefoundry_sdk._provider.embedding import Settings
+from kubefoundry_sdk._provider.run import prepared, set_up
 from kubefoundry_sdk._runtime import health
 from kubefoundry_sdk._runtime.process import Process, SetUp, limit_tls_buffers
 from kubefoundry_sdk._runtime.supervision import supervise
@@ -55,8 +56,10 @@ def serve(
 
     async def work(stop: asyncio.Event) -> None:
         built = provider() if callable(provider) else provider
-        async with connect(built, settings) as client:
-            await serve_until(built, client, stop, settings)
+        options = argparse.Namespace(**asdict(settings or Settings()), qps=0.0)
+        await _run(
+            f"kubefoundry-provider-{built.name}", lambda: (options, partial(set_up, provider=built)), stop
+        )
 
     _attach("provider", work, registry)
 
@@ -97,25 +100,23 @@ def component(
         registry: The registry; None means kopf's default one.
     """
     limit_tls_buffers()
-
-    _attach(program, _work(program, prepare), registry)
+    _attach(program, partial(_run, program, prepare), registry)
     kopf.on.startup(registry=registry, id="kubefoundry")(_without_scanning)
     # Each component logs in alike, and kopf calls handlers with one id once.
     kopf.on.login(registry=registry, id="kubefoundry")(login)
 
 
-def _work(
-    program: str, prepare: Callable[[], tuple[argparse.Namespace, SetUp]]
-) -> Callable[[asyncio.Event], Awaitable[None]]:
-    """Return the work of a component from one start to its end. `/readyz` reports a failure until the next start."""
-
-    async def run_once(stop: asyncio.Event) -> None:
-        options, set_up = prepare()
+async def _run(
+    program: str, prepare: Callable[[], tuple[argparse.Namespace, SetUp]], stop: asyncio.Event
+) -> None:
+    """Run a component from one start to its end. `/readyz` reports a failure until the next start."""
+    try:
+        options, connect = prepare()
         loaded = credentials.load(options.kubeconfig)
         async with Client(loaded, user_agent=program, qps=options.qps) as client:
             process = Process(program, options, client)
             try:
-                preparation = set_up(process)
+                preparation = connect(process)
                 if preparation is not None:
                     await preparation
             except BaseException:
@@ -123,19 +124,9 @@ def _work(
                 raise
             health.report_absent(program, None)
             await process.run(stop)
-
-    async def work(stop: asyncio.Event) -> None:
-        try:
-            await run_once(stop)
-        except Exception as error:
-            health.report_absent(program, str(_first(error)))
-            raise
-
-    return work
-
-
-def _first(error: Exception) -> Exception:
-    return _first(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
+    except Exception as error:
+        health.report_absent(program, str(error))
+        raise
 
 
 async def _without_scanning(settings: kopf.OperatorSettings, **_: Any) -> None:

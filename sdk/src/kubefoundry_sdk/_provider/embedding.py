@@ -18,7 +18,6 @@ from kubefoundry_sdk._provider.health.staleness import THRESHOLD
 from kubefoundry_sdk._provider.run import parser, set_up
 from kubefoundry_sdk._runtime.options import FINALIZER_TIMEOUT, HEARTBEAT_TIMEOUT
 from kubefoundry_sdk._runtime.process import Process, own_namespace
-from kubefoundry_sdk._runtime.start import CannotStart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +78,4 @@ async def serve(
     options = argparse.Namespace(**asdict(settings or Settings()))
     process = Process(f"kubefoundry-provider-{provider.name}", options, client)
     set_up(process, provider)
-    try:
-        await process.run(stop)
-    except* CannotStart as group:
-        raise _first(group) from None
-
-
-def _first(group: BaseExceptionGroup[CannotStart]) -> CannotStart:
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    await process.run(stop)

@@ -14,10 +14,8 @@ from kubefoundry_sdk._runtime.listening import bind
 Check = Callable[[], str | None]
 """Returns None if all is well, else the problem in one line."""
 
-
 _ports: Final[dict[int, _Port]] = {}
 """The open ports of this program. Several components of one program share a port (`kubefoundry_sdk.kopf`)."""
-
 
 _absent: Final[dict[str, str]] = {}
 """Components of this program that do not run at the moment, with the reason."""
@@ -50,17 +48,12 @@ async def serve(
 
     try:
         for number in dict.fromkeys(filter(None, (health_port, metrics_port))):
-            port = _ports.get(number)
-            is_new = port is None
-            if port is None:
-                port = _ports[number] = _Port(number)
+            port = _ports.get(number) or _Port(number)
             component = _Component(
                 (healthy, ready) if number == health_port else None, number == metrics_port
             )
-            port.components.append(component)
             joined.append((port, component))
-            if is_new:
-                await port.open()
+            await port.join(component)
     except BaseException:
         await leave()
         raise
@@ -76,10 +69,10 @@ class _Component:
 
 
 class _Port:
-    """A port, from its first component to its last."""
+    """A port of `_ports`, from its first component to its last."""
 
     def __init__(self, number: int) -> None:
-        self.components: list[_Component] = []
+        self._components: list[_Component] = []
         self._number = number
         try:
             self._bound = bind(number)
@@ -94,27 +87,32 @@ class _Port:
             ]
         )
         self._runner = web.AppRunner(app, access_log=None)
+        _ports[number] = self
 
-    async def open(self) -> None:
-        await self._runner.setup()
-        await web.SockSite(self._runner, self._bound).start()
+    async def join(self, component: _Component) -> None:
+        self._components.append(component)
+        if len(self._components) == 1:
+            await self._runner.setup()
+            await web.SockSite(self._runner, self._bound).start()
 
     async def leave(self, component: _Component) -> None:
-        self.components.remove(component)
-        if not self.components:
+        self._components.remove(component)
+        if not self._components:
             del _ports[self._number]
-            await self._runner.cleanup()
-            self._bound.close()
+            try:
+                await self._runner.cleanup()
+            finally:
+                self._bound.close()
 
     async def _healthz(self, _: web.Request) -> web.Response:
-        return _answer([component.checks[0] for component in self.components if component.checks])
+        return _answer([component.checks[0] for component in self._components if component.checks])
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        checks = [component.checks[1] for component in self.components if component.checks]
+        checks = [component.checks[1] for component in self._components if component.checks]
         return _answer([*checks, lambda: next(iter(_absent.values()), None)] if checks else [])
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        if not any(component.metrics for component in self.components):
+        if not any(component.metrics for component in self._components):
             raise web.HTTPNotFound
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 

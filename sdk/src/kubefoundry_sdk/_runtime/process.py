@@ -21,7 +21,7 @@ import sys
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Final
 
 from prometheus_client import REGISTRY
 from prometheus_client.registry import Collector
@@ -273,6 +273,8 @@ class Process:
                 await ended
                 for task in list(self._running):
                     task.cancel()
+        except* CannotStart as group:
+            raise _first(group) from None
         finally:
             self._group = None
 
@@ -328,14 +330,14 @@ def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: st
     code = 0
     try:
         asyncio.run(_main(component, options, set_up, needs))
-    except* (CannotStart, credentials.NoCredentials) as group:
-        sys.stderr.write(f"{component}: {_first(group)}\n")
+    except (CannotStart, credentials.NoCredentials) as error:
+        sys.stderr.write(f"{component}: {error}\n")
         code = 1
     return code
 
 
-def _first(group: BaseExceptionGroup[Any]) -> BaseException:
-    error: BaseException = group.exceptions[0]
+def _first(group: BaseExceptionGroup[CannotStart]) -> CannotStart:
+    error = group.exceptions[0]
     return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
