@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from kubefoundry_conformance.main import main
 from kubefoundry_sdk import Object, Provider, Schema
+from kubefoundry_sdk._functions import main as functions_process
 from kubefoundry_sdk._functions.client import Client
 from kubefoundry_sdk._functions.main import command, described, installed
 from kubefoundry_sdk._functions.messages import Settings
@@ -131,7 +132,30 @@ def test_functions_manifest_is_generated() -> None:
         if document["kind"] == "Deployment"
     ]
 
-    generated = installed(described(client, None), image, "/provider/provider.sh")
+    generated = installed(described(client, None), image, ["--command=/provider/provider.sh"])
 
     client.close()
     assert documents == generated, "kubefoundry-provider-functions … --print-manifest IMAGE"
+
+
+def test_functions_manifest_keeps_the_given_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    program = str(FUNCTIONS / "shell" / "provider.sh")
+    given = ["--call-timeout=20s", "--default-image=vllm=x/y:1", "--set=pool=a100"]
+
+    with pytest.raises(SystemExit):
+        functions_process.main(
+            ["--name=widgets", f"--command={program}", *given, "--print-manifest=reg/img:1"]
+        )
+
+    [container] = [
+        document["spec"]["template"]["spec"]["containers"][0]
+        for document in yaml.safe_load_all(capsys.readouterr().out)
+        if document["kind"] == "Deployment"
+    ]
+    assert container["args"][:5] == [
+        "--name=widgets",
+        "--default-image=vllm=x/y:1",
+        "--call-timeout=20.0",
+        f"--command={program}",
+        "--set=pool=a100",
+    ]

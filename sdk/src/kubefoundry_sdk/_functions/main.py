@@ -16,9 +16,10 @@ from kubefoundry_sdk._functions.client import Client, Deadlines
 from kubefoundry_sdk._functions.messages import Settings
 from kubefoundry_sdk._functions.provider import provider
 from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.flags import started_with
 from kubefoundry_sdk._provider.installation import manifest
 from kubefoundry_sdk._provider.results import Fault
-from kubefoundry_sdk._provider.run import prepared
+from kubefoundry_sdk._provider.run import parser, prepared
 from kubefoundry_sdk._runtime import options
 from kubefoundry_sdk._runtime.process import Process, run
 
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         built = build(parsed)
         if parsed.print_manifest:
             # As JSON, no part occurs twice: YAML would write an alias for it.
-            documents = json.loads(json.dumps(installed(built, parsed.print_manifest, parsed.command)))
+            documents = json.loads(json.dumps(installed(built, parsed.print_manifest, _stated(parsed))))
             print(yaml.safe_dump_all(documents, sort_keys=False), end="")
             raise SystemExit(0)
         return built
@@ -107,15 +108,30 @@ def described(client: Client, name: str | None) -> Provider:
     return built
 
 
-def installed(built: Provider, image: str, command_text: str) -> list[dict[str, object]]:
-    """Return the manifest that installs the provider, with this process in its Deployment."""
+def installed(built: Provider, image: str, flags: Sequence[str]) -> list[dict[str, object]]:
+    """Return the manifest that installs the provider, with this process and its flags in the Deployment."""
     documents = manifest(built, image)
     for document in documents:
         if document["kind"] == "Deployment":
             container = document["spec"]["template"]["spec"]["containers"][0]
             container["command"] = [PROGRAM]
-            container["args"] = [f"--name={built.name}", f"--command={command_text}", *container["args"]]
+            container["args"] = [f"--name={built.name}", *flags, *container["args"]]
     return documents
+
+
+def _stated(parsed: argparse.Namespace) -> list[str]:
+    """Return the flags, without `--name`, whose values are not the defaults and that shape what the program does."""
+    with options.without_variables():
+        common = parser(PROGRAM)
+        own = parser(PROGRAM)
+        _add_flags(own)
+        shared = common.parse_args([])
+        defaults = started_with(own.parse_args([]), shared)
+    return [
+        f"{flag}={text}"
+        for flag, text in started_with(parsed, shared).items()
+        if flag not in ("--name", "--print-manifest") and defaults.get(flag) != text
+    ]
 
 
 def _name(given: Sequence[str]) -> str:

@@ -75,7 +75,7 @@ class Program:
         reader.start()
 
     def kill(self) -> None:
-        """Kill the process and those that it has started in its session. Any thread may call it."""
+        """Kill the process and those of its process group. Any thread may call it."""
         if process := self._process:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
