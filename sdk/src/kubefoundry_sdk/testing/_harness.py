@@ -337,7 +337,7 @@ class Harness:
 
     def _asked(self, request: Request) -> None:
         """Fail a write that must not arrive, or count down to it."""
-        if not _counts(request) or self._failing is None:
+        if not _may_fail(request) or self._failing is None:
             return
         number, how = self._failing
         if number > 1:
@@ -352,7 +352,7 @@ class Harness:
             self._failing = (0, how)
 
     def _fail_answer(self, request: Request) -> None:
-        if not _counts(request) or self._failing is None or self._failing[0] > 0:
+        if not _may_fail(request) or self._failing is None or self._failing[0] > 0:
             return
         how, self._failing = self._failing[1], None
         if how == "crash" and self._running:
@@ -362,7 +362,7 @@ class Harness:
     def _answered(self, request: Request, answer: Answer) -> None:
         if answer.code == 501:
             self._unsupported.append(f"{request.method} {request.path}: {answer.body['message']}")
-        if request.method != "GET" and request.query.get("dryRun") != "All" and "reviews" not in request.path:
+        if _is_write(request):
             body = json.loads(request.body) if request.body else None
             assert self._loop is not None
             self._writes.append(Write(self._loop.time(), request.method, request.path, body, answer.code))
@@ -390,10 +390,10 @@ def _is_about_model(url: str) -> bool:
     return f"/{EVENTS.plural}" not in url and f"/{PROVIDER_CONFIGS.plural}/" not in url
 
 
-def _counts(request: Request) -> bool:
-    return (
-        request.method != "GET"
-        and request.query.get("dryRun") != "All"
-        and "reviews" not in request.path
-        and _is_about_model(request.path)
-    )
+def _is_write(request: Request) -> bool:
+    """Check whether a request may change an object: a dry run and a review change none."""
+    return request.method != "GET" and request.query.get("dryRun") != "All" and "reviews" not in request.path
+
+
+def _may_fail(request: Request) -> bool:
+    return _is_write(request) and _is_about_model(request.path)
