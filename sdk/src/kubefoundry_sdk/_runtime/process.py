@@ -256,6 +256,7 @@ class Process:
             await self._work(stop, needs)
 
     async def _work(self, stop: asyncio.Event, needs: str) -> None:
+        problem: CannotStart | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -273,10 +274,13 @@ class Process:
                 await ended
                 for task in list(self._running):
                     task.cancel()
-        except* CannotStart as group:
-            raise _first(group) from None
+        except* CannotStart as refused:
+            # Raised below: early releases of Python 3.11 wrap what an except* clause raises in another group.
+            problem = _first(refused)
         finally:
             self._group = None
+        if problem is not None:
+            raise problem
 
     def _waiting_for(self, reason: str) -> None:
         self._start_problem = reason
