@@ -15,8 +15,9 @@ CRDS = HERE.parent / "crds"
 OURS = """\
 # Fields of the two resources
 
-Generated from `crds/` by `make docs`; `kubectl explain md.spec` says the same. API group `kubefoundry.ai`, version
-`v1alpha1`. *Rules* lists the validation rules with their messages.
+Generated from `crds/` by `make docs`; `kubectl explain md.spec` says the same. API group `kubefoundry.ai`, versions
+`v1beta1` and `v1alpha1` (deprecated), which have the same fields. *Rules* lists the validation rules with their
+messages.
 """
 
 LLAMASTACK = """\
@@ -49,7 +50,7 @@ def _document(header: str, crds: tuple[str, ...], folded: Folded) -> str:
 
 
 def _resource(crd: Schema, folded: Folded) -> Iterator[str]:
-    names, [version] = crd["spec"]["names"], crd["spec"]["versions"]
+    names, version = crd["spec"]["names"], crd["spec"]["versions"][0]
     schema = version["schema"]["openAPIV3Schema"]
     yield f"## {names['kind']}\n"
     scope = "a namespace" if crd["spec"]["scope"] == "Namespaced" else "the whole cluster"

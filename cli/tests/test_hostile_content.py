@@ -43,7 +43,7 @@ OF_A_MODEL = (
 
 
 def schema(kind: str, part: str) -> dict[str, Any]:
-    [version] = CRDS[kind]["spec"]["versions"]
+    version = CRDS[kind]["spec"]["versions"][0]
     found: dict[str, Any] = version["schema"]["openAPIV3Schema"]["properties"][part]
     return found
 

@@ -32,7 +32,7 @@ BOMB = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
         ("kind: ModelDeployment\nmetadata: {name: a}\n" + SPEC, "has no apiVersion; a ModelDeployment has"),
         (
             "apiVersion: kubefoundry.ai/v1\nkind: ModelDeployment\nmetadata: {name: a}\n" + SPEC,
-            "has apiVersion kubefoundry.ai/v1; a ModelDeployment has kubefoundry.ai/v1alpha1",
+            "has apiVersion kubefoundry.ai/v1; a ModelDeployment has kubefoundry.ai/v1beta1",
         ),
         (HEAD + "metadata: {name: 5}\n" + SPEC, "metadata.name is not text: quote it"),
         (HEAD + "metadata: {}\n" + SPEC, "metadata.name is missing"),

@@ -117,3 +117,17 @@ def test_the_command_says_why_it_wrote_nothing(
 def test_the_command_names_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert crd.main([str(tmp_path)]) == 0
     assert capsys.readouterr().out.split() == [str(path) for path in crd.write(tmp_path)]
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda it: it["spec"]["names"]["kind"])
+def test_versions_have_the_same_fields_columns_and_subresources(definition: dict[str, Any]) -> None:
+    own = ("name", "served", "storage", "deprecated", "deprecationWarning")
+    versions = definition["spec"]["versions"]
+
+    older, newest = ({key: part for key, part in each.items() if key not in own} for each in versions)
+
+    assert older == newest
+    assert [(each["name"], each["served"], each["storage"]) for each in versions] == [
+        ("v1alpha1", True, True),
+        ("v1beta1", True, False),
+    ]

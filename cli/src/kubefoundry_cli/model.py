@@ -105,10 +105,13 @@ def _read(document: Object, name: str, namespace: str) -> Object:
     for field in unknown_fields(document):
         raise Failure(f"{name}: a ModelDeployment has no field {field}", Exit.USAGE)
     obj = completed(document, name, namespace)
-    if (version := obj.get("apiVersion")) != names.API_VERSION:
+    if (version := obj.get("apiVersion")) not in names.API_VERSIONS:
         version_text = f"apiVersion {foreign_text.shown(str(version))}" if version else "no apiVersion"
-        raise Failure(f"{name} has {version_text}; a ModelDeployment has {names.API_VERSION}", Exit.USAGE)
-    return obj
+        raise Failure(
+            f"{name} has {version_text}; a ModelDeployment has {names.NEWEST_API_VERSION}", Exit.USAGE
+        )
+    # The versions have the same fields; the API server converts in the same way.
+    return {**obj, "apiVersion": names.API_VERSION}
 
 
 def _items(document: Any) -> list[Any]:

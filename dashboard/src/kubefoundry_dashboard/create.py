@@ -65,7 +65,7 @@ def from_form(filled: Mapping[str, str], namespace: str) -> Draft:
         draft.problem = failure.message
     model = str((draft.spec.get("model") or {}).get("id") or "")
     draft.name = draft.name or (creation.name_of(model) if model else "")
-    draft.text = as_yaml([draft.obj])
+    draft.text = as_yaml([{**draft.obj, "apiVersion": names.NEWEST_API_VERSION}])
     return draft
 
 

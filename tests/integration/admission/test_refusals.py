@@ -12,6 +12,7 @@ import pytest
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api import validation
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.names import NEWEST_API_VERSION
 from kubefoundry_sdk._cluster.client import Client
 from support.admission import BY_WEBHOOK, install_crd_without, refusal, until_refused_by_webhook
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
@@ -49,7 +50,8 @@ WEBHOOK_ONLY = (
 
 def warnings(suite: Suite, body: Object) -> list[str]:
     """The warnings that kubectl prints for the creation of an object, which has to be taken."""
-    answer = suite.plane.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(body))
+    newest = {**body, "apiVersion": NEWEST_API_VERSION}
+    answer = suite.plane.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(newest))
     return [line.removeprefix("Warning: ") for line in answer.stderr.splitlines()]
 
 

@@ -11,7 +11,7 @@ from kubefoundry_cli.checks.finding import Finding, listed
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.install import bundle
+from kubefoundry_cli.install import bundle, storage
 from kubefoundry_cli.providers import installed
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.conditions import first_of
@@ -90,6 +90,12 @@ def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]
                 "wrong",
                 f"CRD {name} is newer than this command line, which does not know {_named(more)}; "
                 "install the command line of the cluster's release",
+            )
+        if old := storage.outdated(crd):
+            yield Finding(
+                "wrong",
+                f"CRD {name} may have objects that are stored in {', '.join(old)}, not in "
+                f"{storage.storage_version(crd)}; {hint('controller migrate')}",
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -12,7 +12,7 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.install import bundle, run
+from kubefoundry_cli.install import bundle, run, storage
 from kubefoundry_cli.install.options import (
     EJECT,
     FORCE,
@@ -55,11 +55,23 @@ def install(
 
     async def work() -> None:
         async with cluster.session(target) as session:
-            crds = bundle.crds(selectable=await _selectable(session, await server.supported(session)))
-            objects = [*crds, *bundle.from_registry(bundle.controller(), registry)]
+            objects = [*await _crds(session), *bundle.from_registry(bundle.controller(), registry)]
             await run.install(session, objects, what=WHAT, dry_run=dry_run, yes=yes, force=force, wait=wait)
 
     cluster.run(work())
+
+
+async def _crds(session: Session) -> list[Object]:
+    """Return our CRDs, which store objects in the version of the installed ones."""
+    definitions = bundle.crds(selectable=await _selectable(session, await server.supported(session)))
+    try:
+        installed = await storage.live(session)
+    except Failure:
+        # `run.install` reports the error, together with the other objects that cannot be read.
+        return definitions
+    return storage.stored_in(
+        definitions, {name: storage.storage_version(crd) for name, crd in installed.items()}
+    )
 
 
 async def _selectable(session: Session, release: str) -> bool:
@@ -76,6 +88,68 @@ async def _selectable(session: Session, release: str) -> bool:
 
 
 command.add_command(install, "upgrade")
+
+
+@command.command(short_help="Store all objects in one version of the API.")
+@click.option(
+    "--to",
+    type=click.Choice(storage.VERSIONS),
+    help="The version to store objects in. Default: the storage version of the installed CRDs.",
+)
+@FORCE
+@dry_run
+@YES
+@cluster.options
+def migrate(to: str | None, force: bool, dry_run: bool, yes: bool, target: Target) -> None:
+    """Store all ModelDeployments and InferenceProviderConfigs in one version of the API.
+
+    Both versions stay served and have the same fields, so no user and no process notices. Each object is written once
+    without a change. It can be interrupted and run again. Before a roll back to a release that does not know v1beta1:
+    kubefoundry controller migrate --to v1alpha1
+    """
+    in_its_namespace(target)
+
+    async def work() -> None:
+        async with cluster.session(target) as session:
+            installed = await storage.live(session)
+            if not installed:
+                raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
+            if to:
+                wanted = storage.stored_in(await _crds(session), dict.fromkeys(installed, to))
+                await run.install(
+                    session,
+                    wanted,
+                    what=f"CRDs that store {to}",
+                    dry_run=dry_run,
+                    yes=yes,
+                    force=force,
+                    wait=None,
+                )
+                planned = {crd["metadata"]["name"]: {"spec": crd["spec"]} for crd in wanted}
+                installed = (
+                    {name: {**crd, **planned[name]} for name, crd in installed.items()}
+                    if dry_run
+                    else await storage.live(session)
+                )
+            await _move(session, installed, dry_run=dry_run)
+
+    cluster.run(work())
+
+
+async def _move(session: Session, installed: Mapping[str, Object], *, dry_run: bool) -> None:
+    for kind in storage.OURS:
+        if (crd := installed.get(kind.crd)) is None:
+            continue
+        version, others = storage.storage_version(crd), ", ".join(storage.outdated(crd))
+        if not others:
+            say(f"{kind.kind}: all objects are stored in {version}; nothing to do")
+        elif dry_run:
+            say(
+                f"{kind.kind}: objects that are stored in {others} would move to {version}; nothing was written"
+            )
+        else:
+            number = await storage.move(session, kind, crd, say)
+            say(f"{kind.kind}: all {number} objects are stored in {version}")
 
 
 @command.command(short_help="Remove it; refuses while there are models.")

@@ -78,7 +78,7 @@ def command(
     obj = edited(_object(name or name_of(model), spec), edits)
     valid_new(completed(obj, "deploy"))
     if dry_run:
-        output.documents([obj])
+        output.documents([{**obj, "apiVersion": names.NEWEST_API_VERSION}])
         return
     cluster.run(_create(obj, waits, keep_waiting, yes, target))
 

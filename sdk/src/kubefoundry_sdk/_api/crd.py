@@ -134,7 +134,20 @@ def _definition(
     columns: list[Object],
     scale: Object | None = None,
 ) -> Object:
+    """Return a CRD. Its versions have the same fields, so a conversion rewrites only `apiVersion`."""
     scaling: dict[str, Any] = {"scale": scale} if scale else {}
+    content = {
+        "additionalPrinterColumns": columns,
+        "subresources": {"status": {}, **scaling},
+        "schema": {
+            "openAPIV3Schema": {
+                "description": description,
+                "type": "object",
+                "required": ["spec"],
+                "properties": {"spec": spec, "status": status},
+            }
+        },
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -152,20 +165,17 @@ def _definition(
             "scope": "Namespaced" if kind.namespaced else "Cluster",
             "versions": [
                 {
-                    "name": kind.version,
+                    "name": names.VERSION,
                     "served": True,
+                    # Stored for one more release: the CRD of the release before lacks the newer version, and a roll
+                    # back to it is refused once an object is stored in a version that it lacks.
                     "storage": True,
-                    "additionalPrinterColumns": columns,
-                    "subresources": {"status": {}, **scaling},
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "description": description,
-                            "type": "object",
-                            "required": ["spec"],
-                            "properties": {"spec": spec, "status": status},
-                        }
-                    },
-                }
+                    "deprecated": True,
+                    "deprecationWarning": f"{names.API_VERSION} {kind.kind} is deprecated; "
+                    f"use {names.NEWEST_API_VERSION}, which has the same fields",
+                    **content,
+                },
+                {"name": names.NEWEST_VERSION, "served": True, "storage": False, **content},
             ],
         },
     }

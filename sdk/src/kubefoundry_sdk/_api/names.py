@@ -6,7 +6,16 @@ from typing import Final
 
 GROUP: Final = "kubefoundry.ai"
 VERSION: Final = "v1alpha1"
+"""The version that our components read and write.
+
+Not the newest, because a component of this release has to work with the CRDs of the release before (docs/upgrade.md).
+"""
+NEWEST_VERSION: Final = "v1beta1"
+"""The version for new manifests. It has the fields of `VERSION`, and both are served (contract §1)."""
 API_VERSION: Final = f"{GROUP}/{VERSION}"
+NEWEST_API_VERSION: Final = f"{GROUP}/{NEWEST_VERSION}"
+API_VERSIONS: Final = (API_VERSION, NEWEST_API_VERSION)
+"""The served versions, oldest first."""
 MODEL_DEPLOYMENT: Final = "ModelDeployment"
 MODEL_DEPLOYMENTS: Final = "modeldeployments"
 PROVIDER_CONFIG: Final = "InferenceProviderConfig"

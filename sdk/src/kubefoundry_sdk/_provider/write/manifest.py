@@ -311,14 +311,15 @@ def _owner(live: Object) -> Mapping[str, Any] | None:
 
 
 def _owners(live: Object) -> list[Mapping[str, Any]]:
-    """Return the owners that are ModelDeployments of the served version.
+    """Return the owners that are ModelDeployments of a served version.
 
     The garbage collector cannot resolve an owner of a version that is not served, and never deletes the object.
     """
     return [
         reference
         for reference in live["metadata"].get("ownerReferences") or ()
-        if (reference.get("apiVersion"), reference.get("kind")) == (names.API_VERSION, names.MODEL_DEPLOYMENT)
+        if reference.get("apiVersion") in names.API_VERSIONS
+        and reference.get("kind") == names.MODEL_DEPLOYMENT
     ]
 
 

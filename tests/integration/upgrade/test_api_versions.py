@@ -1,0 +1,203 @@
+"""Both versions of the API on a real API server: the same object, the same admission, and moves of stored objects."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._cluster.client import Client
+from support.command_line import CommandLine
+from support.deployments import CPU, GPU, model_deployment
+from support.etcd import Etcd
+from support.kinds import UPSTREAM
+from support.namespaces import new_namespace
+from support.suites import running_suite
+from support.waiting import phase, until_deployment
+
+pytestmark = [pytest.mark.integration, pytest.mark.apart]
+
+OLD, NEW = names.API_VERSIONS
+NEWEST: Final = Kind(names.GROUP, names.NEWEST_VERSION, names.MODEL_DEPLOYMENTS, names.MODEL_DEPLOYMENT)
+MANY: Final = 1000
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """The suite with provider kaito on a control plane whose CRDs these tests change."""
+    with running_suite(tmp_path_factory.mktemp("suite"), "kaito") as made:
+        made.start()
+        yield made
+
+
+def kubectl(suite: Suite, command: str, body: Object | None = None) -> Any:
+    return suite.plane.kubectl(*command.split(), input=json.dumps(body) if body else None)
+
+
+def at(version: str, body: Object) -> Object:
+    return {**body, "apiVersion": version}
+
+
+@pytest.mark.parametrize("version", names.API_VERSIONS)
+async def test_model_of_each_version_runs_and_reads_the_same(
+    suite: Suite, api: Client, namespace: str, version: str
+) -> None:
+    kubectl(suite, "create -f -", at(version, model_deployment("m", namespace, GPU, provider="kaito")))
+
+    running = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+    newest = await api.get(NEWEST, "m", namespace)
+    assert newest["apiVersion"] == NEW
+    assert at(OLD, newest) == await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert newest["status"]["phase"] == running["status"]["phase"] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("version", "warnings"),
+    [
+        (OLD, [f"Warning: {OLD} ModelDeployment is deprecated; use {NEW}, which has the same fields"]),
+        (NEW, []),
+    ],
+)
+def test_only_the_old_version_is_warned_about(suite: Suite, version: str, warnings: list[str]) -> None:
+    body = at(version, model_deployment("m", "default", GPU))
+
+    done = kubectl(suite, "create --dry-run=server -f -", body)
+
+    assert done.stderr.splitlines() == warnings
+
+
+@pytest.mark.parametrize("version", names.API_VERSIONS)
+def test_bad_model_is_refused_in_the_same_words(suite: Suite, version: str) -> None:
+    spec = {**GPU, "engine": {"type": "vllm", "args": {"model": "another/model"}}}
+    body = at(version, model_deployment("m", "default", spec))
+
+    done = suite.plane.kubectl("create", "-f", "-", input=json.dumps(body), check=False)
+
+    assert 'is "another/model" but model.id is "org/model": set only model.id' in done.stderr
+
+
+async def test_applied_field_is_removed_at_the_other_version(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    selecting = model_deployment("m", namespace, {**GPU, "nodeSelector": {"pool": "a"}}, provider="kaito")
+    kubectl(suite, "apply --server-side -f -", at(OLD, selecting))
+
+    kubectl(
+        suite, "apply --server-side -f -", at(NEW, model_deployment("m", namespace, GPU, provider="kaito"))
+    )
+
+    live = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    applied = [
+        entry["apiVersion"] for entry in live["metadata"]["managedFields"] if entry["manager"] == "kubectl"
+    ]
+    assert "nodeSelector" not in live["spec"]
+    assert applied == [NEW]
+
+
+async def test_serving_models_move_and_move_back_without_a_write(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    for name in ("a", "b"):
+        await api.create(
+            MODEL_DEPLOYMENTS, model_deployment(name, namespace, GPU, provider="kaito"), manager="test"
+        )
+        await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
+    before = await upstream_versions(api, namespace)
+    kubefoundry = CommandLine(suite.plane.kubeconfig, "default")
+
+    forth = await kubefoundry(f"controller migrate --to {names.NEWEST_VERSION} --yes --force-conflicts")
+    in_newest = stored_in(suite.plane)
+    examined = await kubefoundry("doctor")
+    back = await kubefoundry(f"controller migrate --to {names.VERSION} --yes --force-conflicts")
+
+    assert (forth.code, back.code) == (0, 0), (forth.err, back.err)
+    assert "objects are stored in v1beta1" in forth.err
+    assert (in_newest, stored_in(suite.plane)) == ({NEW}, {OLD})
+    assert "controller migrate" not in examined.out
+    assert await upstream_versions(api, namespace) == before
+
+
+async def test_interrupted_move_is_named_and_completed(fresh: Suite, api: Client) -> None:
+    """The CRD stores another version, and nobody has moved what is stored."""
+    namespace = await new_namespace(api)
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
+    flags = [{"op": "replace", "path": f"/spec/versions/{at}/storage", "value": at == 1} for at in (0, 1)]
+    await api.json_patch(CRDS, MODEL_DEPLOYMENTS.crd, None, flags, manager="test")
+    kubefoundry = CommandLine(fresh.plane.kubeconfig, "default")
+    examined = await kubefoundry("doctor")
+
+    completed = await kubefoundry("controller migrate --yes")
+    again = await kubefoundry("controller migrate --yes")
+
+    assert (
+        "objects that are stored in v1alpha1, not in v1beta1; kubefoundry controller migrate" in examined.out
+    )
+    assert (completed.code, again.code) == (0, 0), (completed.err, again.err)
+    assert "ModelDeployment: all objects are stored in v1beta1; nothing to do" in again.err
+    assert (await api.get(CRDS, MODEL_DEPLOYMENTS.crd))["status"]["storedVersions"] == ["v1beta1"]
+
+
+async def test_thousand_models_move_under_edits(fresh: Suite, api: Client) -> None:
+    namespace = await new_namespace(api)
+    bodies = [model_deployment(f"m{number}", namespace, CPU) for number in range(MANY)]
+    for start in range(0, MANY, 50):
+        many = bodies[start : start + 50]
+        await asyncio.gather(*(api.create(MODEL_DEPLOYMENTS, body, manager="test") for body in many))
+    before = await read(api, namespace)
+    kubefoundry = CommandLine(fresh.plane.kubeconfig, "default")
+    moves = asyncio.create_task(
+        kubefoundry(f"controller migrate --to {names.NEWEST_VERSION} --yes --force-conflicts")
+    )
+
+    edited: dict[str, int] = {}
+    for number in itertools.cycle(range(MANY)):
+        if moves.done():
+            break
+        name, replicas = f"m{number}", len(edited) % 7 + 2
+        scale = [{"op": "add", "path": "/spec/scaling", "value": {"replicas": replicas}}]
+        await api.json_patch(MODEL_DEPLOYMENTS, name, namespace, scale, manager="editor")
+        edited[name] = replicas
+
+    moved = await moves
+    after = await read(api, namespace)
+    assert (moved.code, stored_in(fresh.plane, namespace)) == (0, {NEW}), moved.err
+    assert {name: after[name]["spec"]["scaling"]["replicas"] for name in edited} == edited
+    assert {name: body for name, body in after.items() if name not in edited} == {
+        name: body for name, body in before.items() if name not in edited
+    }
+
+
+async def read(api: Client, namespace: str) -> dict[str, Object]:
+    """Return all models at the old version by name, without their resource versions."""
+    objects, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
+    for obj in objects:
+        del obj["metadata"]["resourceVersion"]
+    return {obj["metadata"]["name"]: obj for obj in objects}
+
+
+async def upstream_versions(api: Client, namespace: str) -> dict[str, str]:
+    """Return the resource version of each Workspace by name."""
+    objects, _ = await api.list(UPSTREAM["kaito"], namespace)
+    return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in objects}
+
+
+def stored_in(plane: ControlPlane, namespace: str = "") -> set[str]:
+    """Return the API versions of our objects in etcd."""
+    values = Etcd(plane.kubeconfig.parent).values()
+    keys = [
+        f"/registry/{names.GROUP}/{kind.plural}/{namespace}" for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS)
+    ]
+    return {
+        json.loads(value)["apiVersion"]
+        for key, (_, value) in values.items()
+        if key.decode().startswith(keys[0]) or (not namespace and key.decode().startswith(keys[1]))
+    }
