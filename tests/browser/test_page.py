@@ -257,7 +257,7 @@ async def test_a_model_is_created_with_the_keyboard_alone(
 
 
 YAML = """\
-apiVersion: kubefoundry.ai/v1alpha1
+apiVersion: kubefoundry.ai/v1beta1
 kind: ModelDeployment
 metadata:
   name: small-model

@@ -16,6 +16,7 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.kind_name import names_kind
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.suggestion import suggestion
+from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
@@ -199,7 +200,8 @@ async def session(target: Target) -> AsyncIterator[Session]:
 
 def _warned() -> Callable[[str], None]:
     """Return a function that prints each warning of the API server once."""
-    printed: set[str] = set()
+    # Not about the user's manifest: the command line itself asks for the version that older clusters serve, too.
+    printed = set(names.DEPRECATIONS.values())
 
     def warned(text: str) -> None:
         if text not in printed:

@@ -20,6 +20,12 @@ ELSEWHERE: Final = {
     "cli/install/change: kubefoundry controller install": (
         "tests/integration/install/test_install.py::test_from_nothing_and_back"
     ),
+    "cli/checks/versions: kubefoundry controller migrate": (
+        "tests/integration/upgrade/test_api_versions.py::test_interrupted_move_is_named_and_completed"
+    ),
+    "cli/install/storage: kubefoundry controller migrate": (
+        "tests/integration/upgrade/test_api_versions.py::test_failed_move_names_the_model_and_is_repeated"
+    ),
     "cli/main: kubefoundry controller install": (
         "tests/integration/install/test_install.py::test_from_nothing_and_back"
     ),

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -19,7 +20,9 @@ from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.etcd import Etcd
 from support.kinds import UPSTREAM
+from support.message_commands import command_in
 from support.namespaces import new_namespace
+from support.proxy import Fault, before
 from support.suites import running_suite
 from support.waiting import phase, until_deployment
 
@@ -28,6 +31,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.apart]
 OLD, NEW = names.API_VERSIONS
 NEWEST: Final = Kind(names.GROUP, names.NEWEST_VERSION, names.MODEL_DEPLOYMENTS, names.MODEL_DEPLOYMENT)
 MANY: Final = 1000
+BROKEN: Final = Fault(500, "InternalError", message="broken")
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +148,22 @@ async def test_interrupted_move_is_named_and_completed(fresh: Suite, api: Client
     assert (completed.code, again.code) == (0, 0), (completed.err, again.err)
     assert "ModelDeployment: all objects are stored in v1beta1; nothing to do" in again.err
     assert (await api.get(CRDS, MODEL_DEPLOYMENTS.crd))["status"]["storedVersions"] == ["v1beta1"]
+
+
+async def test_failed_move_names_the_model_and_is_repeated(fresh: Suite, api: Client, tmp_path: Path) -> None:
+    namespace = await new_namespace(api)
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
+    to_newest = f"controller migrate --to {names.NEWEST_VERSION} --yes --force-conflicts"
+    async with before(fresh.plane.kubeconfig, tmp_path) as (proxy, kubeconfig):
+        proxy.rule = lambda request: BROKEN if request.path.endswith("/m/status") else None
+        failed = await CommandLine(kubeconfig, "default")(to_newest)
+    command = command_in(failed.err, "cli/install/storage: kubefoundry controller migrate")
+
+    repeated = await CommandLine(fresh.plane.kubeconfig, "default")(" ".join([*command[1:3], "--yes"]))
+
+    assert f"cannot move ModelDeployment 'm' in namespace {namespace}" in failed.err
+    assert (failed.code, repeated.code) == (1, 0), repeated.err
+    assert stored_in(fresh.plane) == {NEW}
 
 
 async def test_thousand_models_move_under_edits(fresh: Suite, api: Client) -> None:

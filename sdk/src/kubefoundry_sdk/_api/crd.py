@@ -171,8 +171,7 @@ def _definition(
                     # back to it is refused once an object is stored in a version that it lacks.
                     "storage": True,
                     "deprecated": True,
-                    "deprecationWarning": f"{names.API_VERSION} {kind.kind} is deprecated; "
-                    f"use {names.NEWEST_API_VERSION}, which has the same fields",
+                    "deprecationWarning": names.DEPRECATIONS[kind.kind],
                     **content,
                 },
                 {"name": names.NEWEST_VERSION, "served": True, "storage": False, **content},

@@ -20,6 +20,11 @@ MODEL_DEPLOYMENT: Final = "ModelDeployment"
 MODEL_DEPLOYMENTS: Final = "modeldeployments"
 PROVIDER_CONFIG: Final = "InferenceProviderConfig"
 PROVIDER_CONFIGS: Final = "inferenceproviderconfigs"
+DEPRECATIONS: Final = {
+    kind: f"{API_VERSION} {kind} is deprecated; use {NEWEST_API_VERSION}, which has the same fields"
+    for kind in (MODEL_DEPLOYMENT, PROVIDER_CONFIG)
+}
+"""The API server's warning about a request at `VERSION`, by kind."""
 
 SYSTEM_NAMESPACE: Final = "kubefoundry-system"
 CORE_MANAGER: Final = "kubefoundry-core"
