@@ -146,7 +146,7 @@ def test_import_keeps_the_order_of_keys_in_a_document() -> None:
     adopted = adoption.adoption(provider, schema, live, helpers)
 
     assert adopted.fits
-    assert adopted.todo.main["spec"]["serveConfigV2"] == text
+    assert adopted.write_plan.main["spec"]["serveConfigV2"] == text
 
 
 def unlabelled(value: Any) -> Any:
@@ -175,10 +175,12 @@ def test_pods_without_the_label_of_their_model_never_get_it(name: str) -> None:
     found = adoption.adoption(provider, schema, live, helpers)
     edit = {**found.obj["spec"], "scaling": {"replicas": 2}, "env": [{"name": "A", "value": "b"}]}
     deployment = read(valid({**found.obj, "spec": edit}))
-    later = plan(provider, deployment, schema, provider.render(deployment, schema), found.todo.main, helpers)
+    later = plan(
+        provider, deployment, schema, provider.render(deployment, schema), found.write_plan.main, helpers
+    )
 
     assert (found.changes, found.missing) == ((), ())
-    assert pods_labelled(found.todo.main) == pods_labelled(later.main) == 0
+    assert pods_labelled(found.write_plan.main) == pods_labelled(later.main) == 0
     assert "{'name': 'A', 'value': 'b'}" in str(later.main)
 
 

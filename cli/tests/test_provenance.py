@@ -71,7 +71,7 @@ def test_one_edit_names_one_field_and_leaves_the_rest() -> None:
 
     assert {field for change in planned.changes for field in change.fields} == {"engine.contextLength"}
     assert planned.unchanged > len(planned.changes)
-    assert planned.todo.recreate is None
+    assert planned.write_plan.recreate is None
 
 
 def test_an_edit_of_fields_that_only_go_together_names_the_mode() -> None:
@@ -159,7 +159,7 @@ def test_plan_compares_with_live_object_without_a_record() -> None:
 
     planned = plan_over(bare, GPU)
 
-    assert planned.todo.changed
+    assert planned.write_plan.changed
     assert planned.changes == ()
 
 
@@ -179,7 +179,7 @@ def test_recreation_replaces_the_count_of_an_autoscaler() -> None:
         for change in planned.changes
         if text(change.path).endswith("workerGroupSpecs[0].replicas")
     ]
-    assert planned.todo.recreate == "model.id changed"
+    assert planned.write_plan.recreate == "model.id changed"
     assert counts == [(7, 1)]
 
 
@@ -188,7 +188,7 @@ def planned_while_scaled(count: int, after: dict[str, Any]) -> upstream.Planned:
     provider, schema = PACKAGES["kuberay"], SCHEMAS["kuberay"]
     stored = _stored(GPU, 1)
     found = upstream.rendered(provider, stored, schema)
-    live = deepcopy(manifest.dress(found.main, read(stored), provider.name, found.image))
+    live = deepcopy(manifest.with_ownership(found.main, read(stored), provider.name, found.image))
     live["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["replicas"] = count
     return upstream.planned(provider, _stored(after, 2), schema, live, [])
 
@@ -209,7 +209,7 @@ def test_argument_follows_its_own_fields() -> None:
     provider, schema = PACKAGES["dynamo"], SCHEMAS["dynamo"]
     stored = _stored({**GPU, "engine": {**GPU["engine"], "contextLength": 4096}}, 1)
     found = upstream.rendered(provider, stored, schema)
-    live = manifest.dress(found.main, read(stored), provider.name, found.image)
+    live = manifest.with_ownership(found.main, read(stored), provider.name, found.image)
     [args] = [value for path, value in _lists(live) if path == "args"]
     args[args.index("4096")] = "1"
 
@@ -247,7 +247,7 @@ def test_arguments_are_read_by_flag(words: list[Any], flags: dict[str, str] | No
 def test_nothing_changes() -> None:
     planned = plan(PACKAGES["kuberay"], SCHEMAS["kuberay"], GPU, GPU)
 
-    assert (planned.changes, planned.todo.changed) == ((), [])
+    assert (planned.changes, planned.write_plan.changed) == ((), [])
 
 
 def accepts(provider: Provider, schema: Schema, spec: dict[str, Any]) -> bool:
@@ -261,7 +261,7 @@ def plan_over(change: Callable[[Object], Object], after: dict[str, Any]) -> upst
     """Of an edit of a model on Dynamo, whose graph someone has changed."""
     provider, schema, stored = PACKAGES["dynamo"], SCHEMAS["dynamo"], _stored(GPU, 1)
     found = upstream.rendered(provider, stored, schema)
-    live = manifest.dress(found.main, read(stored), provider.name, found.image)
+    live = manifest.with_ownership(found.main, read(stored), provider.name, found.image)
     return upstream.planned(provider, _stored(after, 2), schema, change(live), [])
 
 
@@ -272,7 +272,8 @@ def plan(
     stored = _stored(before, 1)
     found = upstream.rendered(provider, stored, schema)
     live, *helpers = [
-        manifest.dress(obj, read(stored), provider.name, found.image) for obj in (found.main, *found.helpers)
+        manifest.with_ownership(obj, read(stored), provider.name, found.image)
+        for obj in (found.main, *found.helpers)
     ]
     return upstream.planned(provider, _stored(after, 2), schema, live, helpers)
 

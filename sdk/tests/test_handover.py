@@ -92,7 +92,7 @@ def test_a_wait_that_is_over_is_forgotten() -> None:
     wait = Wait()
     wait.left(WHAT, TIMEOUT, 0.0)
 
-    wait.over()
+    wait.reset()
 
     assert wait.left(WHAT, TIMEOUT, 200.0) == TIMEOUT
 

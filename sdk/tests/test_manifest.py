@@ -89,7 +89,7 @@ def test_prefixed_labels_are_copied_and_replace_none() -> None:
     rendered = {"metadata": {"name": "m", "labels": {"example.com/app": "x"}}}
     labels = {"kubefoundry.ai/tier": "gold", "kubefoundry.ai/managed-by": "me", "team": "search"}
 
-    dressed = manifest.dress(rendered, deployment(labels=labels), "example")
+    dressed = manifest.with_ownership(rendered, deployment(labels=labels), "example")
 
     assert dressed["metadata"]["labels"] == {
         "example.com/app": "x",
@@ -103,7 +103,9 @@ def test_prefixed_labels_are_copied_and_replace_none() -> None:
 def test_the_record_tells_manifest_wish_refresh_and_image() -> None:
     asked = deployment(annotations={"kubefoundry.ai/refresh": "2"})
 
-    dressed = manifest.dress({"metadata": {"name": "m"}, "spec": {"a": 1}}, asked, "example", "image:1")
+    dressed = manifest.with_ownership(
+        {"metadata": {"name": "m"}, "spec": {"a": 1}}, asked, "example", "image:1"
+    )
     record = manifest.applied(dressed)
 
     assert record == manifest.Record(manifest.content(dressed), RAW, "2", "image:1")
@@ -142,7 +144,7 @@ def test_the_record_of_the_largest_spec_is_an_annotation(letters: str) -> None:
     del values[f"x{len(values) - 1}"]
     spec = {"podTemplate": values}
 
-    dressed = manifest.dress(
+    dressed = manifest.with_ownership(
         {"metadata": {"name": "m"}, "spec": {"template": {"metadata": {"annotations": values}}}},
         replace(deployment(), raw_spec=spec),
         "example",
@@ -260,7 +262,7 @@ def test_who_made_it(owner: str | None, marked: str | None, manager: str, expect
 )
 def test_lost_marks_are_named(removed: str, watched_by_labels: bool, missing: list[str]) -> None:
     rendered = {"apiVersion": "v1", "kind": "E", "metadata": {"name": "m", "labels": {}}}
-    applied = manifest.dress(rendered, deployment(), "acme")
+    applied = manifest.with_ownership(rendered, deployment(), "acme")
     stored = {**applied, "metadata": {**applied["metadata"], removed: None}}
 
     assert manifest.lost(applied, applied, watched_by_labels=watched_by_labels) == []

@@ -19,7 +19,7 @@ MODEL = deployment({"model": {"id": "org/model"}, "engine": {"type": "vllm"}}, "
 
 def dressed(spec: dict[str, Any]) -> Any:
     engine = {"apiVersion": "example.com/v1", "kind": "Engine", "metadata": {"name": "m"}, "spec": spec}
-    return manifest.dress(engine, MODEL, "example")
+    return manifest.with_ownership(engine, MODEL, "example")
 
 
 def stored_as(applied: Any, **spec: Any) -> Any:

@@ -113,7 +113,7 @@ def test_restored_object_is_left_alone_before_adoption() -> None:
     obj = live("none", EARLIER, (), "earlier", "ours")
 
     assert manifest.is_restored(obj, name="m", provider="example")
-    assert not manifest.made_for(obj, OURS)
+    assert not manifest.is_owned_by(obj, OURS)
     assert not manifest.is_created_by(obj, OURS, MANAGER, has_finalizer=True)
 
 

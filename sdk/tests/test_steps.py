@@ -181,7 +181,7 @@ async def test_pause_ends_without_a_report(nobody: Wire, value: str, end: End | 
 async def test_model_of_another_provider_is_let_go(nobody: Wire) -> None:
     held = reconciled(model(chosen="another", finalizers=[], managedFields=[]), nobody.client)
 
-    assert await guards.let_go(Turn(held, KEY)) == End(reports=False)
+    assert await guards.release_deployment(Turn(held, KEY)) == End(reports=False)
 
 
 async def test_failed_write_waits_for_its_retry(nobody: Wire) -> None:

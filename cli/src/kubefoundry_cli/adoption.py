@@ -37,14 +37,14 @@ class Adoption:
 
     Attributes:
         obj: The ModelDeployment.
-        todo: The upstream objects as their provider would apply them.
+        write_plan: The upstream objects as their provider would apply them.
         changes: The values that an apply would change; empty if the object can be adopted.
         missing: The rendered helpers that do not exist.
         unstated: Number of live values that the ModelDeployment does not render, defaults of the API server included.
     """
 
     obj: Object
-    todo: Plan
+    write_plan: Plan
     changes: tuple[Change, ...]
     missing: tuple[str, ...]
     unstated: int
@@ -164,10 +164,10 @@ def compared(
     rendered = provider.render(deployment, schema)
     main = with_live_texts(provider, live, with_pod_labels_of(live, rendered.main))
     rendered = replace(rendered, main=main)
-    todo = plan(provider, deployment, schema, rendered, live, helpers)
-    pairs = [(_bare(todo.main, rendered.main), live)]
+    write_plan = plan(provider, deployment, schema, rendered, live, helpers)
+    pairs = [(_bare(write_plan.main, rendered.main), live)]
     live_helpers, missing = marked(helpers), []
-    for helper, bare in zip(todo.helpers, rendered.helpers, strict=True):
+    for helper, bare in zip(write_plan.helpers, rendered.helpers, strict=True):
         if (live_helper := live_helpers.get(mark(helper))) is None:
             missing.append(f"{helper['kind']} '{helper['metadata']['name']}'")
         else:
@@ -180,7 +180,7 @@ def compared(
     # The plan leaves these counts to autoscalers, but the spec still has to state them.
     counts = [path.split(".") for path in provider.scaled]
     unstated += sum(not same(documents.at(rendered.main, path), documents.at(live, path)) for path in counts)
-    return Adoption(obj, todo, tuple(changes), tuple(missing), unstated)
+    return Adoption(obj, write_plan, tuple(changes), tuple(missing), unstated)
 
 
 def content(obj: Object) -> Leaves:

@@ -36,7 +36,8 @@ async def try_adoption(
 async def helpers_of(session: Session, candidate: Adoption) -> list[Object]:
     """Return the live helpers that the ModelDeployment would render and that no ModelDeployment owns."""
     live_helpers = [
-        await get(session, kind_of(helper), helper["metadata"]["name"]) for helper in candidate.todo.helpers
+        await get(session, kind_of(helper), helper["metadata"]["name"])
+        for helper in candidate.write_plan.helpers
     ]
     return [helper for helper in live_helpers if helper is not None and manifest.owner_name(helper) is None]
 
@@ -48,9 +49,9 @@ def pairs(
     by_name = {(helper["kind"], helper["metadata"]["name"]): helper for helper in helpers}
     pairs = [
         (kind_of(helper), helper, by_name[helper["kind"], helper["metadata"]["name"]])
-        for helper in candidate.todo.helpers
+        for helper in candidate.write_plan.helpers
     ]
-    return [*pairs, (kind, candidate.todo.main, live)]
+    return [*pairs, (kind, candidate.write_plan.main, live)]
 
 
 async def apply_in_dry_run(

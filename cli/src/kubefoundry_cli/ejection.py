@@ -35,7 +35,7 @@ class TooLate(Failure):
     """The ModelDeployment is deleted, or is being deleted with its objects: another try would not help."""
 
 
-async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
+async def owned_objects(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
     """Return the upstream objects of a ModelDeployment, its main one last. Raises Failure if some are unknown."""
     meta, status = obj["metadata"], LiveModelDeployment(obj).provider
     name = _writer(obj)
@@ -67,7 +67,7 @@ async def made_for(session: Session, obj: Object) -> list[tuple[Kind, Object]]:
         if isinstance(error, ApiError) and error.not_found:
             raise Failure(f"{where} has no {kind.kind} that could stay; {_delete(meta)}") from error
         raise of(error, f"read what ModelDeployment '{meta['name']}' has upstream") from error
-    if not manifest.made_for(main, meta["uid"]):
+    if not manifest.is_owned_by(main, meta["uid"]):
         raise Failure(
             f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; {_delete(meta)}"
         )
@@ -123,7 +123,7 @@ async def eject(session: Session, obj: Object, seconds: float = SECONDS) -> None
 
     Args:
         session: The cluster.
-        obj: The ModelDeployment, for which `made_for` has found the objects that stay.
+        obj: The ModelDeployment, for which `owned_objects` has found the objects that stay.
         seconds: The longest wait for the provider's report of the pause.
 
     Raises:
@@ -138,7 +138,7 @@ async def eject(session: Session, obj: Object, seconds: float = SECONDS) -> None
     try:
         held = await _reported(session, meta, provider, seconds, is_paused=True)
         # Read the objects after the report: the provider may have written until it saw the pause.
-        for kind, live in await made_for(session, held):
+        for kind, live in await owned_objects(session, held):
             await _release(session, kind, live, meta["uid"], names.provider_manager(provider))
     except TooLate:
         raise

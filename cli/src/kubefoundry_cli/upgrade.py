@@ -113,15 +113,15 @@ def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
     if refused:
         return Outcome(model.named, "refused", "; ".join(refused), lost)
     rendered = provider.render(deployment, new.schema)
-    todo = plan(
+    write_plan = plan(
         provider, deployment, new.schema, rendered, model.live, model.helpers, record, converts=new.converts
     )
     if model.live is None:
         return Outcome(model.named, "untouched", "it has nothing upstream yet", ())
-    if todo.recreate:
-        return Outcome(model.named, "recreated", todo.recreate, lost)
-    if todo.changed:
-        kinds = ", ".join(dict.fromkeys(obj["kind"] for obj in todo.changed))
+    if write_plan.recreate:
+        return Outcome(model.named, "recreated", write_plan.recreate, lost)
+    if write_plan.changed:
+        kinds = ", ".join(dict.fromkeys(obj["kind"] for obj in write_plan.changed))
         return Outcome(model.named, "rewritten", f"{kinds} would be applied again", lost)
     return Outcome(model.named, "untouched", "", lost)
 
@@ -129,8 +129,8 @@ def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
 def made(provider: Provider, obj: Object, schema: Schema) -> Model:
     """Return a model as the provider creates it for that schema, without a cluster. Raises Failure if refused."""
     rendered = upstream.rendered(provider, obj, schema)
-    todo = plan(provider, read(obj), schema, rendered, None, [])
-    return Model(obj, todo.main, todo.helpers)
+    write_plan = plan(provider, read(obj), schema, rendered, None, [])
+    return Model(obj, write_plan.main, write_plan.helpers)
 
 
 def _lost(new: Release, live: Object) -> Iterator[str]:

@@ -66,14 +66,14 @@ class Planned:
     """The effect of an edit on the upstream objects.
 
     Attributes:
-        todo: The writes of the controller.
+        write_plan: The writes of the controller.
         before: The main object as it was applied last, None for a new object.
         changes: The changed values.
         unchanged: Number of values that stay.
         notes: The provider's notes.
     """
 
-    todo: Plan
+    write_plan: Plan
     before: Object | None
     changes: tuple[Change, ...]
     unchanged: int
@@ -116,12 +116,12 @@ def planned(
     deployment = pinned(read(obj), record)
     _refuse(provider, deployment, schema)
     upstream_objects = provider.render(deployment, schema)
-    todo = plan(provider, deployment, schema, upstream_objects, live, helpers)
+    write_plan = plan(provider, deployment, schema, upstream_objects, live, helpers)
     before = deepcopy(record.manifest) if record else None
     if before is not None and live is not None:
         # Keep the counts of an autoscaler: neither this edit nor our last apply changes them.
         foreign_values.keep(provider, before, live, None, upstream_objects)
-    new = flattened(provider, [manifest.content(item) for item in todo.objects], flags=True)
+    new = flattened(provider, [manifest.content(item) for item in write_plan.objects], flags=True)
     recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
     old, writers = _standing(provider, schema, before, live, helpers, recorded, new)
     specs = [obj["spec"], *([record.spec] if record else [])]
@@ -146,7 +146,7 @@ def planned(
     unchanged = len(old.keys() & new.keys()) - sum(
         change.path in old and change.path in new for change in changes
     )
-    return Planned(todo, before, changes, unchanged, upstream_objects.notes)
+    return Planned(write_plan, before, changes, unchanged, upstream_objects.notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class Writer:
         except Refused as refused:
             refused.retry = refusal.remember(digest, now, refused).left
             raise
-        refusal.over()
+        refusal.reset()
         store.put(stored)
 
     async def _send(self, kind: Kind, manifest: Object, live: Object | None, *, exact: bool) -> Object:

@@ -87,7 +87,7 @@ async def _is_taken(api: Client, namespace: str, spec: Spec) -> None:
     rendered = DIRECT.render(asked, SCHEMA)
     for kind, obj in ((DEPLOYMENTS, rendered.main), (SERVICES, rendered.helpers[0])):
         made = await api.apply(
-            kind, manifest.dress(obj, asked, "direct"), manager="direct-provider", dry_run=True
+            kind, manifest.with_ownership(obj, asked, "direct"), manager="direct-provider", dry_run=True
         )
         assert drift.differences({"spec": obj["spec"]}, made) == []
     template = rendered.main["spec"]["template"]

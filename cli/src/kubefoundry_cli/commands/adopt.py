@@ -172,10 +172,10 @@ async def _adopt(
     try:
         helpers = await helpers_of(session, candidate)
         whose = {key: value for key, value in created["metadata"].items() if key != "annotations"}
-        todo = adoption.compared(provider, schema, {**created, "metadata": whose}, live, helpers)
-        if not todo.fits:
-            raise _refused(todo, live)
-        for one_kind, target, current in pairs(todo, helpers, kind, live):
+        write_plan = adoption.compared(provider, schema, {**created, "metadata": whose}, live, helpers)
+        if not write_plan.fits:
+            raise _refused(write_plan, live)
+        for one_kind, target, current in pairs(write_plan, helpers, kind, live):
             touched.append((one_kind, current))
             await _mark(session, one_kind, target, current, manager, created)
     except (Failure, ApiError, Unreachable) as error:

@@ -7,7 +7,7 @@ import click
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.edit import YES, confirmed
-from kubefoundry_cli.ejection import SECONDS, eject, made_for
+from kubefoundry_cli.ejection import SECONDS, eject, owned_objects
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.seconds import seconds
 
@@ -36,7 +36,7 @@ def command(name: str, limit: float, yes: bool, target: Target) -> None:
     async def work() -> str:
         async with cluster.session(target) as session:
             obj = await session.model(name)
-            objects = await made_for(session, obj)
+            objects = await owned_objects(session, obj)
             kept_objects = ", ".join(
                 clean(f"{kind.kind} '{live['metadata']['name']}'") for kind, live in objects
             )

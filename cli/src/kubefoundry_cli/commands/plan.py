@@ -158,8 +158,8 @@ async def _plan_one(
         kind = provider.upstream.served(schema.api_version)
         live, helpers = await live_of(session, kind, obj), await helpers_of(session, provider, obj)
         planned = upstream.planned(provider, obj, schema, live, helpers)
-        notes += await check_helper_names(session, provider, obj, planned.todo.helpers, helpers)
-        changing = await hand_over(session, obj, provider, planned.todo.objects)
+        notes += await check_helper_names(session, provider, obj, planned.write_plan.helpers, helpers)
+        changing = await hand_over(session, obj, provider, planned.write_plan.objects)
         trial = await _tried(session, provider, kind, planned, live, helpers) if options.server else None
     except (ApiError, Unreachable) as error:
         raise of(error, "plan") from error
@@ -198,7 +198,7 @@ async def _tried(
     # as a variable's `valueFrom` beside its new `value`.
     manager = names.provider_manager(provider.name)
     answer = await dry_run.trial(
-        session.client, kind, planned.todo, live is not None, marked(helpers), manager=manager
+        session.client, kind, planned.write_plan, live is not None, marked(helpers), manager=manager
     )
     if answer.lacking:
         # Not `answer.message`: its advice is for the provider's ServiceAccount, but the caller has sent the dry run.
@@ -213,7 +213,7 @@ def _versions(provider: Provider, schema: Schema) -> tuple[str, ...]:
 
 
 def _what(planned: Planned, live: Object | None, change: HandOver | None) -> str:
-    todo = planned.todo
+    write_plan = planned.write_plan
     if change:
         deleted = _listed(change.deleted) or "the object"
         return (
@@ -222,10 +222,10 @@ def _what(planned: Planned, live: Object | None, change: HandOver | None) -> str
         )
     if live is None:
         return "CREATED"
-    if todo.recreate:
-        return f"RECREATED ({todo.recreate})"
+    if write_plan.recreate:
+        return f"RECREATED ({write_plan.recreate})"
     # A new order of arguments is written, but is not in `planned.changes`.
-    is_written = any(obj is todo.main for obj in todo.changed)
+    is_written = any(obj is write_plan.main for obj in write_plan.changed)
     return "CHANGED IN PLACE" if planned.changes or is_written else "UNCHANGED"
 
 
@@ -268,7 +268,7 @@ def _as_json(
         "apiVersion": kind.api_version,
         "namespace": obj["metadata"]["namespace"],
         "name": obj["metadata"]["name"],
-        "recreate": planned.todo.recreate,
+        "recreate": planned.write_plan.recreate,
         "handOver": _handed_over(change) if change else None,
         "suspended": "; ".join(held) or None,
         "dryRun": str(trial) if trial else None,

@@ -8,7 +8,7 @@ from typing import Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import confirmed
-from kubefoundry_cli.ejection import eject, made_for, remove
+from kubefoundry_cli.ejection import eject, owned_objects, remove
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import kubectl
@@ -165,7 +165,7 @@ async def _check_models(session: Session, deployments: Sequence[Object], *, ejec
     if eject:
         for deployment in filter(_has_upstream, deployments):
             try:
-                await made_for(session, deployment)
+                await owned_objects(session, deployment)
             except Failure as failure:
                 meta = deployment["metadata"]
                 refused.append(

@@ -41,7 +41,7 @@ def check_schema(subject: Functions) -> Iterator[Finding]:
             yield Finding(f"{error}, rendered of {spec}", "JSON")
         if structure is None:
             return
-        main = manifest.dress(rendered.main, deployment, subject.provider.name)
+        main = manifest.with_ownership(rendered.main, deployment, subject.provider.name)
         for problem in violations(structure, main):
             yield Finding(
                 f"{problem}, rendered of {spec}", "an object that the CRD takes, unknown fields forbidden"

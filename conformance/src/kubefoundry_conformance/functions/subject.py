@@ -221,7 +221,7 @@ class Functions:
 
     def live(self, deployment: Deployment, status: Any, generation: int = 1, **further: Any) -> Object:
         """Return the upstream object of a deployment as the API server stores it, with that status."""
-        obj = manifest.dress(self.render(deployment).main, deployment, self.provider.name)
+        obj = manifest.with_ownership(self.render(deployment).main, deployment, self.provider.name)
         meta = obj["metadata"]
         meta |= {"uid": f"{deployment.uid}-up", "generation": generation, "resourceVersion": "7"}
         meta["creationTimestamp"] = "2026-11-22T00:00:00Z"

@@ -177,7 +177,7 @@ class Refusal:
         """Whether the manifest was refused more than once in a row."""
         return self._last is not None and self._last.count > 0
 
-    def over(self) -> None:
+    def reset(self) -> None:
         """Forget the refusal."""
         self._last = None
 

@@ -27,7 +27,7 @@ class Wait:
             return timeout
         return timeout - (now - self._since[1])
 
-    def over(self) -> None:
+    def reset(self) -> None:
         """Forget the wait: there is nothing to wait for any more."""
         self._since = None
 

@@ -110,7 +110,7 @@ def judge(
         live, serving=phase == "Running", names_generation=names_generation
     )
     if is_responding and not down:
-        wait.over()
+        wait.reset()
         return Verdict()
     meta = live["metadata"]
     left = wait.left([meta["uid"], str(meta["generation"])], threshold, now)

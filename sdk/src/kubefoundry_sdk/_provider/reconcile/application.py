@@ -18,28 +18,28 @@ from kubefoundry_sdk._runtime.store import key_of
 log = logging.getLogger(__name__)
 
 
-async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: Report) -> float | None:
+async def write(context: Context, kind: Kind, write_plan: Plan, live: Object, report: Report) -> float | None:
     """Write the plan and report it. Return the seconds until the next attempt, or None. Raise as `apply.write`."""
     memory = context.memory(key_of(live))
     report.created = release.created_message(context.provider, live["metadata"]["name"])
     retry = None
-    unseen = _unseen(context, todo, memory.admission)
-    if todo.repairs:
-        retry = await drift_repair.revert(context, kind, todo, live, report)
+    unseen = _unseen(context, write_plan, memory.admission)
+    if write_plan.repairs:
+        retry = await drift_repair.revert(context, kind, write_plan, live, report)
     else:
         if await apply.write(
             context.client,
             kind,
             context.upstream.objects,
             context.helpers,
-            todo,
+            write_plan,
             manager=context.manager,
             admission=memory.admission,
         ):
             log.info("created %s %s/%s", kind.kind, *key_of(live))
             if (new := context.upstream.objects.get(key_of(live))) is not None:
                 reported_generation.note_idle(memory.generations, new)
-        keep = [*todo.helpers, *todo.retained]
+        keep = [*write_plan.helpers, *write_plan.retained]
         key = key_of(live)
         memory.cleaned |= await apply.prune(
             context.client,
@@ -49,28 +49,30 @@ async def write(context: Context, kind: Kind, todo: Plan, live: Object, report: 
             keep,
             spared=lambda helper: context.is_of_another(key, helper),
         )
-    for obj in todo.objects:
-        if (stored := _live(context, todo, obj)) is None:
+    for obj in write_plan.objects:
+        if (stored := _live(context, write_plan, obj)) is None:
             continue
         if obj in unseen and memory.admission.recognizes(mark(obj), stored):
             drift_repair.report_drift(context, live, obj, ("metadata.labels",), managed_fields.UNKNOWN)
         memory.admission.remember(mark(obj), stored)
         memory.cleaned.discard(mark(obj))
-    memory.altered = memory.admission.text(marked(todo.objects))
+    memory.altered = memory.admission.text(marked(write_plan.objects))
     if memory.altered:
         report.created = f"{report.created}; {memory.altered}"
     return retry
 
 
-def _unseen(context: Context, todo: Plan, admission: Admission) -> list[Object]:
+def _unseen(context: Context, write_plan: Plan, admission: Admission) -> list[Object]:
     """Return the objects to write that we applied before and that are missing from the stores.
 
     Somebody has deleted these objects, or removed the labels that we watch.
     """
     return [
-        obj for obj in todo.changed if admission.remembers(mark(obj)) and _live(context, todo, obj) is None
+        obj
+        for obj in write_plan.changed
+        if admission.remembers(mark(obj)) and _live(context, write_plan, obj) is None
     ]
 
 
-def _live(context: Context, todo: Plan, obj: Object) -> Object | None:
-    return context.upstream.objects.get(key_of(obj)) if obj is todo.main else context.helpers.live(obj)
+def _live(context: Context, write_plan: Plan, obj: Object) -> Object | None:
+    return context.upstream.objects.get(key_of(obj)) if obj is write_plan.main else context.helpers.live(obj)

@@ -162,7 +162,7 @@ async def _report_terminating(context: Context, live: Object, message: str) -> N
     await own_status.write(context, live, status)
 
 
-async def let_go(context: Context, live: Object) -> float | None:
+async def release_deployment(context: Context, live: Object) -> float | None:
     """Let go of a ModelDeployment for which another provider, or none, is selected (step 6).
 
     The model keeps serving and being observed until the chosen provider reports that it takes over. Then all objects
@@ -196,7 +196,7 @@ async def let_go(context: Context, live: Object) -> float | None:
 
 
 async def _leave(context: Context, live: Object, serves: bool) -> float | None:
-    """Delete our objects, release all fields, and remove our finalizer. Returns as `let_go`."""
+    """Delete our objects, release all fields, and remove our finalizer. Returns as `release_deployment`."""
     key, successor = key_of(live), LiveModelDeployment(live).provider_name
     objects = removal.state(context, live)
     wait = context.memory(key).removal.left(objects, context.clock()) if key in context.memories else 0.0

@@ -23,7 +23,7 @@ Repairs = list[tuple[Object, tuple[str, ...]]]
 
 
 async def revert(
-    context: Context, kind: Kind, todo: Plan, deployment: Object, report: Report
+    context: Context, kind: Kind, write_plan: Plan, deployment: Object, report: Report
 ) -> float | None:
     """Apply the objects of the plan again, with an Event that names the fields and the manager that changed them.
 
@@ -41,7 +41,7 @@ async def revert(
     now = asyncio.get_running_loop().time()
     changed = [
         (obj, memory.admission.without_removed(mark(obj), paths))
-        for obj, paths in await _changed_by_others(context, kind, todo, deployment)
+        for obj, paths in await _changed_by_others(context, kind, write_plan, deployment)
     ]
     if any(paths for _, paths in changed) and (wait := history.wait(now)):
         report.left_alone = " and ".join(_fields(obj, paths) for obj, paths in changed if paths)
@@ -49,7 +49,7 @@ async def revert(
         context.recorder.event(deployment, "Warning", "DriftDetected", report.created)
         return wait
     for obj, paths in changed:
-        is_main = obj is todo.main
+        is_main = obj is write_plan.main
         obj_kind = kind if is_main else kind_of(obj)
         store = context.upstream.objects if is_main else context.helpers.store(obj)
         # Read the writer first, because the apply makes the fields ours.
@@ -74,15 +74,15 @@ async def revert(
     return None
 
 
-def pending(context: Context, todo: Plan, admission: Admission) -> str:
+def pending(context: Context, write_plan: Plan, admission: Admission) -> str:
     """Return the fields of the plan that others changed, in one clause; empty if there are none.
 
     Until this process knows what the API server stored for its apply, a changed field counts only if another manager
     owns it, because fields that admission changes have no owner.
     """
     fields = []
-    for obj, paths in todo.repairs:
-        is_main = obj is todo.main
+    for obj, paths in write_plan.repairs:
+        is_main = obj is write_plan.main
         live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
         if admission.knows(obj) and not (paths := admission.without_removed(mark(obj), paths)):
             continue
@@ -107,18 +107,18 @@ def _is_refused(context: Context, deployment: Object) -> bool:
     return ours and created.get("reason") == "ApplyRejected"
 
 
-async def _changed_by_others(context: Context, kind: Kind, todo: Plan, deployment: Object) -> Repairs:
+async def _changed_by_others(context: Context, kind: Kind, write_plan: Plan, deployment: Object) -> Repairs:
     """Return the repairs of the plan without the values that admission would change again.
 
     If this process has not applied the object itself, a dry run shows what the API server would store.
     """
     admission = context.memory(key_of(deployment)).admission
     remaining: Repairs = []
-    for obj, paths in todo.repairs:
-        is_main = obj is todo.main
+    for obj, paths in write_plan.repairs:
+        is_main = obj is write_plan.main
         live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
         # An object in another version, or without a record, cannot be compared: repair all its paths.
-        if live is None or (is_main and todo.moved is not None) or manifest.applied(live) is None:
+        if live is None or (is_main and write_plan.moved is not None) or manifest.applied(live) is None:
             remaining.append((obj, paths))
             continue
         if not admission.knows(obj):

@@ -44,18 +44,18 @@ def is_requested(deployment: Object) -> bool:
 
 
 async def run(
-    client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
+    client: Client, kind: Kind, write_plan: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
 ) -> tuple[Stop, str]:
     """Return the result of `trial`: the condition to report, and JSON text.
 
     The text has `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them. `omitted`
     means that they are too large.
     """
-    outcome = await trial(client, kind, todo, exists, helpers, manager=manager)
+    outcome = await trial(client, kind, write_plan, exists, helpers, manager=manager)
     result = {
         "accepted": outcome.accepted,
         "message": outcome.message,
-        "objects": [manifest.content(obj) for obj in todo.objects],
+        "objects": [manifest.content(obj) for obj in write_plan.objects],
     }
     stop = Stop(
         reasons.RESOURCE_CREATED,
@@ -82,35 +82,37 @@ class Trial(NamedTuple):
 
 
 async def trial(
-    client: Client, kind: Kind, todo: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
+    client: Client, kind: Kind, write_plan: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
 ) -> Trial:
     """Send all objects of the plan as server-side dry runs.
 
     Args:
         client: The client.
         kind: The kind of the main object.
-        todo: The plan.
+        write_plan: The plan.
         exists: Whether the main object exists.
         helpers: The existing helpers.
         manager: The field manager.
     """
-    named = f"{kind.kind} '{todo.main['metadata']['name']}'"
-    verb = "would be recreated" if todo.recreate else "would be updated" if exists else "would be created"
-    missing = [obj for obj in todo.helpers if mark(obj) not in helpers]
+    named = f"{kind.kind} '{write_plan.main['metadata']['name']}'"
+    verb = (
+        "would be recreated" if write_plan.recreate else "would be updated" if exists else "would be created"
+    )
+    missing = [obj for obj in write_plan.helpers if mark(obj) not in helpers]
     problem: str | None = None
     untried: str | None = None
     lacking = ""
-    for obj in todo.objects:
-        obj_kind = kind if obj is todo.main else kind_of(obj)
-        is_present = exists if obj is todo.main else mark(obj) in helpers
+    for obj in write_plan.objects:
+        obj_kind = kind if obj is write_plan.main else kind_of(obj)
+        is_present = exists if obj is write_plan.main else mark(obj) in helpers
         try:
-            if obj is todo.main and todo.recreate:
+            if obj is write_plan.main and write_plan.recreate:
                 await apply.try_new(client, kind, obj, manager=manager)
             else:
                 await apply.try_apply(client, obj_kind, obj, manager=manager, exists=is_present)
         except Refused as refused:
             problem, lacking = str(refused), refused.lacking
-            if obj is todo.main and (creation := _named_helper(missing, problem)) is not None:
+            if obj is write_plan.main and (creation := _named_helper(missing, problem)) is not None:
                 untried = (
                     f"{named} {verb}, but only after {creation}; until then, admission reports: {problem}"
                 )
@@ -118,7 +120,7 @@ async def trial(
         except NameTaken as taken:
             problem = f"{taken} exists and was not created for this ModelDeployment"
             break
-    message = untried or problem or (f"{named} {verb}" if todo.changed else f"{named} would not change")
+    message = untried or problem or (f"{named} {verb}" if write_plan.changed else f"{named} would not change")
     return Trial(None if untried else problem is None, message, lacking)
 
 

@@ -86,7 +86,7 @@ class Failures:
         self._last = _Failed(mark, version, retries_on_change, count, now + delay, reported)
         return delay
 
-    def over(self) -> None:
+    def reset(self) -> None:
         """Forget the failure, because a reconcile has completed."""
         self._last = None
 

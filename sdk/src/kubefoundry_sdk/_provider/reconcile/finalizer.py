@@ -128,7 +128,7 @@ async def _apply(context: Context, deployment: Object, body: Object, digest: str
     if digest == memory.held:
         memory.restored.note(now)
     memory.held = digest
-    refusal.over()
+    refusal.reset()
 
 
 def _describe(body: Object) -> str:
@@ -211,7 +211,7 @@ def holding(context: Context, deployment: Object) -> str:
     meta = deployment["metadata"]
     main = context.upstream.objects.get(key_of(deployment))
     objects = [*([main] if main else []), *context.helpers.of(meta["namespace"], meta["uid"])]
-    return held_by([obj for obj in objects if manifest.made_for(obj, meta["uid"])])
+    return held_by([obj for obj in objects if manifest.is_owned_by(obj, meta["uid"])])
 
 
 def held_by(objects: Sequence[Object]) -> str:

@@ -28,7 +28,7 @@ async def forget_missing(turn: Turn) -> End | None:
         # to clean up.
         turn.context.verification.forget(turn.key)
         if memory := turn.context.memories.get(turn.key):
-            memory.cleanup.over()
+            memory.cleanup.reset()
     return None
 
 
@@ -45,7 +45,7 @@ async def wait_until_listed(turn: Turn) -> End | None:
         return None
     if memory := context.memories.get(turn.key):
         # The CRD may have changed afterwards, so the refused objects are tried again.
-        memory.refusal.over()
+        memory.refusal.reset()
     if turn.is_deleted:
         if not finalizer.has(turn.live, context.provider.name):
             return End(reports=False)
@@ -113,7 +113,7 @@ async def stop_if_paused(turn: Turn) -> End | None:
     return End(reports=False)
 
 
-async def let_go(turn: Turn) -> End | None:
+async def release_deployment(turn: Turn) -> End | None:
     """6. Let go if another provider, or none, is selected.
 
     If another provider is selected, observe and report until that provider takes over. Then delete our objects,
@@ -121,7 +121,7 @@ async def let_go(turn: Turn) -> End | None:
     """
     if turn.is_ours:
         return None
-    return End(await deletion.let_go(turn.context, turn.live), reports=False)
+    return End(await deletion.release_deployment(turn.context, turn.live), reports=False)
 
 
 async def wait_for_retry(turn: Turn) -> End | None:

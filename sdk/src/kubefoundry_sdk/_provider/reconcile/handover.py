@@ -22,7 +22,7 @@ def other_holders(deployment: Object, provider: str) -> list[str]:
 
 
 async def wait(
-    context: Context, kind: Kind, todo: Plan, digest: str, live: Object, upstream: Object | None
+    context: Context, kind: Kind, write_plan: Plan, digest: str, live: Object, upstream: Object | None
 ) -> Stop | None:
     """Return the condition to report during the wait for another provider, or None if there is nothing to wait for.
 
@@ -33,7 +33,7 @@ async def wait(
     Args:
         context: The provider's context.
         kind: The kind of the main object.
-        todo: The plan.
+        write_plan: The plan.
         digest: The plan's digest.
         live: The ModelDeployment.
         upstream: An object of ours that already exists.
@@ -44,13 +44,18 @@ async def wait(
     memory = context.memory(key_of(live))
     holders = other_holders(live, context.provider.name)
     if not holders:
-        memory.cleanup.over()
+        memory.cleanup.reset()
         memory.accepted_digest = None
         return None
     if upstream is None and memory.accepted_digest != digest:
-        await apply.check_name(context.client, kind, todo.main)
+        await apply.check_name(context.client, kind, write_plan.main)
         await apply.try_replacement(
-            context.client, kind, context.helpers, todo, manager=context.manager, admission=memory.admission
+            context.client,
+            kind,
+            context.helpers,
+            write_plan,
+            manager=context.manager,
+            admission=memory.admission,
         )
         memory.accepted_digest = digest
     now = context.clock()

@@ -82,7 +82,7 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
     upstream = context.upstream.objects.get(key)
     admission = context.memory(key).admission
     if upstream is None or not (
-        manifest.made_for(upstream, meta["uid"])
+        manifest.is_owned_by(upstream, meta["uid"])
         # The object has lost its marks, because somebody keeps removing them.
         or admission.recognizes((context.provider.upstream.kind, meta["name"]), upstream)
     ):

@@ -39,7 +39,7 @@ def find_conflict(
             if is_main and not is_adoptable(context, deployment, live):
                 return other_spec(named)
         case "leaving":
-            is_own = manifest.made_for(live, deployment.uid)
+            is_own = manifest.is_owned_by(live, deployment.uid)
             finalizers = finalizer.held_by([live])
             message = f"{named} is being deleted; it will be recreated once it is gone{finalizers}"
             reason = "Recreating" if is_own else "WaitingForCleanup"

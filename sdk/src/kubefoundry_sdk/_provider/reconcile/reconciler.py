@@ -19,7 +19,7 @@ GUARDS: Final[tuple[Step, ...]] = (
     guards.clean_up,
     guards.keep_finalizer,
     guards.stop_if_paused,
-    guards.let_go,
+    guards.release_deployment,
     guards.wait_for_retry,
 )
 """The steps before the writes. An error in one of them ends the reconcile, and the queue retries it."""
@@ -73,7 +73,7 @@ async def _write(turn: Turn) -> End:
         raise
     except Exception as error:
         return write_errors.end_of(turn, error)
-    turn.memory.failures.over()
+    turn.memory.failures.reset()
     return end or End()
 
 

@@ -27,7 +27,7 @@ def applied(
     """Return the record of the live object, or else of the last object, which is being deleted or is gone."""
     memory = context.memory((deployment.namespace, deployment.name))
     if upstream is not None and (
-        manifest.made_for(upstream, deployment.uid)
+        manifest.is_owned_by(upstream, deployment.uid)
         or preconditions.is_adoptable(context, deployment, upstream)
     ):
         latest = last_record.of(upstream)
@@ -76,7 +76,7 @@ def _amounts(text: str) -> dict[str, int]:
     }
 
 
-async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> Stop:
+async def start(context: Context, kind: Kind, write_plan: Plan, upstream: Object) -> Stop:
     """Try the new object first, then delete the old one; its deletion event triggers the reconcile that creates.
 
     The helpers that the old object uses stay unchanged until it is gone.
@@ -84,7 +84,7 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
     admission = context.memory(key_of(upstream)).admission
     try:
         await apply.try_replacement(
-            context.client, kind, context.helpers, todo, manager=context.manager, admission=admission
+            context.client, kind, context.helpers, write_plan, manager=context.manager, admission=admission
         )
     except Refused as refused:
         if refused.obstacle is not Obstacle.QUOTA:
@@ -100,17 +100,20 @@ async def start(context: Context, kind: Kind, todo: Plan, upstream: Object) -> S
                 f"kubectl -n {namespace} delete {kind.crd} {name}"
             )
         raise Refused(words, refused.retry) from refused
-    if (record := manifest.applied(todo.main)) is not None:
-        owner = todo.main["metadata"]["ownerReferences"][0]["uid"]
+    if (record := manifest.applied(write_plan.main)) is not None:
+        owner = write_plan.main["metadata"]["ownerReferences"][0]["uid"]
         context.memory(key_of(upstream)).deleted_record = (owner, record)
     await apply.remove_main(context.client, kind, upstream)
     named = f"{kind.kind} '{upstream['metadata']['name']}'"
     log.info(
-        "recreating %s/%s: %s", upstream["metadata"]["namespace"], upstream["metadata"]["name"], todo.recreate
+        "recreating %s/%s: %s",
+        upstream["metadata"]["namespace"],
+        upstream["metadata"]["name"],
+        write_plan.recreate,
     )
     return Stop(
         reasons.RESOURCE_CREATED,
         "Recreating",
-        f"{named} is deleted and recreated: {todo.recreate}",
+        f"{named} is deleted and recreated: {write_plan.recreate}",
         failed=False,
     )

@@ -63,7 +63,7 @@ def _reason(context: Context, live: Object, obj: Object, own_mark: Mark) -> str:
         return "nothing on it shows that it was created for this ModelDeployment" if is_ours else ""
     if memory.is_orphaning:
         return ""
-    is_ours = manifest.made_for(obj, uid) or memory.admission.recognizes(own_mark, obj)
+    is_ours = manifest.is_owned_by(obj, uid) or memory.admission.recognizes(own_mark, obj)
     return "it has no owner reference to this ModelDeployment" if is_ours else ""
 
 

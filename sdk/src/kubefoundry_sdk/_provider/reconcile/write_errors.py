@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 def end_of(turn: Turn, error: Exception) -> End:
     """Report the error, and return when to try again."""
     if isinstance(error, NameTaken):
-        turn.memory.failures.over()
+        turn.memory.failures.reset()
         turn.report.stop = preconditions.name_conflict(error, turn.live["metadata"]["uid"])
         # No event reports the deletion of an object that is not ours.
         return End(preconditions.RETRY_NAME)
@@ -34,7 +34,7 @@ def _refused(turn: Turn, refused: Refused) -> End:
         # The result of a dry run could not be stored. This refusal is not about the objects.
         turn.report.stop = Stop(reasons.RESOURCE_CREATED, "ApplyRejected", str(refused), failed=True)
         return End(refused.retry)
-    turn.memory.failures.over()
+    turn.memory.failures.reset()
     refused.retry = turn.context.upstream.worth_another_try(refused.retry)
     # Remember the refusal, so that the next event does not send the same objects again.
     pending = turn.memory.refusal.remember(turn.digest, turn.now, refused)

@@ -227,7 +227,7 @@ async def apply_plan(turn: Turn) -> End | None:
     retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     if turn.upstream is not None and is_unchecked:
         turn.memory.unchecked = str(turn.upstream["metadata"]["uid"])
-    turn.memory.refusal.over()
+    turn.memory.refusal.reset()
     turn.memory.drift = ""
     # Without a retry, everything is applied, and no change by others was left alone.
     turn.report.applied = retry is None

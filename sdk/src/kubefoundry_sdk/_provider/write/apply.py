@@ -44,7 +44,7 @@ async def write(
     kind: Kind,
     store: Store,
     stores: Helpers,
-    todo: Plan,
+    write_plan: Plan,
     *,
     manager: str,
     admission: Admission,
@@ -61,7 +61,7 @@ async def write(
         kind: The kind of the main object.
         store: The store of main objects.
         stores: The stores of helpers.
-        todo: The plan.
+        write_plan: The plan.
         manager: The field manager.
         admission: Receives the objects as stored.
 
@@ -70,36 +70,36 @@ async def write(
         NameTaken: An object of another owner has the name.
         ApiError: A transient error.
     """
-    exists = store.state(key_of(todo.main)) is not None
-    writes_main = todo.main in todo.changed
+    exists = store.state(key_of(write_plan.main)) is not None
+    writes_main = write_plan.main in write_plan.changed
     created = False
-    helpers = [obj for obj in todo.changed if obj is not todo.main]
-    fresh = [obj for obj in helpers if obj in todo.fresh]
+    helpers = [obj for obj in write_plan.changed if obj is not write_plan.main]
+    fresh = [obj for obj in helpers if obj in write_plan.fresh]
     try:
         for obj in fresh:
             await _store(client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission)
         if writes_main and helpers and exists:
-            await try_apply(client, kind, todo.main, manager=manager, exists=True)
+            await try_apply(client, kind, write_plan.main, manager=manager, exists=True)
         for obj in helpers:
             if obj not in fresh:
-                target, origin = (client, kind_of(obj), stores.store(obj), obj), _origin(todo, obj)
+                target, origin = (client, kind_of(obj), stores.store(obj), obj), _origin(write_plan, obj)
                 await _store(*target, manager=manager, admission=admission, origin=origin)
         if writes_main:
-            target, origin = (client, kind, store, todo.main), _origin(todo, todo.main)
+            target, origin = (client, kind, store, write_plan.main), _origin(write_plan, write_plan.main)
             created = await _store(*target, manager=manager, admission=admission, origin=origin)
     except Refused as refused:
         if not refused.may_pass:
-            await discard(client, stores, todo)
+            await discard(client, stores, write_plan)
         raise
     return created
 
 
-def _origin(todo: Plan, obj: Object) -> Origin:
-    return changed(obj) if any(obj is edited for edited, _ in todo.edited) else ORIGIN
+def _origin(write_plan: Plan, obj: Object) -> Origin:
+    return changed(obj) if any(obj is edited for edited, _ in write_plan.edited) else ORIGIN
 
 
 async def try_replacement(
-    client: Client, kind: Kind, stores: Helpers, todo: Plan, *, manager: str, admission: Admission
+    client: Client, kind: Kind, stores: Helpers, write_plan: Plan, *, manager: str, admission: Admission
 ) -> None:
     """Try by a dry run whether the main object would be accepted as a new one, next to the existing one.
 
@@ -107,15 +107,15 @@ async def try_replacement(
     fresh ones are deleted again. Raises as `write`.
     """
     try:
-        for obj in todo.helpers:
+        for obj in write_plan.helpers:
             if stores.live(obj) is None:
                 await _store(
                     client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission
                 )
-        await try_new(client, kind, todo.main, manager=manager)
+        await try_new(client, kind, write_plan.main, manager=manager)
     except Refused as refused:
         if not refused.may_pass:
-            await discard(client, stores, todo)
+            await discard(client, stores, write_plan)
         raise
 
 
@@ -137,9 +137,9 @@ async def check_name(client: Client, kind: Kind, main: Object) -> None:
         raise NameTaken(f"{kind.kind} '{name}'")
 
 
-async def discard(client: Client, stores: Helpers, todo: Plan) -> None:
+async def discard(client: Client, stores: Helpers, write_plan: Plan) -> None:
     """Delete the fresh helpers of a plan that was refused."""
-    for obj in todo.fresh:
+    for obj in write_plan.fresh:
         if (live := stores.live(obj)) is not None:
             await delete(client, kind_of(obj), live)
 

@@ -20,22 +20,22 @@ PATH: Final = "metadata.managedFields"
 _HEAD: Final = ("apiVersion", "kind")
 
 
-def with_repairs(todo: Plan, live: Object | None, live_helpers: Iterable[Object], manager: str) -> Plan:
+def with_repairs(write_plan: Plan, live: Object | None, live_helpers: Iterable[Object], manager: str) -> Plan:
     """Return the plan with the objects to apply again because the manager no longer owns any of their content.
 
     A plan that already writes something is returned unchanged. The next reconcile checks again.
     """
-    if live is None or todo.changed or todo.recreate:
-        return todo
-    if _is_lost(todo.main, live, manager) and todo.moved is None:
-        return replace(todo, drifted=(*todo.drifted, PATH))
+    if live is None or write_plan.changed or write_plan.recreate:
+        return write_plan
+    if _is_lost(write_plan.main, live, manager) and write_plan.moved is None:
+        return replace(write_plan, drifted=(*write_plan.drifted, PATH))
     live_by_mark = marked(live_helpers)
     lost = [
         obj
-        for obj in todo.helpers
+        for obj in write_plan.helpers
         if (live_helper := live_by_mark.get(mark(obj))) is not None and _is_lost(obj, live_helper, manager)
     ]
-    return replace(todo, changed=lost, edited=tuple((obj, (PATH,)) for obj in lost))
+    return replace(write_plan, changed=lost, edited=tuple((obj, (PATH,)) for obj in lost))
 
 
 def _is_lost(applied: Object, live: Object, manager: str) -> bool:

@@ -45,7 +45,9 @@ _VERSIONED: Final = re.compile(r"([a-z0-9][a-z0-9.\-]*/)?v[0-9]+((alpha|beta)[0-
 Ownership = Literal["ours", "leaving", "foreign"]
 
 
-def dress(rendered: Object, deployment: Deployment, provider: str, image: str | None = None) -> Object:
+def with_ownership(
+    rendered: Object, deployment: Deployment, provider: str, image: str | None = None
+) -> Object:
     """Return the object to apply: with namespace, owner, labels, annotations, and a record of the whole manifest.
 
     Labels are those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it (contract §7).
@@ -210,10 +212,10 @@ def ownership(live: Object, *, name: str, uid: str) -> Ownership:
         return "ours"
     if any(owner.get("name") == name for owner in owners):
         return "leaving"
-    return "ours" if made_for(live, uid) else "foreign"
+    return "ours" if is_owned_by(live, uid) else "foreign"
 
 
-def made_for(live: Object, uid: str) -> bool:
+def is_owned_by(live: Object, uid: str) -> bool:
     """Check whether an ownerReference or the annotation names that ModelDeployment.
 
     This is enough to observe and to write, not to delete.
@@ -242,7 +244,7 @@ def is_created_by(live: Object, uid: str, manager: str, *, has_finalizer: bool =
         manager: The provider's field manager.
         has_finalizer: Whether the ModelDeployment has our finalizer, which is there before the object.
     """
-    if not made_for(live, uid):
+    if not is_owned_by(live, uid):
         return False
     if has_finalizer or manager in managed_fields.managers(live):
         return True
@@ -275,7 +277,7 @@ def may_be_written(live: Object, obj: Object) -> bool:
     """
     owner = owner_uid(obj) or ""
     provider = (obj["metadata"].get("labels") or {}).get(PROVIDER_LABEL, "")
-    return made_for(live, owner) or is_restored(live, name=owner_name(obj) or "", provider=provider)
+    return is_owned_by(live, owner) or is_restored(live, name=owner_name(obj) or "", provider=provider)
 
 
 def recorded_owner(live: Object) -> Mapping[str, Any]:

@@ -53,7 +53,7 @@ def _rebased(texts: Sequence[Document], applied: Object, old: Object, new: Objec
 def _metadata(applied: Object, old: Object, new: Object) -> dict[str, Any]:
     """Return the metadata of `new`, with labels and annotations rebased like everything else.
 
-    `manifest.dress` then adds KubeFoundry's own labels and annotations with their current values.
+    `manifest.with_ownership` then adds KubeFoundry's own labels and annotations with their current values.
     """
     meta = {key: value for key, value in new["metadata"].items() if key not in _METADATA}
     for key in _METADATA:

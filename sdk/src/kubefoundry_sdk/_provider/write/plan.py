@@ -195,8 +195,10 @@ def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
     named = helper_names.with_cluster_names(
         paths, desired, applied.names, live_helpers, _untouched(base, rendered)
     )
-    main = manifest.dress(named.main, deployment, provider.name, rendered.image)
-    helpers = [manifest.dress(obj, deployment, provider.name, rendered.image) for obj in named.helpers]
+    main = manifest.with_ownership(named.main, deployment, provider.name, rendered.image)
+    helpers = [
+        manifest.with_ownership(obj, deployment, provider.name, rendered.image) for obj in named.helpers
+    ]
     return _Merged(desired, main, helpers, retained)
 
 
