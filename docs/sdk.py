@@ -27,6 +27,7 @@ MODULES: Final = {
     "kubefoundry_sdk.flags": "The provider's own flags",
     "kubefoundry_sdk.testing": "Tests (extra `testing`)",
     "kubefoundry_sdk.kopf": "Inside a kopf operator (extra `kopf`)",
+    "kubefoundry_sdk.cel": "Selection rules (extra `cel`)",
     "kubefoundry_sdk.selector": "Selectors and other controllers",
     "kubefoundry_selector": "Selectors (package `kubefoundry-selector`)",
 }
@@ -82,7 +83,7 @@ def entry(name: str, value: Any) -> Iterator[str]:
         elif issubclass(value, tuple):
             yield from _rows(_of_tuple(value))
         yield from _members(value)
-    elif inspect.isfunction(value):
+    elif inspect.isfunction(inspect.unwrap(value)):
         yield f"`{name}{_signature(value)}`"
         yield ""
         yield from _text(value)

@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
-NAMESPACES = ("crd", "engine", "flags", "pod", "read_back", "selector", "spec", "status")
+NAMESPACES = ("cel", "crd", "engine", "flags", "pod", "read_back", "selector", "spec", "status")
 MODULES = ("kubefoundry_sdk", *(f"kubefoundry_sdk.{name}" for name in NAMESPACES))
 PUBLIC = [(module, name) for module in MODULES for name in import_module(module).__all__]
 

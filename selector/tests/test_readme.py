@@ -6,9 +6,9 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from kubefoundry_selector.cel.evaluation import MAX_CELLS, MAX_STEPS, TEXT_PER_CELL
-from kubefoundry_selector.cel.functions import FUNCTIONS, METHODS
-from kubefoundry_selector.cel.source import MACROS, MAX_LENGTH, MAX_MACRO_NESTING, MAX_NODES
+from kubefoundry_sdk._cel.evaluation import MAX_CELLS, MAX_STEPS, TEXT_PER_CELL
+from kubefoundry_sdk._cel.functions import FUNCTIONS, METHODS
+from kubefoundry_sdk._cel.source import MACROS, MAX_LENGTH, MAX_MACRO_NESTING, MAX_NODES
 
 HERE = Path(__file__).parent
 README = (HERE.parent / "README.md").read_text()
@@ -19,7 +19,7 @@ def code(text: str) -> str:
 
 
 def divergences() -> str:
-    with (HERE / "cel" / "divergences.tsv").open(newline="") as file:
+    with (HERE.parents[1] / "sdk" / "tests" / "cel" / "divergences.tsv").open(newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     lines = ["| expression | here | Google's CEL | why |", "|---|---|---|---|"]
     lines += [

@@ -12,6 +12,7 @@ import pytest
 
 MODULES = (
     "kubefoundry_sdk",
+    "kubefoundry_sdk.cel",
     "kubefoundry_sdk.crd",
     "kubefoundry_sdk.engine",
     "kubefoundry_sdk.flags",

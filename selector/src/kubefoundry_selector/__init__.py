@@ -14,10 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from kubefoundry_sdk.cel import Environment, InvalidRule, Node, Rule
+    from kubefoundry_sdk.cel import Problem as RuleProblem
     from kubefoundry_selector.candidate import Outage, Provider, Request, SelectionRule
-    from kubefoundry_selector.cel import Environment, InvalidRule, Rule
-    from kubefoundry_selector.cel.source import Node
-    from kubefoundry_selector.cel.source import Problem as RuleProblem
     from kubefoundry_selector.decision import keep_or_choose
     from kubefoundry_selector.main import run_selector
     from kubefoundry_selector.registry import Registry
@@ -45,22 +44,22 @@ __all__ = [
 ]
 
 _WHERE: Final = {
-    "Choice": "select",
-    "Choose": "select",
-    "Environment": "cel",
-    "InvalidRule": "cel",
-    "NoChoice": "select",
-    "Node": "cel.source",
-    "Outage": "candidate",
-    "Provider": "candidate",
-    "Registry": "registry",
-    "Request": "candidate",
-    "Rule": "cel",
-    "RuleProblem": "cel.source:Problem",
-    "SelectionRule": "candidate",
-    "candidates": "select",
-    "keep_or_choose": "decision",
-    "run_selector": "main",
+    "Choice": ".select",
+    "Choose": ".select",
+    "Environment": "kubefoundry_sdk.cel",
+    "InvalidRule": "kubefoundry_sdk.cel",
+    "NoChoice": ".select",
+    "Node": "kubefoundry_sdk.cel",
+    "Outage": ".candidate",
+    "Provider": ".candidate",
+    "Registry": ".registry",
+    "Request": ".candidate",
+    "Rule": "kubefoundry_sdk.cel",
+    "RuleProblem": "kubefoundry_sdk.cel:Problem",
+    "SelectionRule": ".candidate",
+    "candidates": ".select",
+    "keep_or_choose": ".decision",
+    "run_selector": ".main",
 }
 
 _RENAMED: Final = {"run": "run_selector"}
@@ -84,4 +83,4 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     module, _, there = _WHERE[name].partition(":")
-    return getattr(import_module(f"kubefoundry_selector.{module}"), there or name)
+    return getattr(import_module(module, __name__), there or name)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kubefoundry_sdk import Object
+from kubefoundry_sdk import Object, cel
 from kubefoundry_sdk.selector import UPSTREAM_READY, find, with_defaults
-from kubefoundry_selector import cel
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from kubefoundry_selector import cel
+from kubefoundry_sdk import cel
 from kubefoundry_selector.candidate import Exclusion, Provider, Request, SelectionRule, exclusions
 from kubefoundry_selector.select import Decision, select
 

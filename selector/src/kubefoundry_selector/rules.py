@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubefoundry_sdk import cel
 from kubefoundry_sdk.selector import RULES_VALID, Condition, condition
-from kubefoundry_selector import cel
 from kubefoundry_selector.candidate import SelectionRule
 
 

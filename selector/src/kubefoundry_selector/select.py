@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kubefoundry_selector import cel
+from kubefoundry_sdk import cel
 from kubefoundry_selector.candidate import Provider, Request, SelectionRule, exclusions
 from kubefoundry_selector.wording import (
     LAST_RESORT,

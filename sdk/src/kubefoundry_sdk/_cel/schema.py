@@ -16,7 +16,8 @@ from celpy.adapter import json_to_cel
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from kubefoundry_sdk.spec import ItemsLike, ModelDeploymentSpec
+from kubefoundry_sdk._api.fields import ItemsLike
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from typing import Any, Final
 from celpy.celtypes import BoolType, DoubleType, IntType, ListType, MapType, StringType, UintType
 from celpy.evaluation import function_matches
 
-from kubefoundry_selector.cel import quantity
-from kubefoundry_selector.cel.schema import (
+from kubefoundry_sdk._cel import quantity
+from kubefoundry_sdk._cel.schema import (
     BOOL,
     DOUBLE,
     DYN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kubefoundry_selector.cel.schema import (
+from kubefoundry_sdk._cel.schema import (
     BOOL,
     DOUBLE,
     DYN,

@@ -16,11 +16,11 @@ from cel_expr_python import cel as google  # type: ignore[import-untyped]
 from cel_expr_python.ext import ext_strings  # type: ignore[import-untyped]
 from celpy import celtypes
 
-from kubefoundry_selector import cel
-from kubefoundry_selector.cel.evaluation import Budget, Evaluation
-from kubefoundry_selector.cel.lint import Finding, infer
-from kubefoundry_selector.cel.schema import VARIABLES
-from kubefoundry_selector.cel.source import BadSource, parse
+from kubefoundry_sdk import cel
+from kubefoundry_sdk._cel.evaluation import Budget, Evaluation
+from kubefoundry_sdk._cel.lint import Finding, infer
+from kubefoundry_sdk._cel.schema import VARIABLES
+from kubefoundry_sdk._cel.source import BadSource, parse
 
 HERE = Path(__file__).parent
 ERROR = "error"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_selector import cel
-from kubefoundry_selector.cel import evaluation, rule, schema
+from kubefoundry_sdk import cel
+from kubefoundry_sdk._cel import evaluation, rule, schema
 
 
 def nested_exists(depth: int) -> str:

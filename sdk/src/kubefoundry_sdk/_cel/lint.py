@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 
 from lark import Token, Tree
 
-from kubefoundry_selector.cel.functions import FUNCTIONS, METHODS, TYPE_NAMES, Function
-from kubefoundry_selector.cel.overloads import (
+from kubefoundry_sdk._cel.functions import FUNCTIONS, METHODS, TYPE_NAMES, Function
+from kubefoundry_sdk._cel.overloads import (
     NUMBERS,
     Mismatch,
     arithmetic,
@@ -22,8 +22,8 @@ from kubefoundry_selector.cel.overloads import (
     joined,
     name_of,
 )
-from kubefoundry_selector.cel.paths import constant, path_of
-from kubefoundry_selector.cel.schema import (
+from kubefoundry_sdk._cel.paths import constant, path_of
+from kubefoundry_sdk._cel.schema import (
     BOOL,
     DOUBLE,
     DYN,
@@ -39,7 +39,7 @@ from kubefoundry_selector.cel.schema import (
     Record,
     Type,
 )
-from kubefoundry_selector.cel.source import MACROS, Node, Problem, place
+from kubefoundry_sdk._cel.source import MACROS, Node, Problem, place
 
 _LITERALS: Final[Mapping[str, Type]] = {
     "INT_LIT": INT,

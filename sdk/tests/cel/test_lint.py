@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_selector import cel
+from kubefoundry_sdk import cel
 
 PROBLEMS = {
     "spec.engin.type == 'vllm'": (6, "no field 'engin' in spec (did you mean 'engine'?)"),

@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 from celpy.celtypes import BoolType, IntType, ListType, MapType, StringType, UintType
 from celpy.evaluation import Activation, CELEvalError, Evaluator
 
-from kubefoundry_selector.cel import operators
-from kubefoundry_selector.cel.functions import IMPLEMENTATIONS, TYPE_NAMES
-from kubefoundry_selector.cel.source import MACROS, Node
+from kubefoundry_sdk._cel import operators
+from kubefoundry_sdk._cel.functions import IMPLEMENTATIONS, TYPE_NAMES
+from kubefoundry_sdk._cel.source import MACROS, Node
 
 MAX_STEPS: Final = 2000
 """The most steps of one evaluation (sources §6.1); shipped rules need at most 30."""
@@ -46,10 +46,10 @@ class BudgetSpent(BaseException):
 class Budget:
     """The steps left for one evaluation, shared with nested ones."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "steps")
 
     def __init__(self, steps: int = MAX_STEPS) -> None:
-        self.left = steps
+        self.left = self.steps = steps
 
     def spend(self, steps: int) -> None:
         """Charge steps.
@@ -59,7 +59,7 @@ class Budget:
         """
         self.left -= steps
         if self.left < 0:
-            raise BudgetSpent(f"it takes more than {MAX_STEPS} steps")
+            raise BudgetSpent(f"it takes more than {self.steps} steps")
 
     def admit(self, value: Any) -> None:
         """Charge a value that the rule has built, and refuse one that is too large."""
@@ -126,6 +126,16 @@ class Evaluation(Evaluator):
         if not isinstance(value, MapType):
             return _error("has() needs an object or a map")
         return BoolType(dict.__contains__(value, StringType(field)))
+
+    def expr(self, tree: Any) -> Any:
+        """Evaluate `condition ? a : b`: an error of the condition is the result."""
+        condition, *choices = tree.children
+        value = self._visit_tree(condition)
+        if isinstance(value, CELEvalError):
+            return value
+        if not isinstance(value, BoolType):
+            return _error("no matching overload: a bool is needed before '?'")
+        return self._visit_tree(choices[0 if value else 1])
 
     def conditionalor(self, tree: Any) -> Any:
         """Evaluate `a || b`: true if either side is true, even if the other side is an error."""

@@ -1,6 +1,6 @@
 """A selection rule: compiled once from its text, matched against a ModelDeployment.
 
-The rest of the selector uses only this module. Only this package depends on cel-python.
+The selector uses only `kubefoundry_sdk.cel`. Only this package depends on cel-python.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Final
 from celpy.celtypes import BoolType
 from celpy.evaluation import CELEvalError
 
-from kubefoundry_selector.cel.evaluation import Budget, BudgetSpent, Evaluation
-from kubefoundry_selector.cel.lint import lint
-from kubefoundry_selector.cel.paths import paths_in, value_at
-from kubefoundry_selector.cel.schema import VARIABLES, to_cel
-from kubefoundry_selector.cel.source import BadSource, Node, Problem, parse
+from kubefoundry_sdk._cel.evaluation import Budget, BudgetSpent, Evaluation
+from kubefoundry_sdk._cel.lint import lint
+from kubefoundry_sdk._cel.paths import paths_in, value_at
+from kubefoundry_sdk._cel.schema import VARIABLES, Type, to_cel
+from kubefoundry_sdk._cel.source import BadSource, Node, Problem, parse
 
 MAX_CACHED: Final = 1024
 """Compiled rules to keep: far more than the InferenceProviderConfigs of a cluster hold."""
@@ -54,13 +54,14 @@ class Failure:
 class Values(Mapping[str, Any]):
     """CEL values of variables, converted when a rule first reads them: a ModelDeployment may have 40,000 labels."""
 
-    def __init__(self, json: Mapping[str, Any]) -> None:
+    def __init__(self, json: Mapping[str, Any], types: Mapping[str, Type] = VARIABLES) -> None:
         self._json = json
+        self._types = types
         self._values: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
-            self._values[name] = to_cel(self._json[name], VARIABLES[name])
+            self._values[name] = to_cel(self._json[name], self._types[name])
         return self._values[name]
 
     def __contains__(self, name: object) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 from celpy.celtypes import BoolType, IntType, StringType
 
-from kubefoundry_sdk.spec import parse_quantity
+from kubefoundry_sdk._api.quantity import parse as parse_quantity
 
 
 class Quantity:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_sdk import cel
 from kubefoundry_sdk._api.validation import default
-from kubefoundry_selector import cel
 
 METADATA = {"name": "llama", "namespace": "team-nlp", "labels": {"team": "nlp"}, "uid": "1"}
 

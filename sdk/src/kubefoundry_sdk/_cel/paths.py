@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from lark import Token, Tree
 
-from kubefoundry_selector.cel.source import Node
+from kubefoundry_sdk._cel.source import Node
 
 _STEP: Final = re.compile(r"\.?(?P<field>[A-Za-z_]\w*)|\['(?P<key>[^']*)'\]", re.ASCII)
 
