@@ -1,19 +1,26 @@
-"""Writes docs/functions.schema.json: the messages of a program with a provider's functions, from the SDK's types."""
+"""Writes docs/functions.schema.json and docs/mapping.schema.json from the SDK's types.
+
+The first has the messages of a program with a provider's functions, the second the file of a mapping.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
-from kubefoundry_sdk._functions.json_schema import document
+from kubefoundry_sdk._functions.json_schema import document, mapping_document
 
-FILE = Path(__file__).with_name("functions.schema.json")
+HERE = Path(__file__).parent
+DOCUMENTS = {"functions": document, "mapping": mapping_document}
 
 
-def text() -> str:
-    """The content of the file."""
-    return json.dumps(document(), indent=2, ensure_ascii=False) + "\n"
+def text(name: str = "functions") -> str:
+    """The content of a file."""
+    schema: dict[str, Any] = DOCUMENTS[name]()
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
-    FILE.write_text(text())
+    for name in DOCUMENTS:
+        (HERE / f"{name}.schema.json").write_text(text(name))

@@ -77,7 +77,7 @@ def test_own_providers_pass(name: str, tmp_path: Path, capsys: pytest.CaptureFix
         (["--cases", "unknown.yaml", "--functions", "direct"], "unknown.yaml: statsues: Extra inputs"),
         (
             ["--cases", "x.yaml", "--functions", "direct", "--functions-command", "x"],
-            "give --functions or --functions-command, not both",
+            "give one of --functions, --functions-command and --mapping",
         ),
         (
             ["--cases", "x.yaml", "--functions-command", "gone.sh"],

@@ -131,7 +131,7 @@ def test_program_that_renders_its_pid_fails(value: str, outcome: str, tmp_path: 
     program = tmp_path / "functions.py"
     program.write_text(PROGRAM.format(folder=str(Path(hostile_functions.__file__).parent), value=value))
     command = f"{sys.executable} {program}"
-    start = Start.here(command, is_command=True)
+    start = Start.here(command, "functions_command")
     subject = replace(conformance_subjects.of_a_crd(), provider=start_provider(command), start=start)
 
     found = run(Check("REN-3", "", check_restarts), subject, "functions")

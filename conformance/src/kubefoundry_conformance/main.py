@@ -15,10 +15,9 @@ from kubefoundry_conformance.check import Result, run
 from kubefoundry_conformance.functions.checks import FUNCTIONS
 from kubefoundry_conformance.functions.subject import (
     EXAMPLES,
+    LOADERS,
     Functions,
     Start,
-    load_provider,
-    start_provider,
 )
 from kubefoundry_sdk._provider.contract import Provider
 
@@ -78,18 +77,19 @@ def check_provider(options: argparse.Namespace) -> tuple[str, list[Result]]:
     Raises:
         Unusable: The options or a file cannot be used.
     """
-    if not (options.functions or options.functions_command or options.manifest):
+    ways = [way for way in LOADERS if getattr(options, way)]
+    if not (ways or options.manifest):
         raise Unusable("say what to check: --functions MODULE:FUNCTION, --manifest FILE, or both")
-    if options.functions and options.functions_command:
-        raise Unusable("give --functions or --functions-command, not both")
+    if len(ways) > 1:
+        raise Unusable("give one of --functions, --functions-command and --mapping")
     if options.kubeconfig and not options.manifest:
         raise Unusable("--kubeconfig is for the checks of the process: give --manifest FILE, too")
     name, results, provider = "", list[Result](), None
-    if options.functions or options.functions_command:
+    for way in ways:
+        where = getattr(options, way)
         # Recorded before the provider is loaded, which may change it.
-        where, is_command = options.functions_command or options.functions, bool(options.functions_command)
-        start = Start.here(where, is_command=is_command)
-        provider = (start_provider if is_command else load_provider)(where)
+        start = Start.here(where, way)
+        provider = LOADERS[way](where)
         name, results = _check_functions_of(options, provider, start)
     if options.manifest:
         name, process_results = _check_process_of(options, provider)
@@ -201,6 +201,9 @@ def _add_provider_options(parser: argparse.ArgumentParser) -> None:
         "--functions-command",
         metavar="COMMAND",
         help="checks the functions of a program in any language, which this starts (docs/functions.md)",
+    )
+    parser.add_argument(
+        "--mapping", metavar="FILE", help="checks the functions of a mapping (docs/mapping.md)"
     )
     parser.add_argument(
         "--manifest",

@@ -20,13 +20,12 @@ from typing import Any, Final
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding, Skipped, search
 from kubefoundry_conformance.functions.subject import (
+    LOADERS,
     Functions,
     Spec,
     Start,
     build_deployment,
     end_programs,
-    load_provider,
-    start_provider,
 )
 from kubefoundry_conformance.functions.supporting import generated
 from kubefoundry_sdk._provider.contract import Rendered
@@ -117,7 +116,7 @@ def _differences(subject: Functions, start: Start, specs: Sequence[Spec]) -> Ite
         request = Path(folder) / "request"
         body = {
             "where": start.where,
-            "is_command": start.is_command,
+            "way": start.way,
             "path": start.path,
             "crd": subject.crd,
             "specs": specs,
@@ -187,8 +186,8 @@ def _render_in_process(
 def respond(request: dict[str, Any], file: str) -> None:
     """Render in the new process, write the renders or an error to the file, and end the process."""
     try:
-        load = start_provider if request["is_command"] else load_provider
-        subject = Functions(load(request["where"]), request["crd"], Cases(specs={"none": {}}))
+        provider = LOADERS[request["way"]](request["where"])
+        subject = Functions(provider, request["crd"], Cases(specs={"none": {}}))
         response: Any = [_as_json(subject.render(build_deployment(spec))) for spec in request["specs"]]
     except Broken as broken:
         response = broken.finding.seen

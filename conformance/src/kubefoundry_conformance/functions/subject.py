@@ -7,12 +7,12 @@ import copy
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
 from kubefoundry_conformance.cases import Cases, Unusable
 from kubefoundry_conformance.check import Broken, Finding, Skipped
@@ -21,7 +21,7 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import Engine, ServingMode
 from kubefoundry_sdk._api.names import PROVIDER_PACKAGES
 from kubefoundry_sdk._functions.client import Client
-from kubefoundry_sdk._functions.main import command, described
+from kubefoundry_sdk._functions.main import command, described, mapped
 from kubefoundry_sdk._functions.messages import Settings
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider, Rendered
@@ -31,6 +31,9 @@ from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk.testing.generated import deployment as typed_deployment
 
 Spec = dict[str, Any]
+Way = Literal["functions", "functions_command", "mapping"]
+"""The option that names the provider."""
+
 _PROGRAMS: Final[list[Client]] = []
 EXAMPLES: Final = 150
 """Default number of values that a check generates."""
@@ -60,17 +63,17 @@ class Start:
     path: tuple[str, ...]
     environment: dict[str, str]
     folder: Path
-    is_command: bool = False
+    way: Way = "functions"
 
     @classmethod
-    def here(cls, where: str, *, is_command: bool = False) -> Start:
+    def here(cls, where: str, way: Way = "functions") -> Start:
         """Record the environment of this process.
 
-        `where` is MODULE:FUNCTION, the name of a package, or the command of a program with the functions.
+        `where` is MODULE:FUNCTION, the name of a package, the command of a program with the functions, or a file.
         """
         # Python skips entries that are not strings, and reads '' as the working directory.
         path = tuple(entry or str(Path.cwd()) for entry in sys.path if isinstance(entry, str))
-        return cls(where, path, dict(os.environ), Path.cwd(), is_command)
+        return cls(where, path, dict(os.environ), Path.cwd(), way)
 
 
 @dataclass(frozen=True)
@@ -252,6 +255,18 @@ def start_provider(command_text: str) -> Provider:
         raise Unusable(f"{error}; try the program with docs/functions.md") from error
 
 
+def load_mapping(file: str) -> Provider:
+    """Return the provider of a mapping's file (docs/mapping.md).
+
+    Raises:
+        Unusable: The file is invalid, or its capabilities are unknown to the API.
+    """
+    try:
+        return _check_capabilities(mapped(Path(file), {}))
+    except ValueError as error:
+        raise Unusable(str(error)) from error
+
+
 @atexit.register
 def end_programs() -> None:
     """End the programs that were started, also those that no longer read their stdin."""
@@ -285,6 +300,13 @@ def load_provider(where: str) -> Provider:
     if not isinstance(provider, Provider):
         raise Unusable(f"{where} gives a {type(provider).__name__}, not a kubefoundry_sdk.Provider")
     return _check_capabilities(provider)
+
+
+LOADERS: Final[dict[Way, Callable[[str], Provider]]] = {
+    "functions": load_provider,
+    "functions_command": start_provider,
+    "mapping": load_mapping,
+}
 
 
 def _announced(name: str) -> EntryPoint:

@@ -1,6 +1,6 @@
 """A selection rule: compiled once from its text, matched against a ModelDeployment.
 
-The selector uses only `kubefoundry_sdk.cel`. Only this package depends on cel-python.
+The selector uses only `kubefoundry_sdk.cel`. Only this package and mappings depend on cel-python.
 """
 
 from __future__ import annotations

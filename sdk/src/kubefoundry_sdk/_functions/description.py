@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -11,9 +12,18 @@ from pydantic.alias_generators import to_camel
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._functions import overrides as overrides_form
-from kubefoundry_sdk._provider.contract import Capabilities, HelperKind, SelectionRule
-from kubefoundry_sdk._provider.upstream_fields import Fields
-from kubefoundry_sdk._provider.upstream_kind import Operator, UpstreamKind
+from kubefoundry_sdk._provider.contract import (
+    Capabilities,
+    Deployment,
+    HelperKind,
+    NoOverrides,
+    Observation,
+    Provider,
+    Rendered,
+    SelectionRule,
+)
+from kubefoundry_sdk._provider.upstream_fields import Fields, by_fields
+from kubefoundry_sdk._provider.upstream_kind import Operator, Schema, UpstreamKind, always_there
 from kubefoundry_sdk._provider.upstream_pods import Pods
 
 Text = Annotated[str, Field(min_length=1)]
@@ -79,11 +89,9 @@ class PodsDescription(WireModel):
         )
 
 
-class Description(WireModel):
-    """A provider, as far as it is data. `Provider` in the SDK's reference says more about each key."""
+class ProviderDescription(WireModel):
+    """The part of a provider that is data. `Provider` in the SDK's reference says more about each key."""
 
-    protocol: int
-    """The version of this protocol that the program speaks, one of the request's `protocols`."""
     name: Annotated[str, Field(max_length=63, pattern=formats.DNS_LABEL)]
     """The name of its InferenceProviderConfig, and what users write into `spec.provider.name`."""
     title: Text
@@ -96,20 +104,14 @@ class Description(WireModel):
     """The engines, serving modes and hardware that it supports."""
     upstream: UpstreamKind
     """The upstream kind. `version` is set only for a kind that is part of Kubernetes."""
-    functions: tuple[Optional, ...] = ()
-    """The optional functions that the program has."""
     fields: dict[str, Fields] | None = None
     """In place of `probe`: for each version that the program can write, the best one first, the fields of the CRD
     that it needs, and for each optional feature the field that a CRD with it declares."""
     selection_rules: tuple[SelectionRule, ...] = ()
     """Rules by which it is selected if the user names no provider."""
-    helper_kinds: tuple[HelperKind, ...] = ()
-    """Kinds of helpers that `render` returns."""
     overrides: dict[str, Any] | None = None
     """The form of `spec.provider.overrides` as a JSON Schema with `type`, `properties`, `items`, `enum`, `minimum`,
     `maximum` and `description`; null if there are none."""
-    edits_recreate: bool = False
-    """Whether `recreate` recreates for nearly every change. Users are warned when they edit a running model."""
     ignored_differences: tuple[str, ...] = ()
     """Paths of the main object that others own once it exists, such as an autoscaler's counts."""
     scaled: tuple[str, ...] = ()
@@ -132,6 +134,19 @@ class Description(WireModel):
             overrides_form.form(schema)
         return schema
 
+
+class Description(ProviderDescription):
+    """A provider whose functions are a program, as far as it is data."""
+
+    protocol: int
+    """The version of this protocol that the program speaks, one of the request's `protocols`."""
+    functions: tuple[Optional, ...] = ()
+    """The optional functions that the program has."""
+    helper_kinds: tuple[HelperKind, ...] = ()
+    """Kinds of helpers that `render` returns."""
+    edits_recreate: bool = False
+    """Whether `recreate` recreates for nearly every change. Users are warned when they edit a running model."""
+
     @model_validator(mode="after")
     def _with_one_way_to_probe(self) -> Description:
         ways = (self.fields is not None) + ("probe" in self.functions)
@@ -142,6 +157,37 @@ class Description(WireModel):
                 "an upstream kind with a version is part of Kubernetes, and has nothing to probe"
             )
         return self
+
+
+def provider_of(
+    description: ProviderDescription,
+    supports: Callable[[Deployment, Schema | None], Sequence[str]],
+    render: Callable[[Deployment, Schema], Rendered],
+    observe: Callable[[Deployment, Object], Observation],
+) -> Provider:
+    """Return a provider with these functions. Those that a provider may omit have their defaults."""
+    fields = description.fields
+    return Provider(
+        name=description.name,
+        title=description.title,
+        version=description.version,
+        documentation=description.documentation,
+        capabilities=description.capabilities,
+        upstream=description.upstream,
+        supports=supports,
+        render=render,
+        observe=observe,
+        probe=always_there if fields is None else partial(by_fields, fields),
+        selection_rules=description.selection_rules,
+        overrides=overrides_form.form(description.overrides) if description.overrides else NoOverrides,
+        ignored_differences=description.ignored_differences,
+        scaled=description.scaled,
+        settles=description.settles,
+        names_generation=description.names_generation,
+        named_by_content=description.named_by_content,
+        operator=description.operator.operator() if description.operator else None,
+        pods=description.pods.pods() if description.pods else None,
+    )
 
 
 def _texts(live: Object, paths: tuple[str, ...]) -> list[str]:

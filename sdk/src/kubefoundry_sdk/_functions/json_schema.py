@@ -1,4 +1,4 @@
-"""The JSON Schema of the messages, for programs in other languages."""
+"""The JSON Schemas of the messages, for programs in other languages, and of a mapping's file."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ _TYPES: Final = (
     *(Capabilities, Endpoint, Observation, Rendered, Replicas, SelectionRule),
     *(Fields, Schema, UnsupportedSchema, UpstreamKind),
 )
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def document() -> dict[str, Any]:
-    """Return the schema: `$defs` has each request, each response, and the types in them."""
+    """Return the schema of the messages: `$defs` has each request, each response, and the types in them."""
     models: list[type[BaseModel]] = [
         *(messages.request_model(function) for function in messages.RESULTS),
         *(messages.result_model(function) for function in messages.RESULTS),
@@ -40,16 +41,36 @@ def document() -> dict[str, Any]:
     _, schema = models_json_schema(
         [(model, "validation") for model in models], ref_template="#/$defs/{model}"
     )
-    definitions: dict[str, Any] = {name: _plain(part) for name, part in schema["$defs"].items()}
-    for type_ in _TYPES:
-        _describe(definitions[type_.__name__], type_)
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": "Messages of a program with a provider's functions",
         "description": "Requests and responses, one for each line (docs/functions.md).",
         "anyOf": [{"$ref": f"#/$defs/{model.__name__}"} for model in models],
+        "$defs": _definitions(schema),
+    }
+
+
+def mapping_document() -> dict[str, Any]:
+    """Return the schema of a mapping's file."""
+    from kubefoundry_sdk._functions.mapping.document import MappingFile
+
+    schema = MappingFile.model_json_schema(ref_template="#/$defs/{model}")
+    definitions = _definitions(schema)
+    del schema["$defs"]
+    return {
+        "$schema": DIALECT,
+        "title": "A provider without code",
+        **_plain(schema),
         "$defs": definitions,
     }
+
+
+def _definitions(schema: Mapping[str, Any]) -> dict[str, Any]:
+    definitions: dict[str, Any] = {name: _plain(part) for name, part in schema["$defs"].items()}
+    for type_ in _TYPES:
+        if type_.__name__ in definitions:
+            _describe(definitions[type_.__name__], type_)
+    return definitions
 
 
 def _plain(part: Any) -> Any:

@@ -1,14 +1,17 @@
-"""`kubefoundry-provider-functions`: a provider process whose functions are a program in any language."""
+"""`kubefoundry-provider-functions`: a provider whose functions are a program in any language, or a mapping."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
 import yaml
 
@@ -23,7 +26,11 @@ from kubefoundry_sdk._provider.run import parser, prepared
 from kubefoundry_sdk._runtime import options
 from kubefoundry_sdk._runtime.process import Process, run
 
-PROGRAM = "kubefoundry-provider-functions"
+PROGRAM: Final = "kubefoundry-provider-functions"
+MOUNTED: Final = "/mapping"
+"""Folder in the container with the file of a mapping."""
+
+MAPPING: Final = "mapping.yaml"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     clients: list[Client] = []
 
     def build(parsed: argparse.Namespace) -> Provider:
+        if parsed.mapping:
+            return _mapped(parsed, name)
         client = Client(
             command(parsed.command),
             Settings(default_images=parsed.default_images, values=parsed.set),
@@ -45,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         built = build(parsed)
         if parsed.print_manifest:
             # As JSON, no part occurs twice: YAML would write an alias for it.
-            documents = json.loads(json.dumps(installed(built, parsed.print_manifest, _stated(parsed))))
+            documents = json.loads(
+                json.dumps(installed(built, parsed.print_manifest, _stated(parsed), parsed.mapping))
+            )
             print(yaml.safe_dump_all(documents, sort_keys=False), end="")
             raise SystemExit(0)
         return built
@@ -85,7 +96,7 @@ def command(text: str) -> list[str]:
     except ValueError as error:
         raise ValueError(f"the command {text!r} cannot be read: {error}") from error
     if not words:
-        raise ValueError("there is no program: give --command")
+        raise ValueError("there is no program: give --command or --mapping")
     return words
 
 
@@ -103,19 +114,63 @@ def described(client: Client, name: str | None) -> Provider:
         built = provider(client)
     except Fault as error:
         raise ValueError(f"no provider: {error}") from error
-    if name is not None and built.name != name:
-        raise ValueError(f"the program describes provider {built.name}, not {name}: give --name {built.name}")
+    if name is not None:
+        _check_name(built, name, "program")
     return built
 
 
-def installed(built: Provider, image: str, flags: Sequence[str]) -> list[dict[str, object]]:
-    """Return the manifest that installs the provider, with this process and its flags in the Deployment."""
+def _check_name(built: Provider, name: str, source: str) -> None:
+    if built.name != name:
+        raise ValueError(
+            f"the {source} describes provider {built.name}, not {name}: give --name {built.name}"
+        )
+
+
+def mapped(path: Path, images: Mapping[str, str]) -> Provider:
+    """Return the provider of a mapping's file.
+
+    Raises:
+        ValueError: The file cannot be read, or is invalid, or the extra `cel` is not installed.
+    """
+    try:
+        # A program in another language needs no CEL.
+        from kubefoundry_sdk._functions.mapping.provider import load
+    except ImportError as error:
+        raise ValueError(f"a mapping needs CEL ({error}): pip install 'kubefoundry-sdk[cel]'") from error
+    return load(path, images)
+
+
+def _mapped(parsed: argparse.Namespace, name: str) -> Provider:
+    if parsed.command or parsed.set:
+        raise ValueError("--command and --set are for a program: remove them, or --mapping")
+    built = mapped(Path(parsed.mapping), parsed.default_images)
+    _check_name(built, name, "mapping")
+    return built
+
+
+def installed(built: Provider, image: str, flags: Sequence[str], mapping: str = "") -> list[dict[str, Any]]:
+    """Return the manifest that installs the provider, with this process and its flags in the Deployment.
+
+    The file of a mapping is in a ConfigMap, so the image needs nothing but the SDK with its extra `cel`.
+    """
     documents = manifest(built, image)
-    for document in documents:
-        if document["kind"] == "Deployment":
-            container = document["spec"]["template"]["spec"]["containers"][0]
-            container["command"] = [PROGRAM]
-            container["args"] = [f"--name={built.name}", *flags, *container["args"]]
+    [deployment] = [document for document in documents if document["kind"] == "Deployment"]
+    pod = deployment["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    container["command"] = [PROGRAM]
+    container["args"] = [f"--name={built.name}", *flags, *container["args"]]
+    if mapping:
+        text = Path(mapping).read_text(encoding="utf-8")
+        # Not a flag among others, so that `--command` of the conformance kit replaces it.
+        container["command"].append(f"--mapping={MOUNTED}/{MAPPING}")
+        container["volumeMounts"] = [{"name": "mapping", "mountPath": MOUNTED, "readOnly": True}]
+        pod["spec"]["volumes"] = [{"name": "mapping", "configMap": {"name": deployment["metadata"]["name"]}}]
+        # A changed file restarts the process.
+        pod["metadata"]["annotations"] = {
+            "kubefoundry.ai/mapping-digest": hashlib.sha256(text.encode()).hexdigest()[:16]
+        }
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": dict(deployment["metadata"])}
+        documents.insert(documents.index(deployment), {**config, "data": {MAPPING: text}})
     return documents
 
 
@@ -130,7 +185,7 @@ def _stated(parsed: argparse.Namespace) -> list[str]:
     return [
         f"{flag}={text}"
         for flag, text in started_with(parsed, shared).items()
-        if flag not in ("--name", "--print-manifest") and defaults.get(flag) != text
+        if flag not in ("--name", "--mapping", "--print-manifest") and defaults.get(flag) != text
     ]
 
 
@@ -151,6 +206,12 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
         parser,
         "--command",
         "program with the functions, and its arguments, as a shell quotes them",
+        default="",
+    )
+    options.flag(
+        parser,
+        "--mapping",
+        "file with a mapping, in place of a program (docs/mapping.md)",
         default="",
     )
     options.flag(
@@ -177,7 +238,8 @@ def _add_flags(parser: argparse.ArgumentParser) -> None:
     options.flag(
         parser,
         "--print-manifest",
-        "image with this program and the functions: print the manifest that installs the provider, and exit",
+        "image with this program, and with the functions if they are not a mapping: print the manifest that installs "
+        "the provider, and exit",
         default="",
     )
 

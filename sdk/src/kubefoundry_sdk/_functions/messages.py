@@ -213,13 +213,13 @@ def _typed(function: str, response: Object) -> Any:
     try:
         value: Any = model.model_validate_json(strict_json.encode(response))
     except ValidationError as error:
-        raise Fault(f"{function} returned {_problem(error)}") from error
+        raise Fault(f"{function} returned {problem(error)}") from error
     if isinstance(value.result, Schema) and value.result.discovered:
         raise Fault("probe returned result.discovered: only the runtime sets it")
     return value.result
 
 
-def _problem(error: ValidationError) -> str:
+def problem(error: ValidationError) -> str:
     """Return the first problem with its path: `result.replicas.ready: should be a valid integer`."""
     first = error.errors(include_url=False, include_input=False)[0]
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{str(part)[:60]}" for part in first["loc"])

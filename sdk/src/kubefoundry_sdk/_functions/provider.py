@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._functions import messages, overrides
+from kubefoundry_sdk._functions import messages
 from kubefoundry_sdk._functions.client import Client
-from kubefoundry_sdk._functions.description import Description
+from kubefoundry_sdk._functions.description import provider_of
 from kubefoundry_sdk._provider.contract import (
     Deployment,
-    NoOverrides,
     NotReadable,
     Observation,
     Provider,
     Rendered,
-    in_place,
-    never,
 )
 from kubefoundry_sdk._provider.results import Fault
-from kubefoundry_sdk._provider.upstream_fields import by_fields
-from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema, always_there
+from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 
 
 def provider(client: Client) -> Provider:
@@ -34,30 +29,14 @@ def provider(client: Client) -> Provider:
     description = client.describe()
     functions = _Functions(client)
     optional = description.functions
-    return Provider(
-        name=description.name,
-        title=description.title,
-        version=description.version,
-        documentation=description.documentation,
-        capabilities=description.capabilities,
-        upstream=description.upstream,
-        supports=functions.supports,
-        render=functions.render,
-        observe=functions.observe,
-        probe=_probe(description, functions),
-        selection_rules=description.selection_rules,
-        overrides=overrides.form(description.overrides) if description.overrides else NoOverrides,
-        recreate=functions.recreate if "recreate" in optional else in_place,
+    built = provider_of(description, functions.supports, functions.render, functions.observe)
+    return replace(
+        built,
+        probe=functions.probe if "probe" in optional else built.probe,
+        recreate=functions.recreate if "recreate" in optional else built.recreate,
         edits_recreate=description.edits_recreate,
-        must_recreate=functions.must_recreate if "mustRecreate" in optional else never,
-        ignored_differences=description.ignored_differences,
-        scaled=description.scaled,
-        settles=description.settles,
-        names_generation=description.names_generation,
-        named_by_content=description.named_by_content,
+        must_recreate=functions.must_recreate if "mustRecreate" in optional else built.must_recreate,
         helper_kinds=description.helper_kinds,
-        operator=description.operator.operator() if description.operator else None,
-        pods=description.pods.pods() if description.pods else None,
         read_back=functions.read_back if "readBack" in optional else None,
         blocking=True,
     )
@@ -109,9 +88,3 @@ class _Functions:
         if result.not_readable:
             raise NotReadable(result.not_readable)
         return result.specs
-
-
-def _probe(description: Description, functions: _Functions) -> Callable[[Object], Schema | UnsupportedSchema]:
-    if description.fields is not None:
-        return partial(by_fields, description.fields)
-    return functions.probe if "probe" in description.functions else always_there

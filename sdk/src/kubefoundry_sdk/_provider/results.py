@@ -32,6 +32,9 @@ OWN: Final = 40
 may cut off the rest."""
 
 LONGEST_SELECTOR: Final = 1024
+LONGEST_URL: Final = 2048
+"""Characters of `status.endpoint.url`."""
+
 _LABEL: Final = re.compile(formats.DNS_LABEL)
 _URL: Final = re.compile(formats.ENDPOINT_URL)
 _REASONS: Final = frozenset(get_args(ReadyReason)) - {"EndpointUnverified"}
@@ -180,12 +183,14 @@ def _observation_problems(observation: Observation) -> Iterator[str]:
     if observation.phase == "Running":
         if observation.replicas.ready == 0:
             yield "phase Running with 0 ready replicas"
-        yield from _endpoint_problems(observation.endpoint)
+        yield from endpoint_problems(observation.endpoint)
 
 
-def _endpoint_problems(endpoint: Endpoint) -> Iterator[str]:
-    if endpoint.url and not _URL.fullmatch(endpoint.url):
-        yield f"URL {_quoted(endpoint.url)}, which is not http(s)://HOST[:PORT][/PATH]"
+def endpoint_problems(endpoint: Endpoint) -> Iterator[str]:
+    """Yield the reasons why an endpoint cannot be published."""
+    if len(endpoint.url) > LONGEST_URL or (endpoint.url and not _URL.fullmatch(endpoint.url)):
+        form = f"http(s)://HOST[:PORT][/PATH] of at most {LONGEST_URL} characters"
+        yield f"URL {_quoted(endpoint.url)}, which is not {form}"
     if endpoint.url and (endpoint.service, endpoint.port) == ("", 0):
         return
     if len(endpoint.service) > 63 or not _LABEL.fullmatch(endpoint.service):

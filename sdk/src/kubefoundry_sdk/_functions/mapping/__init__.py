@@ -1,0 +1,1 @@
+"""A provider without code: `kubefoundry-provider-functions --mapping FILE` (docs/mapping.md)."""

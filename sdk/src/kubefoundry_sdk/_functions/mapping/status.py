@@ -1,0 +1,129 @@
+"""`observe` of a mapping. The status comes from others: a value may be missing, or of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._functions.mapping.document import StatusMapping
+from kubefoundry_sdk._functions.mapping.expression import Scope, Variables, expression
+from kubefoundry_sdk._functions.mapping.template import Compiler, Rendering, Template
+from kubefoundry_sdk._functions.mapping.variables import with_status
+from kubefoundry_sdk._provider.contract import (
+    Deployment,
+    Endpoint,
+    Observation,
+    ObservedPhase,
+    ReadyReason,
+    Replicas,
+)
+from kubefoundry_sdk._provider.results import LONGEST_SELECTOR, Fault, endpoint_problems
+from kubefoundry_sdk._provider.upstream_status import count, text
+
+_REASONS: Final[dict[ObservedPhase, ReadyReason]] = {
+    "Pending": "Progressing",
+    "Deploying": "Progressing",
+    "Running": "DeploymentReady",
+    "Failed": "Failed",
+}
+
+Verdict = tuple[ObservedPhase, ReadyReason, str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusReader:
+    """The compiled section `status`. A template that fails on a status has no value there."""
+
+    kind: str
+    scope: Scope
+    templates: dict[str, Template]
+    phases: list[tuple[ObservedPhase, Template, Template]]
+
+    def observe(self, deployment: Deployment, live: Object, variables: Variables) -> Observation:
+        """Return the state of the upstream object. Never fails, whatever the status is."""
+        failures: list[str] = []
+        status = mapping(live.get("status"))
+        try:
+            rendering = Rendering(deployment, with_status(variables, status, self.scope))
+        except Fault as fault:
+            replicas = Replicas(deployment.spec.scaling.replicas, 0, 0)
+            message = f"{self.kind} cannot be read: {fault}"
+            return Observation("Deploying", "Unknown", message, replicas, Endpoint())
+
+        def value(template: Template) -> Any:
+            try:
+                return template(rendering)
+            except Fault as fault:
+                failures.append(str(fault))
+                return None
+
+        values = {name: value(template) for name, template in self.templates.items()}
+        ready, desired = count(values["ready"]) or 0, count(values["desired"]) or 0
+        endpoint = Endpoint(text(values["service"]), count(values["port"]) or 0, text(values["url"]))
+        if has_no_endpoint := next(endpoint_problems(endpoint), None) is not None:
+            endpoint = Endpoint()
+        phase, reason, message = self._verdict(value, bool(status), failures)
+        if status and desired == ready == 0 and phase in ("Running", "Pending"):
+            phase, reason, message = "Pending", "ScaledToZero", "Scaled to zero"
+        elif phase == "Running" and (ready == 0 or has_no_endpoint):
+            missing = "ready replica" if ready == 0 else "valid endpoint"
+            phase, reason, message = "Deploying", "Progressing", f"{self.kind} has no {missing} yet"
+        selector = text(values["selector"])
+        return Observation(
+            phase=phase,
+            reason=reason,
+            message=text(values["message"]) or message,
+            replicas=Replicas(desired, ready, ready),
+            endpoint=endpoint,
+            updating=values["updating"] is True,
+            update_failed=values["updateFailed"] is True,
+            selector=selector if len(selector) <= LONGEST_SELECTOR else "",
+        )
+
+    def _verdict(self, value: Callable[[Template], Any], has_status: bool, failures: list[str]) -> Verdict:
+        if not has_status:
+            return "Pending", "Progressing", f"{self.kind} has no status yet"
+        for phase, condition, message in self.phases:
+            if value(condition) is True:
+                return phase, _REASONS[phase], text(value(message)) or f"{self.kind} is {phase}"
+        failure = f": {failures[0]}" if failures else ""
+        return "Deploying", "Unknown", f"{self.kind} is in a state that the mapping does not know{failure}"
+
+
+def reader(section: StatusMapping, title: str, kind: str, scope: Scope) -> StatusReader:
+    """Compile the section.
+
+    Raises:
+        Invalid: An expression in it is invalid.
+    """
+    compiler = Compiler(title, scope)
+
+    def condition(written: str | None, path: str) -> Template:
+        compiled = expression(written or "true", path, scope, condition=True)
+        return lambda rendering: compiled.holds(rendering.variables)
+
+    written = section.model_dump(by_alias=True)
+    written |= written.pop("endpoint")
+    templates = {
+        name: compiler.compile(written[name], f"status.{name}")
+        for name in ("ready", "desired", "message", "selector")
+    }
+    templates |= {
+        name: compiler.compile(written[name], f"status.endpoint.{name}")
+        for name in ("service", "port", "url")
+    }
+    templates |= {
+        name: condition(written[name] or "false", f"status.{name}") for name in ("updating", "updateFailed")
+    }
+    phases = [
+        (
+            rule.phase,
+            condition(rule.when, f"status.phases[{index}].when"),
+            compiler.compile(rule.message, f"status.phases[{index}].message"),
+        )
+        for index, rule in enumerate(section.phases)
+    ]
+    return StatusReader(kind, scope, templates, phases)
