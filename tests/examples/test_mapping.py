@@ -43,11 +43,13 @@ def run_kit(name: str, *subject: str) -> int:
     return main(["provider", *subject, "--crd", crd, "--cases", cases, "--examples", "12"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_mapping_passes_the_kit(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_kit(name, "--mapping", str(MAPPINGS / f"{name}.yaml")) == 0, capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_mapping_keeps_default_images(capsys: pytest.CaptureFixture[str]) -> None:
     code = run_kit("widgets", "--functions", f"{__name__}:with_images")
 
