@@ -66,10 +66,11 @@ def models(of: Functions) -> Iterator[Deployment]:
         yield build_deployment(spec)
 
 
-def test_functions_schema_is_current() -> None:
-    assert (ROOT / "docs" / "functions.schema.json").read_text(encoding="utf-8") == PAGES["text"](), (
-        "make docs"
-    )
+@pytest.mark.parametrize("name", PAGES["DOCUMENTS"])
+def test_generated_schema_is_current(name: str) -> None:
+    file = ROOT / "docs" / f"{name}.schema.json"
+
+    assert file.read_text(encoding="utf-8") == PAGES["text"](name), "make docs"
 
 
 def test_functions_schema_is_valid() -> None:
