@@ -1,7 +1,8 @@
 """Keeps Secret, webhook configurations and the served certificate in sync, in that order.
 
-The leader creates and renews the material. Every replica serves with it once both webhook configurations trust it, so
-the API server never meets a certificate that it refuses.
+The leader creates and renews the material, unless `--webhook-secret` names a Secret that others maintain. Every
+replica serves with it once both webhook configurations trust it, so the API server never meets a certificate that it
+refuses.
 """
 
 from __future__ import annotations
@@ -12,8 +13,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kubefoundry_core.admission.listener import Listener
-from kubefoundry_core.certificate_secret import SECRET, filled, read
-from kubefoundry_core.certificates import Material, Unusable, check, next_renewal, out_of_date, renewed
+from kubefoundry_core.certificate_secret import SECRET, filled, read, read_existing
+from kubefoundry_core.certificates import (
+    Material,
+    Unusable,
+    check,
+    check_existing,
+    next_renewal,
+    out_of_date,
+    renewed,
+)
 from kubefoundry_core.crd_protection import configuration
 from kubefoundry_core.webhook_configurations import (
     CONFIGURATION,
@@ -50,11 +59,25 @@ def hosts_of(namespace: str, extra: Sequence[str]) -> list[str]:
 class CertificateKeeper:
     """Creates and renews the certificates, makes the API server trust them, and serves with them (see the module)."""
 
-    def __init__(self, process: Process, listener: Listener, extra_hosts: Sequence[str]) -> None:
+    def __init__(
+        self, process: Process, listener: Listener, extra_hosts: Sequence[str], existing_secret: str = ""
+    ) -> None:
+        """Watch the Secret and the configurations.
+
+        Args:
+            process: The process.
+            listener: The server that presents the certificate.
+            extra_hosts: Names of the leaf besides the Service's.
+            existing_secret: The Secret that others maintain; empty for core's own.
+        """
+        self._is_own = not existing_secret
+        self._name = existing_secret or SECRET
         self._process = process
         self._listener = listener
-        self._hosts = hosts_of(process.namespace, extra_hosts)
-        self._secrets = process.watch(SECRETS, namespace=process.namespace, selector=_named(SECRET))
+        own_hosts = hosts_of(process.namespace, extra_hosts)
+        # The API server uses the first name. The other names of the Service are only for pods.
+        self._hosts = own_hosts if self._is_own else [own_hosts[0], *extra_hosts]
+        self._secrets = process.watch(SECRETS, namespace=process.namespace, selector=_named(self._name))
         self._configurations = {
             kind: process.watch(kind, selector=_named(CONFIGURATION)) for kind in (MUTATING, VALIDATING)
         }
@@ -93,17 +116,19 @@ class CertificateKeeper:
     async def _turn(self, key: Key) -> float | None:
         """Reconcile Secret, configurations and served certificate once. Return the seconds until the next check."""
         now = datetime.now(UTC)
-        secret = self._secrets.get((self._process.namespace, SECRET))
+        secret = self._secrets.get((self._process.namespace, self._name))
         material = self._usable(secret)
         wait = LONGEST
         if self._process.leading.is_set():
-            material = await self._renew(secret, material, now)
-            await self._publish(material.bundle)
-            if not await self._protect_crds(material.bundle):
-                wait = AGAIN
+            if self._is_own:
+                material = await self._renew(secret, material, now)
+            if material is not None:
+                await self._publish(material.bundle)
+                if not await self._protect_crds(material.bundle):
+                    wait = AGAIN
         if material is None:
             if secret is None:
-                self._report_problem(f"Secret {self._process.namespace}/{SECRET} does not exist yet")
+                self._report_problem(f"Secret {self._process.namespace}/{self._name} does not exist yet")
             return None
         missing = [kind.kind for kind, live in self._live() if live is None]
         if missing:
@@ -117,16 +142,22 @@ class CertificateKeeper:
                 or f"caBundle of {CONFIGURATION} does not cover the certificate yet"
             )
             self._problem = f"the webhook server is not running: {why}"
+        if not self._is_own:
+            return wait
         return min(wait, max(1.0, (next_renewal(material, now) - now).total_seconds()))
 
     def _usable(self, secret: Object | None) -> Material | None:
         if secret is None:
             return None
         try:
-            material = read(secret)
-            check(material)
+            if self._is_own:
+                material = read(secret)
+                check(material)
+            else:
+                material = read_existing(secret)
+                check_existing(material, self._hosts)
         except Unusable as error:
-            problem = f"Secret {self._process.namespace}/{SECRET} is unusable: {error}"
+            problem = f"Secret {self._process.namespace}/{self._name} is unusable: {error}"
             self._report_problem(problem)
             log.error("%s", problem)
             return None

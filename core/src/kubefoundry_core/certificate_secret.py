@@ -1,4 +1,7 @@
-"""Reads and writes the Secret with the certificate material that all replicas serve with."""
+"""Reads and writes the Secret with the certificate material that all replicas serve with.
+
+Core writes its own Secret, and only reads an existing Secret that `--webhook-secret` names.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +22,31 @@ def read(secret: Object) -> Material:
     Raises:
         Unusable: A part is missing or not base64, or the authorities are not PEM.
     """
+    bundle, authority_key, leaf, leaf_key = _decoded(secret, "ca.crt", "ca.key", "tls.crt", "tls.key")
+    return Material(split_bundle(bundle), authority_key, leaf, leaf_key)
+
+
+def read_existing(secret: Object) -> Material:
+    """Return the certificate material of a Secret that others maintain.
+
+    Intermediate authorities after the leaf join the bundle, so the API server needs no chain.
+
+    Raises:
+        Unusable: A part is missing or not base64, or a certificate is not PEM.
+    """
+    bundle, leaf, leaf_key = _decoded(secret, "ca.crt", "tls.crt", "tls.key")
+    return Material((*split_bundle(bundle), *split_bundle(leaf)[1:]), b"", leaf, leaf_key)
+
+
+def _decoded(secret: Object, *fields: str) -> list[bytes]:
+    """Return these fields of the Secret. Raise Unusable if one is missing or not base64."""
     data = secret.get("data") or {}
     try:
-        bundle, authority_key, leaf, leaf_key = (
-            base64.b64decode(data[field], validate=True)
-            for field in ("ca.crt", "ca.key", "tls.crt", "tls.key")
-        )
+        return [base64.b64decode(data[field], validate=True) for field in fields]
     except KeyError as error:
-        raise Unusable(f"Secret {SECRET} has no {error}") from error
+        raise Unusable(f"it has no {error}") from error
     except binascii.Error as error:
-        raise Unusable(f"Secret {SECRET} is not valid base64: {error}") from error
-    return Material(split_bundle(bundle), authority_key, leaf, leaf_key)
+        raise Unusable(f"it is not valid base64: {error}") from error
 
 
 def filled(material: Material, live: Object | None, namespace: str) -> Object:

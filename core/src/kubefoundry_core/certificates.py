@@ -23,6 +23,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFE: Final = timedelta(days=365)
@@ -114,6 +115,22 @@ def check(material: Material) -> None:
         raise Unusable("the bundle holds no authority")
     _check_pair(authorities[0], material.authority_key, "authority")
     _check_pair(_certificate(material.leaf), material.leaf_key, "leaf")
+
+
+def check_existing(material: Material, hosts: Sequence[str]) -> None:
+    """Check material that others maintain. Its authority has no key here.
+
+    Raises:
+        Unusable: A part cannot be read, the key belongs to another certificate, or the leaf does not name a host.
+    """
+    leaf = _certificate(material.leaf)
+    _check_pair(leaf, material.leaf_key, "leaf")
+    if not material.authorities:
+        raise Unusable("the bundle holds no authority")
+    if not any(_signed_by(leaf, _certificate(authority)) for authority in material.authorities):
+        raise Unusable("no authority in ca.crt has signed tls.crt")
+    if missing := [host for host in hosts if not _covers(leaf, [host])]:
+        raise Unusable(f"tls.crt does not name {missing[0]}")
 
 
 def next_renewal(material: Material, now: datetime) -> datetime:
@@ -263,7 +280,7 @@ def _renewal(certificate: x509.Certificate) -> datetime:
 
 
 def _check_pair(certificate: x509.Certificate, key: bytes, name: str) -> None:
-    if certificate.public_key() != _key(key).public_key():
+    if certificate.public_key() != _private_key(key).public_key():
         raise Unusable(f"the key of the {name} does not belong to its certificate")
 
 
@@ -274,11 +291,15 @@ def _certificate(pem: bytes) -> x509.Certificate:
         raise Unusable(f"a certificate cannot be read: {error}") from error
 
 
-def _key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def _private_key(pem: bytes) -> PrivateKeyTypes:
     try:
-        key = serialization.load_pem_private_key(pem, password=None)
+        return serialization.load_pem_private_key(pem, password=None)
     except (ValueError, TypeError) as error:
         raise Unusable(f"a key cannot be read: {error}") from error
+
+
+def _key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    key = _private_key(pem)
     if not isinstance(key, ec.EllipticCurvePrivateKey):
         raise Unusable("a key is not an elliptic curve key")
     return key

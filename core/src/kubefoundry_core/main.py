@@ -45,6 +45,13 @@ def prepared(arguments: Sequence[str] | None = None) -> tuple[argparse.Namespace
     )
     options.flag(
         parser,
+        "--webhook-secret",
+        "Secret with ca.crt, tls.crt and tls.key of the webhooks that others maintain, cert-manager for example; "
+        "without it, core creates and renews its own",
+        default="",
+    )
+    options.flag(
+        parser,
         "--webhook-client-ca",
         "PEM file of the CA that signs the API server's client certificate; without it, anyone may call the webhooks",
         default="",
@@ -82,5 +89,5 @@ def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> N
         application(controller.registered, controller.left, controller.models), bound, context
     )
     hosts = [host for host in process.options.webhook_host.split(",") if host]
-    CertificateKeeper(process, listener, hosts)
+    CertificateKeeper(process, listener, hosts, process.options.webhook_secret)
     process.background("webhooks", listener.closed_at_end)

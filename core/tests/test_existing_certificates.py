@@ -1,0 +1,60 @@
+"""Certificates of a Secret that others maintain."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import pytest
+
+from kubefoundry_core.certificate_secret import read_existing
+from kubefoundry_core.certificates import Unusable, check_existing, out_of_date, trusted_by
+from support.issued_certificates import Issued, issued, secret_data
+
+HOST: Final = "kubefoundry-core.kubefoundry-system.svc"
+
+
+@pytest.fixture(scope="module")
+def root() -> Issued:
+    return issued("root")
+
+
+@pytest.fixture(scope="module")
+def intermediate(root: Issued) -> Issued:
+    return issued("intermediate", root)
+
+
+@pytest.fixture(scope="module")
+def leaf(intermediate: Issued) -> Issued:
+    return issued("leaf", intermediate, [HOST])
+
+
+def test_existing_leaf_is_trusted_through_its_intermediate(root: Issued, leaf: Issued) -> None:
+    material = read_existing({"data": secret_data(root, leaf)})
+
+    check_existing(material, [HOST])
+
+    now = datetime.now(UTC)
+    assert len(material.authorities) == 2
+    assert trusted_by(material, material.bundle, now)
+    assert out_of_date(material, now) is None
+
+
+def test_unusable_existing_secret_is_named(root: Issued, leaf: Issued) -> None:
+    good = secret_data(root, leaf)
+    other = issued("other", root, [HOST])
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({key: value for key, value in good.items() if key != "ca.crt"}, "it has no 'ca.crt'"),
+        ({**good, "tls.key": "%"}, "it is not valid base64"),
+        ({**good, "tls.crt": base64.b64encode(b"text").decode()}, "the bundle cannot be read"),
+        ({**good, "tls.key": secret_data(root, other)["tls.key"]}, "the key of the leaf does not belong to"),
+        (
+            secret_data(issued("stranger"), issued("leaf", root, [HOST])),
+            "no authority in ca.crt has signed tls.crt",
+        ),
+        (secret_data(root, issued("leaf", root, ["example.com"])), f"tls.crt does not name {HOST}"),
+    ]
+    for data, message in cases:
+        with pytest.raises(Unusable, match=message):
+            check_existing(read_existing({"data": data}), [HOST])
