@@ -23,6 +23,7 @@ OPT_IN = {
     "openshift-anyuid",
     "config-map-policy",
     "dashboard",
+    "monitoring",
 }
 """Folders with what an installation does not hold."""
 Document = dict[str, Any]
