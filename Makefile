@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 DIST := dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml dev/*/pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks dev/charts examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
 export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests dev)
@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -38,6 +38,7 @@ demo-llamastack: setup ## two external providers from their sources to a llama-s
 
 test: setup ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
 	@dev/devcluster/build > /dev/null
+	@dev/devcluster/build helm4 > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m support.rungs all
 
 check: setup ## static checks and unit tests, in a minute: before each commit
@@ -48,6 +49,7 @@ test-unit: setup ## what needs no Go, under 30 s
 
 test-integration: setup ## real processes against a real kube-apiserver
 	@dev/devcluster/build > /dev/null
+	@dev/devcluster/build helm4 > /dev/null
 	@PYTHONPATH=tests $(BIN)/python -m support.rungs integration
 
 test-upstream: setup ## rendered objects against the real upstream CRDs of ../shared
@@ -88,6 +90,11 @@ differential: setup ## random requests to the API server in memory and to a real
 test-oldest: setup ## the integration rung on Kubernetes 1.26, the oldest supported version
 	@export KUBEBUILDER_ASSETS="$$(dirname "$$(dev/devcluster/build oldest)")" && dev/devcluster/build > /dev/null && \
 	  PYTHONPATH=tests $(BIN)/python -m support.rungs integration
+
+test-helm3: setup ## the tests of the charts with Helm 3; make test runs them with Helm 4
+	@dev/devcluster/build > /dev/null
+	@for helm in helm3 helm4; do dev/devcluster/build $$helm > /dev/null || exit; done
+	KUBEFOUNDRY_TEST_HELM=helm3 $(BIN)/python -m pytest -q -n 2 tests/integration/charts
 
 test-go: ## vet and tests of what is written in Go
 	dev/devcluster/build test
@@ -145,8 +152,9 @@ crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk._api.crd crds
 	$(BIN)/python -m kubefoundry_llamastack.api.crd crds/llamastack
 
-manifests: setup ## writes manifests/core.yaml and manifests/install.yaml from their parts
+manifests: setup ## writes manifests/core.yaml and manifests/install.yaml from their parts, and charts/ from all manifests
 	$(BIN)/python manifests/bundle.py
+	PYTHONPATH=dev $(BIN)/python -m charts
 
 docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from providers, ../shared and tests
 	$(BIN)/python docs/reference.py

@@ -1,0 +1,1 @@
+"""Writes the Helm charts from `manifests/` and `crds/`: make manifests."""

@@ -1,0 +1,122 @@
+"""The manifests of the chart kubefoundry, and the places that only some of them have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from charts.templates import EXTRA_ARGS, REPLICAS, Place, Source, controller_args
+
+DEFAULT_IMAGES: Final = (
+    "{{- with $component.defaultImages }}",
+    '- --default-image={{ include "kubefoundry.pairs" . }}',
+    "{{- end }}",
+)
+PAGE_ARGS: Final = Place(
+    r"^          # an overlay adds .*\n          args: \[--port=8080\]\n",
+    "          args:\n            - --port=8080\n"
+    "            {{- range $component.hostNames }}\n            - --host-name={{ . }}\n            {{- end }}\n"
+    "            {{- if $component.allowWrites }}\n            - --allow-writes\n            {{- end }}\n"
+    + EXTRA_ARGS,
+)
+ONE_REPLICA: Final = Place(r"^(  replicas: 1\n)", "\\1")
+WEBHOOK_PEERS: Final = Place(
+    r"^(    # From anywhere.*\n)((?:    - ports:\n|        .*\n)+)",
+    "\\1\\2      {{- with $.Values.networkPolicies.webhookFrom }}\n      from:\n"
+    "        {{- range . }}\n        - ipBlock:\n            cidr: {{ . | quote }}\n        {{- end }}\n"
+    "      {{- end }}\n",
+)
+MONITOR_LABELS: Final = Place(
+    r"^(    app\.kubernetes\.io/part-of: kubefoundry\n)(    \{\{- with \$\.Values\.labels.*\n)",
+    "\\1\\2    {{- with $.Values.podMonitor.labels }}{{ toYaml . | nindent 4 }}{{- end }}\n",
+)
+SCRAPE_INTERVAL: Final = Place(
+    r"^(      path: /metrics\n)",
+    "\\1      {{- with $.Values.podMonitor.interval }}\n      interval: {{ . }}\n      {{- end }}\n",
+)
+CERTIFICATE_RULES: Final = Place(
+    r"^(  # its certificates;.*\n(?:  .*\n)+?    resources: \[secrets\]\n    verbs: \[create\]\n)",
+    '  {{- with include "kubefoundry.certificate" $ }}\n'
+    '  # its certificate, which others maintain\n  - apiGroups: [""]\n    resources: [secrets]\n'
+    "    resourceNames: [{{ . }}]\n    verbs: [get, list, watch]\n  {{- else }}\n\\1  {{- end }}\n",
+)
+CERTIFICATE_FLAG: Final = (
+    '{{- with include "kubefoundry.certificate" $ }}',
+    "- --webhook-secret={{ . }}",
+    "{{- end }}",
+)
+
+
+def _provider(name: str) -> Source:
+    return Source(
+        f"manifests/providers/{name}.yaml",
+        f"provider-{name}.yaml",
+        "$component.enabled",
+        f".Values.providers.{name}",
+        (REPLICAS, controller_args(*DEFAULT_IMAGES)),
+        f"kubefoundry-provider-{name}",
+    )
+
+
+SOURCES: Final = (
+    Source("manifests/users.yaml", "users.yaml", ".Values.core.enabled"),
+    Source(
+        "manifests/parts/core.yaml",
+        "core.yaml",
+        "$component.enabled",
+        ".Values.core",
+        (REPLICAS, CERTIFICATE_RULES, controller_args(*CERTIFICATE_FLAG)),
+        "kubefoundry-core",
+    ),
+    Source(
+        "manifests/provider-selector.yaml",
+        "selector.yaml",
+        "$component.enabled",
+        ".Values.selector",
+        (REPLICAS, controller_args()),
+        "kubefoundry-selector",
+    ),
+    *(_provider(name) for name in ("kaito", "dynamo", "kuberay", "direct")),
+    Source(
+        "manifests/dashboard/dashboard.yaml",
+        "dashboard.yaml",
+        "$component.enabled",
+        ".Values.dashboard",
+        (ONE_REPLICA, PAGE_ARGS),
+    ),
+    Source(
+        "manifests/llamastack/llamastack.yaml",
+        "llamastack.yaml",
+        "$component.enabled",
+        ".Values.llamaStack",
+        (
+            REPLICAS,
+            controller_args(
+                "{{- if $component.openshiftAnyuid }}", "- --openshift-anyuid=true", "{{- end }}"
+            ),
+        ),
+        "kubefoundry-llamastack",
+    ),
+    Source("manifests/llamastack/users.yaml", "llamastack-users.yaml", ".Values.llamaStack.enabled"),
+    Source(
+        "manifests/llamastack/openshift-anyuid/role.yaml",
+        "llamastack-openshift-anyuid.yaml",
+        "and .Values.llamaStack.enabled .Values.llamaStack.openshiftAnyuid",
+    ),
+    Source(
+        "manifests/network-policies/policies.yaml",
+        "network-policies.yaml",
+        ".Values.networkPolicies.enabled",
+        places=(WEBHOOK_PEERS,),
+    ),
+    Source(
+        "manifests/monitoring/pod-monitor.yaml",
+        "pod-monitor.yaml",
+        ".Values.podMonitor.enabled",
+        places=(MONITOR_LABELS, SCRAPE_INTERVAL),
+    ),
+    Source("manifests/secret-check/secrets.yaml", "secret-check.yaml", ".Values.secretCheck.enabled"),
+    Source(
+        "manifests/config-map-policy/policy.yaml", "config-map-policy.yaml", ".Values.configMapPolicy.enabled"
+    ),
+)
+"""Every manifest of components and overlays. The Namespace is not one: Helm creates that of a release."""

@@ -1,0 +1,252 @@
+"""The values of both charts: names, types, defaults and descriptions. `documents.py` writes every file about them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+OUR_LABELS: Final = ("app.kubernetes.io/name", "app.kubernetes.io/part-of")
+"""Labels that the manifests set. Selectors and NetworkPolicies depend on them."""
+
+_NOT_OURS: Final[dict[str, Any]] = {"propertyNames": {"not": {"enum": list(OUR_LABELS)}}}
+
+Labels = Annotated[dict[str, str], Field(json_schema_extra=_NOT_OURS)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Closed(BaseModel):
+    """An object whose fields are all known: an unknown field is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PullSecret(Closed):
+    """A Secret in the namespace of the release."""
+
+    name: Text
+
+
+class Images(Closed):
+    """Where the images of KubeFoundry are."""
+
+    registry: Text = Field(
+        "kubefoundry", description="Prefix of each image, as in registry.example.com/kubefoundry."
+    )
+    tag: str = Field("", description="Tag of each image. Empty for the version of the chart.")
+    pullPolicy: Literal["", "Always", "IfNotPresent", "Never"] = Field(
+        "", description="Empty for the default of Kubernetes."
+    )
+    pullSecrets: list[PullSecret] = Field([], description="Secrets with credentials for the registry.")
+
+
+class Image(Closed):
+    """The image of one component."""
+
+    tag: str = Field("", description="Empty for image.tag.")
+    digest: str = Field(
+        "",
+        description="Digest, sha256:…, which takes precedence over the tag.",
+        pattern="^(sha256:[0-9a-f]{64})?$",
+    )
+
+
+class Toleration(Closed):
+    """A toleration of a pod."""
+
+    key: str | None = None
+    operator: Literal["Exists", "Equal"] | None = None
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    tolerationSeconds: int | None = None
+
+
+Quantity = str | int | float
+
+
+class Resources(Closed):
+    """Requests and limits of a container."""
+
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+
+
+class Process(Closed):
+    """The fields of each component. `resources` come from the component's manifest."""
+
+    enabled: bool = Field(True, description="Install this component.")
+    image: Image = Field(Image(), description="Image of this component.")
+    resources: Resources = Field(Resources(), description="Requests and limits.")
+    extraArgs: list[Text] = Field([], description="Further flags, for example --workers=16.")
+
+
+class Replicated(Process):
+    """A component with leader election."""
+
+    replicas: Annotated[int, Field(ge=0)] | None = Field(
+        1, description="One replica works, the others wait to take over. null leaves the field to others."
+    )
+
+
+class Issuer(Closed):
+    """An issuer of cert-manager."""
+
+    name: str = Field("", description="Name of the issuer.")
+    kind: Literal["Issuer", "ClusterIssuer"] = Field("Issuer", description="Kind of the issuer.")
+    group: str = Field("cert-manager.io", description="API group of the issuer.")
+
+
+class Certificate(Closed):
+    """The certificate of the admission webhooks."""
+
+    source: Literal["core", "cert-manager", "secret"] = Field(
+        "core",
+        description="core: core creates and renews it. cert-manager: the chart requests it from issuer. secret: an "
+        "existing Secret of type kubernetes.io/tls that also has ca.crt.",
+    )
+    secretName: str = Field("", description="Name of the existing Secret, for source secret.")
+    issuer: Issuer = Field(Issuer(), description="For source cert-manager. Its Secrets must contain ca.crt.")
+
+
+class Core(Replicated):
+    """Core."""
+
+    certificate: Certificate = Field(Certificate(), description="Certificate of the admission webhooks.")
+
+
+class Provider(Replicated):
+    """A provider."""
+
+    defaultImages: dict[Literal["vllm", "sglang", "trtllm", "llamacpp"], Text] = Field(
+        {}, description="Image by engine, for models that name no image. Empty for those of the release."
+    )
+
+
+class Providers(Closed):
+    """The providers."""
+
+    kaito: Provider = Field(Provider(), description="Deploys models as KAITO Workspaces.")
+    dynamo: Provider = Field(
+        Provider(), description="Deploys models as NVIDIA Dynamo DynamoGraphDeployments."
+    )
+    kuberay: Provider = Field(Provider(), description="Deploys models as KubeRay RayServices.")
+    direct: Provider = Field(
+        Provider(), description="Deploys models as Deployments of the engine's own server."
+    )
+
+
+class Dashboard(Process):
+    """The page. It has one replica, because sessions are in its memory."""
+
+    enabled: bool = Field(False, description="Install this component.")
+    hostNames: list[Text] = Field([], description="Host names of the page, as its Ingress has them.")
+    allowWrites: bool = Field(False, description="Let viewers act, with their own permissions.")
+
+
+class LlamaStack(Replicated):
+    """The operator of LlamaStackDistributions."""
+
+    enabled: bool = Field(
+        False, description="Install this component. Its CRD is llamaStack in kubefoundry-crds."
+    )
+    modelDeployments: bool = Field(
+        True, description="Let it read ModelDeployments, to use models as providers."
+    )
+    openshiftAnyuid: bool = Field(
+        False, description="Let it bind the OpenShift role anyuid, and start it with --openshift-anyuid."
+    )
+
+
+class Rbac(Closed):
+    """Roles of users. The components' own roles are always installed."""
+
+    userRoles: bool = Field(
+        True, description="Add ModelDeployments and their upstream objects to the roles view, edit and admin."
+    )
+    providersViewForAll: bool = Field(
+        True, description="Let every user list providers and read CRDs, which explain and plan need."
+    )
+
+
+class Switch(Closed):
+    """Something that is not installed by default."""
+
+    enabled: bool = Field(False, description="Install it.")
+
+
+class PodDisruptionBudgets(Closed):
+    """The PodDisruptionBudgets."""
+
+    enabled: bool = Field(True, description="Install one for each component with leader election.")
+
+
+Cidr = Annotated[str, Field(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$")]
+
+
+class NetworkPolicies(Switch):
+    """The NetworkPolicies, which close every port but those for metrics and for webhooks."""
+
+    webhookFrom: list[Cidr] = Field([], description="Addresses of the API server. Empty for any address.")
+
+
+class PodMonitor(Switch):
+    """The PodMonitor of the Prometheus operator."""
+
+    interval: str = Field("", description="Time between two scrapes, such as 30s. Empty for the default.")
+    labels: Labels = Field({}, description="Labels by which your Prometheus selects PodMonitors.")
+
+
+class Values(Closed):
+    """The values of the chart kubefoundry."""
+
+    image: Images = Field(Images(), description="The images of all components.")
+    logFormat: Literal["json", "text"] = Field("json", description="Log format of the controllers.")
+    labels: Labels = Field({}, description="Labels of every object. Pods have podLabels.")
+    annotations: dict[str, str] = Field(
+        {}, description="Annotations of every object. Pods have podAnnotations."
+    )
+    podLabels: Labels = Field({}, description="Labels of every pod.")
+    podAnnotations: dict[str, str] = Field({}, description="Annotations of every pod.")
+    priorityClassName: str = Field("", description="PriorityClass of every pod.")
+    nodeSelector: dict[str, str] = Field({}, description="Node labels that every pod needs.")
+    tolerations: list[Toleration] = Field([], description="Tolerations of every pod.")
+    core: Core = Field(Core(), description="Admission webhooks, validation and cleanup.")
+    selector: Replicated = Field(Replicated(), description="Selects a provider for models that name none.")
+    providers: Providers = Field(
+        Providers(), description="Providers. Each works with its own inference system."
+    )
+    dashboard: Dashboard = Field(Dashboard(), description="The page for a whole cluster.")
+    llamaStack: LlamaStack = Field(LlamaStack(), description="Runs LlamaStackDistributions.")
+    rbac: Rbac = Field(Rbac(), description="Roles of users. The components' own roles are always installed.")
+    podDisruptionBudgets: PodDisruptionBudgets = Field(
+        PodDisruptionBudgets(), description="One PodDisruptionBudget for each component but the page."
+    )
+    networkPolicies: NetworkPolicies = Field(
+        NetworkPolicies(),
+        description="Close every port but those for metrics and for webhooks, also the page's.",
+    )
+    podMonitor: PodMonitor = Field(
+        PodMonitor(), description="Let the Prometheus operator scrape every process."
+    )
+    secretCheck: Switch = Field(
+        Switch(),
+        description="Let the providers check whether a Secret exists. They can then read every Secret.",
+    )
+    configMapPolicy: Switch = Field(
+        Switch(),
+        description="Restrict the KAITO provider to its own ConfigMaps. Needs Kubernetes 1.30 or newer.",
+    )
+
+
+class CrdValues(Closed):
+    """The values of the chart kubefoundry-crds."""
+
+    keep: bool = Field(
+        True, description="Keep the CRDs, and with them all models, when the release is uninstalled."
+    )
+    llamaStack: bool = Field(False, description="Install the CRD of LlamaStackDistributions.")
+    selectableFields: bool = Field(
+        False, description="Add the fields of kubectl get --field-selector. Needs Kubernetes 1.31 or newer."
+    )
+    labels: Labels = Field({}, description="Labels of the CRDs.")
+    annotations: dict[str, str] = Field({}, description="Annotations of the CRDs.")

@@ -1,0 +1,260 @@
+"""`helm template` of both charts, compared with the manifests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from kubefoundry_local.control_plane import ROOT
+from kubefoundry_sdk._api.kinds import Object
+from support.helm import CHART, CRD_CHART, OLDEST, Helm, values_file
+
+pytestmark = pytest.mark.integration
+
+SYSTEM: Final = "kubefoundry-system"
+MANIFESTS: Final = ROOT / "manifests"
+NOT_IN_CHARTS: Final = {("Namespace", None, SYSTEM)}
+"""Helm creates the namespace of a release."""
+
+EVERYTHING: Final[dict[str, Any]] = {
+    "dashboard": {"enabled": True},
+    "llamaStack": {"enabled": True, "openshiftAnyuid": True},
+    "networkPolicies": {"enabled": True},
+    "podMonitor": {"enabled": True},
+    "secretCheck": {"enabled": True},
+    "configMapPolicy": {"enabled": True},
+}
+OVERLAYS: Final = (
+    "dashboard/dashboard.yaml",
+    "llamastack/llamastack.yaml",
+    "llamastack/users.yaml",
+    "llamastack/openshift-anyuid/role.yaml",
+    "network-policies/policies.yaml",
+    "monitoring/pod-monitor.yaml",
+    "secret-check/secrets.yaml",
+    "config-map-policy/policy.yaml",
+)
+
+Key = tuple[str, str | None, str]
+
+
+def by_key(objects: list[Object]) -> dict[Key, Object]:
+    found = {(obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj for obj in objects}
+    assert len(found) == len(objects)
+    return found
+
+
+def documents(*paths: Path) -> list[Object]:
+    return [obj for path in paths for obj in yaml.safe_load_all(path.read_text()) if obj]
+
+
+def test_default_charts_equal_install_file(helm: Helm) -> None:
+    rendered = [
+        *helm.rendered(CRD_CHART, "--set", "keep=false", namespace=SYSTEM),
+        *helm.rendered(CHART, namespace=SYSTEM),
+    ]
+
+    expected = by_key(documents(MANIFESTS / "install.yaml"))
+    assert by_key(rendered) == {key: obj for key, obj in expected.items() if key not in NOT_IN_CHARTS}
+
+
+def test_every_switch_adds_its_overlay(helm: Helm, tmp_path: Path) -> None:
+    rendered = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", EVERYTHING), namespace=SYSTEM))
+
+    overlays = by_key(documents(*(MANIFESTS / path for path in OVERLAYS)))
+    args = ["--leader-elect=true", "--log-format=json", "--openshift-anyuid=true"]
+    container(overlays["Deployment", SYSTEM, "kubefoundry-llamastack"])["args"] = args
+    assert {key: rendered[key] for key in overlays} == overlays
+
+
+def test_everything_disabled_renders_nothing(helm: Helm, tmp_path: Path) -> None:
+    off = {"enabled": False}
+    values = {
+        "core": off,
+        "selector": off,
+        "providers": dict.fromkeys(("kaito", "dynamo", "kuberay", "direct"), off),
+    }
+
+    assert helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM) == []
+
+
+def container(deployment: Object) -> Object:
+    found: Object
+    [found] = deployment["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+COMMON: Final[dict[str, Any]] = {
+    "image": {
+        "registry": "registry.example.com/kf",
+        "tag": "1.2.3",
+        "pullPolicy": "Always",
+        "pullSecrets": [{"name": "p"}],
+    },
+    "logFormat": "text",
+    "labels": {"team": "ml"},
+    "annotations": {"example.com/a": "b"},
+    "podLabels": {"pod": "yes"},
+    "podAnnotations": {"example.com/p": "q"},
+    "priorityClassName": "system-cluster-critical",
+    "nodeSelector": {"role": "control"},
+    "tolerations": [{"key": "role", "operator": "Exists"}],
+    **EVERYTHING,
+}
+
+
+def test_common_values_reach_every_component(helm: Helm, tmp_path: Path) -> None:
+    objects = helm.rendered(
+        CHART, *values_file(tmp_path / "v", COMMON), namespace="ml-platform", name="other"
+    )
+
+    assert "kubefoundry-system" not in yaml.safe_dump(objects)
+    for obj in objects:
+        assert obj["metadata"]["labels"]["team"] == "ml", obj["metadata"]["name"]
+        assert obj["metadata"]["annotations"] == {"example.com/a": "b"}, obj["metadata"]["name"]
+        assert obj["metadata"].get("namespace", "ml-platform") == "ml-platform"
+    pods = {
+        obj["metadata"]["name"]: obj["spec"]["template"] for obj in objects if obj["kind"] == "Deployment"
+    }
+    assert len(pods) == 8
+    for name, pod in pods.items():
+        [first] = pod["spec"]["containers"]
+        assert first["image"] == f"registry.example.com/kf/{name.removeprefix('kubefoundry-')}:1.2.3"
+        assert first["imagePullPolicy"] == "Always"
+        assert name == "kubefoundry-dashboard" or "--log-format=text" in first["args"]
+        assert pod["metadata"]["labels"]["pod"] == "yes"
+        assert pod["metadata"]["annotations"] == {"example.com/p": "q"}
+        assert {
+            field: pod["spec"][field]
+            for field in ("imagePullSecrets", "priorityClassName", "nodeSelector", "tolerations")
+        } == {
+            "imagePullSecrets": COMMON["image"]["pullSecrets"],
+            **{field: COMMON[field] for field in ("priorityClassName", "nodeSelector", "tolerations")},
+        }
+
+
+DIGEST: Final = "sha256:" + "a" * 64
+OWN: Final[dict[str, Any]] = {
+    "image": {"digest": DIGEST},
+    "resources": {"limits": {"memory": "1Gi"}},
+    "extraArgs": ["--workers=16"],
+}
+
+
+def test_values_of_a_component_reach_only_it(helm: Helm, tmp_path: Path) -> None:
+    values = {
+        "providers": {
+            "kaito": {**OWN, "replicas": 2, "defaultImages": {"vllm": "r/v:1", "llamacpp": "r/l:1"}}
+        }
+    }
+    before = by_key(helm.rendered(CHART, namespace=SYSTEM))
+
+    after = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
+
+    changed = {key: after[key] for key in after if after[key] != before[key]}
+    [deployment] = changed.values()
+    assert deployment["metadata"]["name"] == "kubefoundry-provider-kaito"
+    assert deployment["spec"]["replicas"] == 2
+    assert container(deployment)["image"] == f"kubefoundry/provider-kaito@{DIGEST}"
+    assert container(deployment)["args"][2:] == ["--default-image=llamacpp=r/l:1,vllm=r/v:1", "--workers=16"]
+    assert container(deployment)["resources"]["limits"] == {"memory": "1Gi"}
+
+
+def test_values_of_other_parts_are_rendered(helm: Helm, tmp_path: Path) -> None:
+    values = {
+        "selector": {"replicas": None},
+        "dashboard": {
+            "enabled": True,
+            "hostNames": ["models.example.com"],
+            "allowWrites": True,
+            "extraArgs": ["--address=::"],
+        },
+        "networkPolicies": {"enabled": True, "webhookFrom": ["192.0.2.0/28"]},
+        "podMonitor": {"enabled": True, "interval": "30s", "labels": {"release": "prometheus"}},
+        "podDisruptionBudgets": {"enabled": False},
+        "rbac": {"userRoles": False, "providersViewForAll": False},
+    }
+
+    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
+
+    assert "replicas" not in found["Deployment", SYSTEM, "kubefoundry-selector"]["spec"]
+    page = container(found["Deployment", SYSTEM, "kubefoundry-dashboard"])
+    assert page["args"] == ["--port=8080", "--host-name=models.example.com", "--allow-writes", "--address=::"]
+    [webhook] = found["NetworkPolicy", SYSTEM, "kubefoundry-core-webhook"]["spec"]["ingress"]
+    assert webhook["from"] == [{"ipBlock": {"cidr": "192.0.2.0/28"}}]
+    monitor = found["PodMonitor", SYSTEM, "kubefoundry"]
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["podMetricsEndpoints"] == [
+        {"port": "metrics", "path": "/metrics", "interval": "30s"}
+    ]
+    assert not [key for key in found if key[0] == "PodDisruptionBudget"]
+    assert not [obj for obj in found.values() if "aggregate-to" in yaml.safe_dump(obj["metadata"])]
+    assert ("ClusterRoleBinding", None, "kubefoundry-providers-view") not in found
+
+
+def test_crd_chart_keeps_crds_and_adds_fields(helm: Helm, tmp_path: Path) -> None:
+    values = {
+        "llamaStack": True,
+        "selectableFields": True,
+        "labels": {"team": "ml"},
+        "annotations": {"a": "b"},
+    }
+
+    crds = helm.rendered(CRD_CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM)
+
+    assert len(crds) == 3
+    for crd in crds:
+        assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep", "a": "b"}
+        assert crd["metadata"]["labels"]["team"] == "ml"
+    [models] = [crd for crd in crds if crd["spec"]["names"]["kind"] == "ModelDeployment"]
+    assert [field["jsonPath"] for field in models["spec"]["versions"][0]["selectableFields"]] == [
+        ".spec.provider.name",
+        ".status.phase",
+    ]
+
+
+REFUSED: Final = {
+    "unknown": ["cores.enabled=true"],
+    "unknown of a component": ["providers.kaito.image.repository=x"],
+    "unknown provider": ["providers.acme.enabled=true"],
+    "type": ["core.replicas=many"],
+    "log format": ["logFormat=xml"],
+    "digest": ["core.image.digest=latest"],
+    "engine": ["providers.direct.defaultImages.tgi=x"],
+    "our label": ["labels.app\\.kubernetes\\.io/name=x"],
+    "address": ["networkPolicies.webhookFrom={everywhere}"],
+}
+
+
+@pytest.mark.parametrize("settings", REFUSED.values(), ids=REFUSED.keys())
+def test_wrong_value_is_refused_by_the_schema(helm: Helm, settings: list[str]) -> None:
+    arguments = [word for setting in settings for word in ("--set", setting)]
+
+    done = helm("template", "x", str(CHART), *OLDEST, *arguments, check=False)
+
+    assert done.returncode == 1
+    assert "values don't meet the specifications of the schema" in done.stderr, done.stderr
+
+
+def test_chart_is_usable_as_a_dependency(helm: Helm, tmp_path: Path) -> None:
+    """Helm adds `global` to the values of a dependency."""
+    parent = tmp_path / "platform"
+    parent.mkdir()
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    dependency = {"name": "kubefoundry", "version": version, "repository": f"file://{CHART}"}
+    chart = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
+    (parent / "Chart.yaml").write_text(yaml.safe_dump(chart))
+    (parent / "values.yaml").write_text("global: {a: b}\nkubefoundry: {dashboard: {enabled: true}}\n")
+    helm("dependency", "update", str(parent))
+
+    rendered = by_key(helm.rendered(parent, namespace=SYSTEM))
+
+    assert ("Deployment", SYSTEM, "kubefoundry-dashboard") in rendered
+
+
+@pytest.mark.parametrize("chart", [CHART, CRD_CHART], ids=lambda chart: chart.name)
+def test_lint_has_no_complaint(helm: Helm, chart: Path) -> None:
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(chart)).stdout
