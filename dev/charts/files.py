@@ -92,7 +92,8 @@ def selectable_fields() -> list[str]:
     """Return the JSON paths that the overlay selectable-fields adds to the CRD of ModelDeployments."""
     [overlay] = _documents("manifests/selectable-fields/kustomization.yaml")
     [patch] = overlay["patches"]
-    [operation] = yaml.safe_load(patch["patch"])
+    # One operation for each version, with the same fields.
+    operation = yaml.safe_load(patch["patch"])[0]
     return [field["jsonPath"] for field in operation["value"]]
 
 

@@ -179,6 +179,10 @@ CRD_LABELS: Final = Place(
     r"^  labels:\n",
     "  labels:\n    {{- with $.Values.labels }}{{ toYaml . | nindent 4 }}{{- end }}\n",
 )
+CRD_STORAGE: Final = Place(
+    r"^(  - name: (v\d\w*)\n    served: true\n)    storage: (?:true|false)\n",
+    '\\1    storage: {{ eq $.Values.storageVersion "\\2" }}\n',
+)
 NO_CRD_LABELS: Final = Place(
     r"^spec:\n",
     "  {{- with $.Values.labels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\nspec:\n",
@@ -201,6 +205,8 @@ def crd_template(path: str, text: str, selectable: Sequence[str], condition: str
         raise MissingPlace(f"{path} contains {{{{, which Helm would evaluate: write it differently")
     text = replaced(text, CRD_METADATA, path)
     text = replaced(text, CRD_LABELS if "\n  labels:\n" in text else NO_CRD_LABELS, path)
+    if not condition:
+        text = replaced(text, CRD_STORAGE, path)
     if selectable:
         fields = "".join(f"    - jsonPath: {field}\n" for field in selectable)
         lines = (

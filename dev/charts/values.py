@@ -248,5 +248,10 @@ class CrdValues(Closed):
     selectableFields: bool = Field(
         False, description="Add the fields of kubectl get --field-selector. Needs Kubernetes 1.31 or newer."
     )
+    storageVersion: Literal["v1alpha1", "v1beta1"] = Field(
+        "v1alpha1",
+        description="The version of the API that new objects are stored in. After a change: "
+        "kubefoundry controller migrate.",
+    )
     labels: Labels = Field({}, description="Labels of the CRDs.")
     annotations: dict[str, str] = Field({}, description="Annotations of the CRDs.")

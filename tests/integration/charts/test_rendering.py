@@ -199,6 +199,7 @@ def test_crd_chart_keeps_crds_and_adds_fields(helm: Helm, tmp_path: Path) -> Non
     values = {
         "llamaStack": True,
         "selectableFields": True,
+        "storageVersion": "v1beta1",
         "labels": {"team": "ml"},
         "annotations": {"a": "b"},
     }
@@ -210,10 +211,15 @@ def test_crd_chart_keeps_crds_and_adds_fields(helm: Helm, tmp_path: Path) -> Non
         assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep", "a": "b"}
         assert crd["metadata"]["labels"]["team"] == "ml"
     [models] = [crd for crd in crds if crd["spec"]["names"]["kind"] == "ModelDeployment"]
-    assert [field["jsonPath"] for field in models["spec"]["versions"][0]["selectableFields"]] == [
-        ".spec.provider.name",
-        ".status.phase",
+    assert [(version["name"], version["storage"]) for version in models["spec"]["versions"]] == [
+        ("v1alpha1", False),
+        ("v1beta1", True),
     ]
+    for version in models["spec"]["versions"]:
+        assert [field["jsonPath"] for field in version["selectableFields"]] == [
+            ".spec.provider.name",
+            ".status.phase",
+        ]
 
 
 REFUSED: Final = {
