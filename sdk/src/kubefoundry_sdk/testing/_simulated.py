@@ -12,6 +12,10 @@ from typing import Any, Final, ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+TICK: Final = 1e-6
+"""Seconds that each turn of the loop takes. Without them, a wait of less than a float can add to the time would be
+repeated forever."""
+
 UNMOVED: Final = (
     "nothing is left to do, and only the test moves the clock: await `harness.advance(seconds)` where it waits, "
     "not `asyncio.sleep` or a request to a real server"
@@ -24,7 +28,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now = 0.0
         self._until: tuple[float, asyncio.Future[None]] | None = None
-        super().__init__(_IdleSelector(self._idle))
+        super().__init__(_IdleSelector(self._tick, self._idle))
 
     def time(self) -> float:
         """Return the simulated time in seconds."""
@@ -52,6 +56,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             done.set_exception(error)
         return done
 
+    def _tick(self) -> None:
+        self._now += TICK
+
     def _idle(self, timeout: float | None) -> None:
         """Move the clock to the next timer, `timeout` seconds ahead, or to the end of the advance."""
         if self._until is None or self._until[1].done():
@@ -60,19 +67,21 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         if timeout is not None and self._now + timeout <= until:
             self._now += timeout
         else:
-            self._now = until
+            self._now = max(self._now, until)
             end.set_result(None)
 
 
 class _IdleSelector(selectors.SelectSelector):
     """Tells when there is nothing to do, in place of waiting."""
 
-    def __init__(self, idle: Callable[[float | None], None]) -> None:
+    def __init__(self, tick: Callable[[], None], idle: Callable[[float | None], None]) -> None:
         super().__init__()
+        self._tick = tick
         self._idle = idle
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what is ready now."""
+        self._tick()
         ready = super().select(0)
         if not ready and timeout != 0:
             self._idle(timeout)

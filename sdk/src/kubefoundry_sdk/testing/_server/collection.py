@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from kubefoundry_sdk._api.kinds import Object
@@ -13,12 +14,17 @@ ORPHAN: Final = "orphan"
 
 def collect(store: Store, now: str) -> None:
     """Delete and release objects until nothing is left to do. Unlike the real collector, it needs no time."""
-    while any(_collected(store, *place, now) for place in store.everything()):
-        pass
+    has_changed = True
+    while has_changed:
+        objects = store.everything()
+        alive = {item["metadata"].get("uid") for _, _, item in objects}
+        has_changed = any(_collected(store, *place, now, alive) for place in objects)
 
 
-def _collected(store: Store, storage: Storage, key: Key, obj: Object, now: str) -> bool:
-    """Do the next step for an object, and tell whether there was one."""
+def _collected(
+    store: Store, storage: Storage, key: Key, obj: Object, now: str, alive: Collection[str]
+) -> bool:
+    """Do the next step for an object, and tell whether there was one. `alive` has the uids of all objects."""
     if store.get(storage, key) is not obj:
         return False
     meta = obj["metadata"]
@@ -33,7 +39,6 @@ def _collected(store: Store, storage: Storage, key: Key, obj: Object, now: str) 
             return _release(store, storage, key, obj, FOREGROUND)
         return any(_delete(store, *place, now) for place in blocking)
     owners = meta.get("ownerReferences") or []
-    alive = {item["metadata"].get("uid") for _, _, item in store.everything()}
     if owners and not any(owner["uid"] in alive for owner in owners):
         return _delete(store, storage, key, obj, now)
     return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -39,14 +41,14 @@ class Store:
     Attributes:
         version: The newest resource version.
         oldest: The version before the first change of the history.
-        listeners: Called after each change.
+        listeners: Called after each change of a resource, in the order in which they were added.
     """
 
     version: int = 1
     oldest: int = 1
-    listeners: set[Callable[[], None]] = field(default_factory=set)
+    listeners: dict[Storage, dict[Callable[[], None], None]] = field(default_factory=lambda: defaultdict(dict))
     _objects: dict[Storage, dict[Key, Object]] = field(default_factory=dict)
-    _history: list[Change] = field(default_factory=list)
+    _history: dict[Storage, list[Change]] = field(default_factory=lambda: defaultdict(list))
     _untidy: dict[tuple[Storage, Key], frozenset[str]] = field(default_factory=dict)
 
     def get(self, storage: Storage, key: Key) -> Object | None:
@@ -90,7 +92,8 @@ class Store:
 
     def since(self, version: int, storage: Storage) -> list[Change]:
         """Return the changes of a resource after a version."""
-        return [item for item in self._history if item.version > version and item.storage == storage]
+        changes = self._history[storage]
+        return changes[bisect_right(changes, version, key=lambda change: change.version) :]
 
     def compact(self) -> None:
         """Forget the history, so that watches of older versions are refused (410)."""
@@ -102,6 +105,6 @@ class Store:
         return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
 
     def _changed(self, change: Change) -> None:
-        self._history.append(change)
-        for listener in list(self.listeners):
+        self._history[change.storage].append(change)
+        for listener in list(self.listeners[change.storage]):
             listener()

@@ -140,7 +140,8 @@ class _Watch:
         """Yield the events as lines until the duration is over. Raise Silent if none comes for too long."""
         store, loop = self._server.store, asyncio.get_running_loop()
         changed = asyncio.Event()
-        store.listeners.add(changed.set)
+        listeners = store.listeners[self._resource.storage]
+        listeners[changed.set] = None
         ends, heard, marked = loop.time() + duration, loop.time(), loop.time()
         try:
             while True:
@@ -163,7 +164,7 @@ class _Watch:
                 except TimeoutError:
                     continue
         finally:
-            store.listeners.discard(changed.set)
+            listeners.pop(changed.set, None)
 
     def _news(self) -> Iterator[bytes]:
         for change in self._server.store.since(self._version, self._resource.storage):

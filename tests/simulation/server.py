@@ -1,0 +1,122 @@
+"""The API server in memory, with admission policies and observers of each request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk.testing._server.requests import Answer, Request
+from kubefoundry_sdk.testing._server.server import Server
+from kubefoundry_sdk.testing._server.store import Key, Storage
+
+
+class Place(NamedTuple):
+    """The object that a path names; `name` is empty for a collection."""
+
+    storage: Storage
+    key: Key
+    subresource: str = ""
+
+
+def place_of(path: str, body: Any = None) -> Place:
+    """Return the object of a path. The name of a created object is in the body."""
+    parts = path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    plural, name, subresource = (*rest, "", "", "")[:3]
+    if not name and isinstance(body, dict):
+        name = (body.get("metadata") or {}).get("name") or ""
+    return Place((group, plural), (namespace, name), subresource)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A request that may change an object, and its effect.
+
+    Attributes:
+        at: Simulated seconds.
+        by: The user agent.
+        method: The HTTP method.
+        place: The object.
+        is_dry: Whether it is a dry run.
+        body: What was sent.
+        code: The status code of the answer.
+        reason: The message of a refusal.
+        before: The object before, None if there was none.
+        after: The object as answered.
+    """
+
+    at: float
+    by: str
+    method: str
+    place: Place
+    is_dry: bool
+    body: Any
+    code: int
+    reason: str
+    before: Object | None
+    after: Object | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the API server accepted it."""
+        return self.code < 400
+
+
+Policy = Callable[[Request, Place, Any, Object | None], "Request | Answer"]
+"""Returns the request as admission changes it, or a refusal. Receives the body and the live object, too."""
+
+Phase = Literal["GET", "WRITE"]
+
+
+def refusal(code: int, reason: str, message: str, details: Object | None = None) -> Answer:
+    """Return an answer that refuses a request."""
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
+    return Answer(code, {**status, "message": message, **({"details": details} if details else {})})
+
+
+@dataclass
+class SimulatedServer(Server):
+    """An API server whose writes are observed.
+
+    Attributes:
+        time: Returns simulated seconds.
+        policies: Admission policies and other refusals, by name.
+        observers: Called with each write after it was answered.
+    """
+
+    time: Callable[[], float] = lambda: 0.0
+    policies: dict[str, Policy] = field(default_factory=dict)
+    observers: list[Callable[[Write], None]] = field(default_factory=list)
+
+    def answer(self, request: Request) -> Answer:
+        """Answer a request, after the policies."""
+        body = json.loads(request.body) if request.body else None
+        is_write = request.method != "GET" and "reviews" not in request.path
+        place = place_of(request.path, body)
+        before = self.store.get(place.storage, place.key)
+        answer = self._admitted(request, place, body, before)
+        if is_write:
+            after = answer.body if answer.code < 400 and request.method != "DELETE" else None
+            is_dry = request.query.get("dryRun") == "All"
+            reason = str(answer.body.get("message") or "") if answer.code >= 400 else ""
+            agent = request.user_agent
+            write = Write(
+                *(self.time(), agent, request.method, place, is_dry, body, answer.code, reason, before, after)
+            )
+            for observer in self.observers:
+                observer(write)
+        return answer
+
+    def _admitted(self, request: Request, place: Place, body: Any, before: Object | None) -> Answer:
+        for policy in list(self.policies.values()):
+            decided = policy(request, place, body, before)
+            if isinstance(decided, Answer):
+                return decided
+            request = decided
+        return super().answer(request)
