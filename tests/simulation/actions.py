@@ -16,7 +16,6 @@ from kubefoundry_sdk.testing._server.patches import json_patched, merge_patched
 from kubefoundry_sdk.testing._server.requests import APPLY, Answer, Request
 from kubefoundry_simulators.steps import FAIL_ANNOTATION, FAIL_LABEL
 from simulation.policies import POLICIES, quota, unlisted
-from simulation.server import Place
 from simulation.steps import SPECS, Step
 from simulation.world import NAMESPACE, RESTARTED, World
 from support.deployments import model_deployment
@@ -271,9 +270,8 @@ class Actions:
             self._cut_watches(kind)
 
     def _cut_watches(self, kind: Kind) -> None:
-        place = Place((kind.group, kind.plural), ("", ""))
-        self.world.broken_watches.add(place.storage)
-        self.world.loop.call_later(0.5, self.world.broken_watches.discard, place.storage)
+        end = self.world.server.store.break_watches((kind.group, kind.plural))
+        self.world.loop.call_later(0.01, end)
 
     def _begin(self, name: str, policy: Any, seconds: float) -> None:
         self.world.server.policies[name] = policy

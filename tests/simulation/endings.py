@@ -106,8 +106,11 @@ def settled(facts: Facts, model: Object) -> str:
     if meta.get("deletionTimestamp"):
         return "it is being deleted"
     ready = _conditions(model).get(reasons.READY) or {}
-    if facts.expected(str(provider), model, meta["generation"]) is None:
-        return "" if status.get("phase") in ("Failed", "Pending") else f"cannot be served, and is {status.get('phase')}"
+    if provider not in facts.world.providers:
+        return f"provider {provider}: {status.get('message')}"
+    if facts.expected(provider, model, meta["generation"]) is None:
+        # Another provider may keep serving it.
+        return "" if status.get("phase") in ("Failed", "Running") else f"cannot be served, and is {status.get('phase')}"
     if status.get("phase") != "Running" and ready.get("reason") != "ScaledToZero":
         return f"phase {status.get('phase')}: {status.get('message')}"
     if named and named != provider:
@@ -197,6 +200,8 @@ def state(facts: Facts) -> dict[str, Any]:
             if type_ not in (reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY)
         }
         provider = {name: text for name, text in (status.get("provider") or {}).items() if name != "selectedReason"}
+        # Admission that others have taken back is named until the object is written again (contract §4).
+        kept["message"] = str(kept.get("message")).partition("; the cluster's admission changed")[0]
         seen[f"model {model['metadata']['name']}"] = {**kept, "conditions": conditions, "provider": provider}
     for provider_name, operator in facts.world.operators.items():
         for obj in operator.objects():

@@ -131,7 +131,10 @@ class Play:
         for kind, obj in self.actions.upstream(name):
             if not obj["metadata"].get("ownerReferences"):
                 self.actions.send("DELETE", kind, name, None)
-        self.actions.edit(Step("edit", name, SERVABLE))
+        provider = ((live or {}).get("spec", {}).get("provider") or {}).get("name")
+        named = provider if provider in self.world.providers else None
+        change = {**SERVABLE, "provider": {"name": named, "overrides": None}}
+        self.actions.edit(Step("edit", name, change))
 
 
 SERVABLE: Final[dict[str, Any]] = {
@@ -139,7 +142,6 @@ SERVABLE: Final[dict[str, Any]] = {
     "serving": {"mode": "aggregated"},
     "scaling": {"replicas": 1, "prefill": None, "decode": None},
     "resources": {"gpu": {"count": 1}, "memory": None, "cpu": None},
-    "provider": {"overrides": None},
     "image": None,
     "env": None,
 }

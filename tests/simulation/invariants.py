@@ -148,7 +148,7 @@ def _ready(facts: Facts, write: Write, before: Object, after: Object) -> Iterato
 
 def _published(facts: Facts, write: Write, before: Object, after: Object) -> Iterator[Violation]:
     replicas = after.get("replicas") or {}
-    if int(replicas.get("ready") or 0) > int(replicas.get("desired") or 0) and replicas != before.get("replicas"):
+    if int(replicas.get("ready") or 0) > int(replicas.get("desired") or 0) > 0 and replicas != before.get("replicas"):
         yield _broken("counts", write, f"replicas {replicas}")
     name = write.place.key[1]
     if after.get("endpoint") and not before.get("endpoint") and after.get("phase") not in ("Running", "Terminating"):

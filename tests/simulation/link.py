@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping, Set
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -38,7 +38,6 @@ class Link:
         chance: Decides on latencies.
         now: Returns simulated seconds.
         crash: Ends the process.
-        broken: Kinds whose watches break.
         alive: Whether the process runs.
         cut_until: Until then nothing gets through, and the process notices.
         frozen_until: Until then nothing gets through, and the process does not notice, as if it was stopped.
@@ -51,7 +50,6 @@ class Link:
     chance: random.Random
     now: Callable[[], float]
     crash: Callable[[], None]
-    broken: Set[Storage]
     alive: bool = True
     cut_until: float = -1.0
     frozen_until: float = -1.0
@@ -190,8 +188,6 @@ class FaultyTransport(MemoryTransport):
                 while link.now() < link.held_until and len(store.since(version, storage)) < STALENESS:
                     await asyncio.sleep(min(0.1, link.held_until - link.now()))
             await link.travel(request)
-            if storage in link.broken:
-                raise Unreachable(f"{request}: connection reset by peer")
             if link.now() < link.expired_until:
                 yield EXPIRED
                 return

@@ -7,7 +7,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
+
+import yaml
 
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.requests import path
@@ -26,12 +29,20 @@ OPERATORS: Final = {
 }
 """The operator and the kind of each provider."""
 
-BROKEN: Final = frozenset({"failed", "not-ready", "crash-loop", "image-pull", "no-nodes"})
-"""Failures with which nothing serves."""
+BROKEN: Final = {
+    "dynamo": frozenset({"failed", "not-ready"}),
+    "kuberay": frozenset[str](),
+    "kaito": frozenset({"crash-loop", "image-pull", "no-nodes"}),
+}
+"""Failures with which nothing serves, by provider."""
 
 
 DEFAULTED: Final = frozenset({"minReplicas", "maxReplicas", "numOfHosts"})
 """Fields of a workload that the API server or an autoscaler sets."""
+
+
+SERVE: Final = "serve"
+"""The part of a KubeRay workload that is YAML."""
 
 
 @dataclass(slots=True)
@@ -104,7 +115,7 @@ class UpstreamOperator:
 
     def _plan(self, uid: str, life: _Life, obj: Object) -> None:
         before, life.planned = life.planned, obj
-        if failure(obj) in BROKEN:
+        if failure(obj) in BROKEN[self.provider]:
             self.serving.pop(uid, None)
         self._begin(uid, life, self.operator.plan(obj, before))
 
@@ -147,7 +158,7 @@ class UpstreamOperator:
                 if status != live.get("status"):
                     self._put({**live, "status": status}, "/status")
             case Run():
-                if step.workload and failure(live) not in BROKEN:
+                if step.workload and failure(live) not in BROKEN[self.provider]:
                     self.serving[uid] = step.workload
                     self.runs.append((live["metadata"]["name"], plain(step.workload), self.serves(live)))
                 else:
@@ -194,9 +205,19 @@ class UpstreamOperator:
 def plain(value: Any) -> Any:
     """Return a workload without the empty maps that operators add, and the worker counts that autoscalers change."""
     if isinstance(value, dict):
-        kept = {name: plain(child) for name, child in value.items() if name not in DEFAULTED}
+        kept = {
+            name: parsed(child) if name == SERVE else plain(child)
+            for name, child in value.items()
+            if name not in DEFAULTED and not (name == "replicas" and "groupName" in value)
+        }
         return {name: child for name, child in kept.items() if child != {}}
     return [plain(child) for child in value] if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=1024)
+def parsed(text: str | None) -> Any:
+    """Return the content of a Serve configuration, in which the order of keys says nothing."""
+    return yaml.safe_load(text) if text else None
 
 
 def _trigger(obj: Object) -> tuple[Any, ...]:

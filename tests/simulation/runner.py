@@ -90,6 +90,7 @@ def started(providers: tuple[str, str]) -> Iterator[Started]:
         async def begin() -> World:
             world = World(providers, 0)
             await world.start()
+            await warm_up(world)
             return world
 
         world = loop.run_until_complete(begin())
@@ -97,6 +98,18 @@ def started(providers: tuple[str, str]) -> Iterator[Started]:
         gc.freeze()
         yield Started(loop, world)
         gc.unfreeze()
+
+
+async def warm_up(world: World) -> None:
+    """Let a model of each provider come and go, so that forks find caches filled."""
+    play = Play(world)
+    steps = [Step("create", f"w{provider}", ["gpu", provider], 0.0) for provider in world.providers]
+    steps += [Step("wait", wait=20.0), *(Step("delete", step.on) for step in steps), Step("wait", wait=5.0)]
+    for step in steps:
+        play.actions.do(step)
+        await world.loop.advance(step.wait)
+    world.server.observers.clear()
+    world.forget()
 
 
 def difference(expected: Any, seen: Any, at: str = "") -> str:

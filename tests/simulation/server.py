@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._cluster.errors import Unreachable
 from kubefoundry_sdk.testing._server.requests import Answer, Request
 from kubefoundry_sdk.testing._server.server import Server
-from kubefoundry_sdk.testing._server.store import Key, Storage
+from kubefoundry_sdk.testing._server.store import Change, Key, Storage, Store
 
 
 class Place(NamedTuple):
@@ -80,6 +81,30 @@ def refusal(code: int, reason: str, message: str, details: Object | None = None)
     return Answer(code, {**status, "message": message, **({"details": details} if details else {})})
 
 
+@dataclass(slots=True)
+class BreakableStore(Store):
+    """A store whose watches can break.
+
+    Attributes:
+        broken: The resources whose watches break.
+    """
+
+    broken: set[Storage] = field(default_factory=set)
+
+    def since(self, version: int, storage: Storage) -> list[Change]:
+        """Return the changes of a resource after a version. Raise Unreachable if its watches break."""
+        if storage in self.broken:
+            raise Unreachable(f"WATCH {storage[1]}: connection reset by peer")
+        return Store.since(self, version, storage)
+
+    def break_watches(self, storage: Storage) -> Callable[[], None]:
+        """Break the watches of a resource, and return the end of that."""
+        self.broken.add(storage)
+        for listener in list(self.listeners[storage]):
+            listener()
+        return lambda: self.broken.discard(storage)
+
+
 @dataclass
 class SimulatedServer(Server):
     """An API server whose writes are observed.
@@ -91,6 +116,7 @@ class SimulatedServer(Server):
     """
 
     time: Callable[[], float] = lambda: 0.0
+    store: BreakableStore = field(default_factory=BreakableStore)
     policies: dict[str, Policy] = field(default_factory=dict)
     observers: list[Callable[[Write], None]] = field(default_factory=list)
 

@@ -27,7 +27,6 @@ from kubefoundry_sdk._provider import run as provider_run
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._runtime import lease, options, wall_clock
 from kubefoundry_sdk._runtime.process import Process
-from kubefoundry_sdk.testing._server.store import Storage
 from kubefoundry_sdk.testing._server.transport import CREDENTIALS
 from kubefoundry_sdk.testing._simulated import SimulatedLoop
 from kubefoundry_selector import main as selector_main
@@ -75,8 +74,6 @@ class World:
         self.links: dict[str, Link] = {}
         self.ended: list[str] = []
         """Components that ended by themselves, with the reason."""
-        self.broken_watches: set[Storage] = set()
-        """Kinds whose watches break."""
         self.disturbed: dict[str, float] = {}
         """When a component was last crashed or restarted."""
         self.healthy: dict[str, float] = {}
@@ -109,6 +106,11 @@ class World:
             self.run(name)
         await self.loop.advance(5)
 
+    def forget(self) -> None:
+        """Forget what the operators' pods have run."""
+        for operator in self.operators.values():
+            operator.runs.clear()
+
     def reseed(self, seed: int) -> None:
         """Let all that is random depend on this seed from now on."""
         self._chance.seed(seed)
@@ -116,7 +118,7 @@ class World:
 
     def run(self, name: str) -> None:
         """Start a component that does not run."""
-        link = Link(self._chance, self.loop.time, lambda: self.crash(name), self.broken_watches)
+        link = Link(self._chance, self.loop.time, lambda: self.crash(name))
         self.disturbed[name] = self.loop.time()
         self.links[name] = link
         with wall_clock.set_to(self.now):

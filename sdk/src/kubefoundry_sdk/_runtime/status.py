@@ -9,8 +9,9 @@ from kubefoundry_sdk._api import managed_fields
 from kubefoundry_sdk._api.conditions import clip, stamp
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._runtime import wall_clock
-from kubefoundry_sdk._runtime.store import Store
+from kubefoundry_sdk._runtime.store import Store, key_of
 
 
 async def write(
@@ -25,8 +26,8 @@ async def write(
 ) -> bool:
     """Make `status` the fields that `manager` owns in the status of `live`.
 
-    Fields that it owned and that are not in `status` are released; an empty `status` releases all. Conditions come
-    without transition times. The apply takes fields over (force) and carries the resource version of `live`.
+    Fields that it owned and that are not in `status` are released; an empty `status` releases all. If the rest of a
+    released condition would be invalid, the whole condition is removed. Conditions come without transition times. The apply takes fields over (force) and carries the resource version of `live`.
 
     Args:
         client: The client.
@@ -63,8 +64,66 @@ async def write(
     }
     if desired:
         body["status"] = desired
-    store.put(await client.apply_status(kind, body, manager=manager))
+    try:
+        stored = await client.apply_status(kind, body, manager=manager)
+    except ApiError as error:
+        released = owned_conditions(live, manager) - {item["type"] for item in desired.get("conditions", ())}
+        if error.code != 422 or not released:
+            raise
+        # Somebody else owns a part of a condition that we release, and without our part it is invalid. The API server
+        # would reject every further write, so remove the whole condition.
+        live = await remove(client, store, kind, live, (), released, manager=manager)
+        body["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+        stored = await client.apply_status(kind, body, manager=manager)
+    store.put(stored)
     return True
+
+
+def owned_conditions(live: Object, manager: str) -> set[str]:
+    """Return the types of the conditions that the manager owns, in full or in part."""
+    fields = managed_fields.owned(live, manager, "status") or {}
+    return set(managed_fields.conditions(fields.get("f:status", {})))
+
+
+async def remove(
+    client: Client,
+    store: Store,
+    kind: Kind,
+    live: Object,
+    fields: Collection[str],
+    conditions: Collection[str],
+    *,
+    manager: str,
+) -> Object:
+    """Remove these status fields and the conditions of these types, whoever wrote them.
+
+    Returns:
+        The object as stored.
+
+    Raises:
+        ApiError: A conflict if the object has changed meanwhile, or another error.
+    """
+    meta, current = live["metadata"], live.get("status") or {}
+    operations: list[dict[str, Any]] = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
+    ]
+    operations += [{"op": "remove", "path": f"/status/{name}"} for name in fields if name in current]
+    # From the end, because removing an item shifts those after it.
+    for index, item in reversed(list(enumerate(current.get("conditions") or ()))):
+        if item.get("type") in conditions:
+            operations.append({"op": "remove", "path": f"/status/conditions/{index}"})
+    if len(operations) == 1:
+        return live
+    try:
+        stored = await client.json_patch(
+            kind, meta["name"], meta.get("namespace"), operations, manager=manager, subresource="/status"
+        )
+    except ApiError as error:
+        if error.outdated:
+            raise ApiError(409, "Conflict", error.message) from error
+        raise
+    store.put(stored)
+    return store.get(key_of(live)) or stored
 
 
 def same(live: Object, desired: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:

@@ -58,6 +58,7 @@ class Context:
     now: Callable[[], datetime] = wall_clock.now
     stale_after: float = staleness.THRESHOLD
     memories: dict[Key, Memory] = field(default_factory=dict)
+    _uids: dict[Key, str] = field(default_factory=dict)
     secrets: SecretCheck = field(init=False)
     creations: CreationWatch | None = None
     """None if the provider declares no Events."""
@@ -88,6 +89,15 @@ class Context:
             memory = self.memories[key] = Memory()
         return memory
 
+    def meet(self, key: Key, uid: str) -> None:
+        """Forget an earlier ModelDeployment of that name, whose deletion no reconcile has seen.
+
+        Otherwise the memory of it would recognize its upstream object as one of the new ModelDeployment.
+        """
+        if self._uids.setdefault(key, uid) != uid:
+            self.forget(key)
+            self._uids[key] = uid
+
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
         """Note that nothing serves at a version of the upstream object without a status.
 
@@ -113,6 +123,7 @@ class Context:
     def forget(self, key: Key) -> None:
         """Forget a ModelDeployment that is gone."""
         self.memories.pop(key, None)
+        self._uids.pop(key, None)
         self.verification.forget(key)
 
 

@@ -7,11 +7,9 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.reasons import OVERRIDES_VALID, STALE_STATUS
-from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile import release
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._runtime import status
-from kubefoundry_sdk._runtime.store import key_of
 
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """Fields that clients and autoscalers act on."""
@@ -34,19 +32,9 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
         # Remove these conditions first, because after our apply nothing would show that they were ours.
         live = await remove(context, live, (), whole)
 
-    async def attempt(current: Object) -> bool:
-        return await status.write(
-            context.client, context.deployments, MODEL_DEPLOYMENTS, current, desired, manager=context.manager
-        )
-
-    try:
-        return await attempt(live) or bool(whole)
-    except ApiError as error:
-        if error.code != 422 or not released:
-            raise
-        # Without our part, the rest of a condition may be invalid: remove the whole condition, and try again.
-        await attempt(await remove(context, live, (), released))
-        return True
+    return await status.write(
+        context.client, context.deployments, MODEL_DEPLOYMENTS, live, desired, manager=context.manager
+    ) or bool(whole)
 
 
 async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) -> None:
@@ -76,29 +64,12 @@ async def remove(
     Raises:
         ApiError: A conflict if the object has changed meanwhile, or another error.
     """
-    meta, current = live["metadata"], live.get("status") or {}
-    operations: list[dict[str, Any]] = [
-        {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
-    ]
-    operations += [{"op": "remove", "path": f"/status/{name}"} for name in fields if name in current]
-    # From the end, because removing an item shifts those after it.
-    for index, item in reversed(list(enumerate(current.get("conditions") or ()))):
-        if item.get("type") in conditions:
-            operations.append({"op": "remove", "path": f"/status/conditions/{index}"})
-    if len(operations) == 1:
-        return live
-    try:
-        stored = await context.client.json_patch(
-            MODEL_DEPLOYMENTS,
-            meta["name"],
-            meta["namespace"],
-            operations,
-            manager=context.manager,
-            subresource="/status",
-        )
-    except ApiError as error:
-        if error.outdated:
-            raise ApiError(409, "Conflict", error.message) from error
-        raise
-    context.deployments.put(stored)
-    return context.deployments.get(key_of(live)) or stored
+    return await status.remove(
+        context.client,
+        context.deployments,
+        MODEL_DEPLOYMENTS,
+        live,
+        fields,
+        conditions,
+        manager=context.manager,
+    )

@@ -9,6 +9,7 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile import dry_run
+from kubefoundry_sdk._runtime import status
 
 
 def obstacle(deployment: Object, manager: str, *, has_our_messages: bool = False) -> str | None:
@@ -103,7 +104,7 @@ def owns_condition(deployment: Object, manager: str, type_: str) -> bool:
 
 def conditions_of(deployment: Object, manager: str) -> set[str]:
     """Return the types of the conditions that we own, in full or in part."""
-    return set(managed_fields.conditions(_ours(deployment, manager)))
+    return status.owned_conditions(deployment, manager)
 
 
 def _ours(deployment: Object, manager: str) -> managed_fields.Fields:

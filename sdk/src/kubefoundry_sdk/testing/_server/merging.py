@@ -6,6 +6,7 @@ A port of structured-merge-diff (typed). Everything is a pure function; `Absent`
 from __future__ import annotations
 
 import json
+import marshal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -205,6 +206,8 @@ def compare(before: Any, after: Any, kind: Type | None) -> Comparison:
 
 
 def _compare(before: Any, after: Any, kind: Type | None, path: tuple[str, ...], result: Comparison) -> None:
+    if before == after and isinstance(before, dict | list) and marshal.dumps(before, 2) == marshal.dumps(after, 2):
+        return
     left, right = (kind.handler(value) if kind and value is not ABSENT else None for value in (before, after))
     handler = left if after is ABSENT else right
     if before is not ABSENT and after is not ABSENT and left is not right:

@@ -31,6 +31,7 @@ class Resource:
         scale: The paths of the scale subresource.
         selectable: JSON paths for field selectors, apart from name and namespace.
         type: The type for server-side apply.
+        served: Stored states in this version, by uid and resource version: each is read several times.
     """
 
     group: str
@@ -46,6 +47,7 @@ class Resource:
     scale: Mapping[str, str] | None = None
     selectable: tuple[str, ...] = ()
     type: Type = field(init=False)
+    served: dict[tuple[str, str], Object] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", of_resource(self.schema))

@@ -84,11 +84,11 @@ def without_nulls(value: Any, schema: Schema) -> Any:
 
 def defaulted(value: Any, schema: Schema) -> Any:
     """Return the value with the schema's defaults."""
+    if not isinstance(value, dict | list) or not _has_defaults(schema):
+        return value
     if isinstance(value, list):
         items = schema.get("items") or {}
         return [defaulted(_or_default(item, items), items) for item in value]
-    if not isinstance(value, dict):
-        return value
     whole = dict(value)
     for name, declared in (schema.get("properties") or {}).items():
         if "default" in declared and name not in whole:
@@ -97,6 +97,19 @@ def defaulted(value: Any, schema: Schema) -> Any:
         declared = _declared(schema, name) or {}
         whole[name] = defaulted(_or_default(child, declared), declared)
     return whole
+
+
+_DEFAULTS: Final[dict[int, tuple[Schema, bool]]] = {}
+"""Whether there are defaults below a schema, by its identity. The schema is kept, so that its identity stays its own."""
+
+
+def _has_defaults(schema: Schema) -> bool:
+    known = _DEFAULTS.get(id(schema))
+    if known is None:
+        below = [*(schema.get("properties") or {}).values(), schema.get("additionalProperties"), schema.get("items")]
+        found = any("default" in item or _has_defaults(item) for item in below if isinstance(item, Mapping))
+        known = _DEFAULTS[id(schema)] = (schema, found)
+    return known[1]
 
 
 def _declared(schema: Schema, name: str) -> Schema | None:

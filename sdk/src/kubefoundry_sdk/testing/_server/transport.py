@@ -145,6 +145,8 @@ class _Watch:
         ends, heard, marked = loop.time() + duration, loop.time(), loop.time()
         try:
             while True:
+                # Before the news: a change while the reader is busy with an event must wake this loop up again.
+                changed.clear()
                 for line in self._news():
                     heard = loop.time()
                     yield line
@@ -157,7 +159,6 @@ class _Watch:
                     heard = marked = now
                     yield self._bookmark()
                 dead = heard + silence if silence is not None else ends
-                changed.clear()
                 try:
                     async with asyncio.timeout_at(min(ends, marked + BOOKMARK, dead)):
                         await changed.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
@@ -33,6 +33,10 @@ from kubefoundry_sdk.testing._server.requests import (
 )
 from kubefoundry_sdk.testing._server.resources import Resource
 from kubefoundry_sdk.testing._server.store import Store
+
+
+SERVED: Final = 256
+"""The most states of objects that a resource remembers in its version."""
 
 
 @dataclass(slots=True)
@@ -294,7 +298,14 @@ def in_version(obj: Object, resource: Resource) -> Object:
     """Return a stored object in a version."""
     if not resource.custom:
         return obj
-    served: Object = schemas.defaulted({**obj, "apiVersion": resource.api_version}, resource.schema)
+    meta = obj["metadata"]
+    key = (meta["uid"], meta["resourceVersion"])
+    served = resource.served.get(key)
+    if served is None:
+        if len(resource.served) > SERVED:
+            resource.served.clear()
+        served = schemas.defaulted({**obj, "apiVersion": resource.api_version}, resource.schema)
+        resource.served[key] = served
     return served
 
 
