@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options simulate simulate-known
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -82,6 +82,13 @@ predictions: setup ## 1,000 random edits: what the command line predicts is what
 	KUBEFOUNDRY_PREDICTIONS_EDITS=$${KUBEFOUNDRY_PREDICTIONS_EDITS:-1000} \
 	  KUBEFOUNDRY_PREDICTIONS_SEED=$${KUBEFOUNDRY_PREDICTIONS_SEED:-$$(date +%s)} \
 	  $(BIN)/python -m pytest -q tests/integration/commands/test_predictions.py
+
+simulate: setup ## random histories of all components in memory, with faults and a simulated clock; SEED=1 HISTORIES=1000
+	@PYTHONPATH=tests PYTHONHASHSEED=0 $(BIN)/python -m simulation --seed $(or $(SEED),1) --histories $(or $(HISTORIES),1000)
+
+simulate-known: setup ## puts each known defect back, and shows after how many histories it is found; HISTORIES=300 ONLY=T1,F1
+	@PYTHONPATH=tests PYTHONHASHSEED=0 $(BIN)/python -m simulation --known --seed $(or $(SEED),1) \
+	  --histories $(or $(HISTORIES),300) $(if $(ONLY),--only $(ONLY))
 
 differential: setup ## random requests to the API server in memory and to a real one, with equal answers; SEED=1 SEQUENCES=10000
 	@dev/devcluster/build > /dev/null

@@ -1,1 +1,1 @@
-"""Core, the selector and two providers on one API server in memory, under random edits and faults: `make simulate`."""
+"""Core, the selector and two providers on one API server in memory, under random edits and faults."""

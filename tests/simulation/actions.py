@@ -20,6 +20,7 @@ from simulation.steps import SPECS, Step
 from simulation.world import NAMESPACE, RESTARTED, World
 from support.deployments import model_deployment
 
+
 class Actions:
     """Carries out steps."""
 
@@ -46,7 +47,15 @@ class Actions:
         ]
 
     def send(
-        self, method: str, kind: Kind, name: str, body: Any, *, suffix: str = "", by: str = "user", **query: str
+        self,
+        method: str,
+        kind: Kind,
+        name: str,
+        body: Any,
+        *,
+        suffix: str = "",
+        by: str = "user",
+        **query: str,
     ) -> Answer:
         """Send a request of a user."""
         namespace = None if kind == PROVIDER_CONFIGS else NAMESPACE
@@ -203,7 +212,9 @@ class Actions:
                 "uid": self.world.server.store.all(("", "namespaces"))[0]["metadata"]["uid"],
             }
             owners = [owner, *(obj["metadata"].get("ownerReferences") or [])]
-            self.send("PUT", kind, step.on, {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}})
+            self.send(
+                "PUT", kind, step.on, {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
+            )
 
     def foreign(self, step: Step) -> None:
         """Create an upstream object that is nobody's."""
@@ -211,7 +222,9 @@ class Actions:
             return
         kind = self.world.operators[step.value].kind
         meta = {"name": step.on, "namespace": NAMESPACE}
-        spec = {"rayClusterConfig": {"headGroupSpec": {"template": {}}}} if kind.kind == "RayService" else {}
+        spec: Object = {}
+        if kind.kind == "RayService":
+            spec = {"rayClusterConfig": {"headGroupSpec": {"template": {}}}}
         head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta}
         self.send("POST", kind, step.on, {**head, **({} if kind.kind == "Workspace" else {"spec": spec})})
 
@@ -228,7 +241,11 @@ class Actions:
                 status["state"] = "failed"
                 text = "failed to reconcile: Operation cannot be fulfilled: the object has been modified"
                 for condition in status.get("conditions") or ():
-                    condition |= {"status": "False", "reason": "failed_to_reconcile_the_resources", "message": text}
+                    condition |= {
+                        "status": "False",
+                        "reason": "failed_to_reconcile_the_resources",
+                        "message": text,
+                    }
             self.send("PUT", kind, step.on, {**obj, "status": status}, suffix="/status", by="operator")
             self.world.loop.call_later(0.4, self._take_back, kind, step.on, obj["status"])
 
@@ -239,7 +256,9 @@ class Actions:
 
     def rule(self, step: Step) -> None:
         """Give a provider a rule for all models with a GPU, as an administrator does."""
-        rules = [{"condition": "has(spec.resources.gpu) && spec.resources.gpu.count > 0", "priority": step.value}]
+        rules = [
+            {"condition": "has(spec.resources.gpu) && spec.resources.gpu.count > 0", "priority": step.value}
+        ]
         body = {
             "apiVersion": names.API_VERSION,
             "kind": names.PROVIDER_CONFIG,
@@ -320,9 +339,33 @@ class Actions:
 ACTIONS: Final[dict[str, Callable[[Actions, Step], None]]] = {
     name.replace("_", "-"): getattr(Actions, name)
     for name in (
-        *("create", "copy", "edit", "delete", "annotate", "label", "unfinalize", "plant", "reset", "reset_upstream"),
+        *(
+            "create",
+            "copy",
+            "edit",
+            "delete",
+            "annotate",
+            "label",
+            "unfinalize",
+            "plant",
+            "reset",
+            "reset_upstream",
+        ),
         *("restore", "forge", "drift", "delete_upstream", "second_owner", "foreign", "operator_word", "rule"),
-        *("unregister", "policy", "unlisted", "fail", "crash", "cut", "freeze", "hold", "repeat", "expire", "breaks", "operator_down"),
+        *(
+            "unregister",
+            "policy",
+            "unlisted",
+            "fail",
+            "crash",
+            "cut",
+            "freeze",
+            "hold",
+            "repeat",
+            "expire",
+            "breaks",
+            "operator_down",
+        ),
         "wait",
     )
 }

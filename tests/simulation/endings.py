@@ -110,14 +110,23 @@ def settled(facts: Facts, model: Object) -> str:
         return f"provider {provider}: {status.get('message')}"
     if facts.expected(provider, model, meta["generation"]) is None:
         # Another provider may keep serving it.
-        return "" if status.get("phase") in ("Failed", "Running") else f"cannot be served, and is {status.get('phase')}"
+        return (
+            ""
+            if status.get("phase") in ("Failed", "Running")
+            else f"cannot be served, and is {status.get('phase')}"
+        )
     if status.get("phase") != "Running" and ready.get("reason") != "ScaledToZero":
         return f"phase {status.get('phase')}: {status.get('message')}"
     if named and named != provider:
         return f"provider {provider} instead of {named}"
     if status.get("observedGeneration") != meta["generation"]:
-        return f"observedGeneration {status.get('observedGeneration')} of {meta['generation']}: {status.get('message')}"
-    late = [type_ for type_, item in _conditions(model).items() if item.get("observedGeneration") != meta["generation"]]
+        seen = status.get("observedGeneration")
+        return f"observedGeneration {seen} of {meta['generation']}: {status.get('message')}"
+    late = [
+        type_
+        for type_, item in _conditions(model).items()
+        if item.get("observedGeneration") != meta["generation"]
+    ]
     if late:
         return f"conditions of an earlier generation: {late}"
     if names.provider_finalizer(provider) not in (meta.get("finalizers") or ()):
@@ -151,9 +160,11 @@ def final(facts: Facts, now: float) -> Iterator[Violation]:
             if model is None:
                 yield Violation("gone", now, f"{provider}: {meta['name']} is left, without a model")
                 continue
-            yield from _of_model(provider, obj, model, now)
+            yield from _of_model(facts, provider, obj, model, now)
     for name, model in models.items():
         chosen = ((model.get("status") or {}).get("provider") or {}).get("name")
+        if facts.expected(str(chosen), model, model["metadata"]["generation"]) is None:
+            continue
         for other in set(facts.world.providers) - {chosen}:
             managers = {
                 entry.get("manager")
@@ -166,10 +177,10 @@ def final(facts: Facts, now: float) -> Iterator[Violation]:
                 yield Violation("alone", now, f"{other} has a finalizer on {name}")
 
 
-def _of_model(provider: str, obj: Object, model: Object, now: float) -> Iterator[Violation]:
+def _of_model(facts: Facts, provider: str, obj: Object, model: Object, now: float) -> Iterator[Violation]:
     meta, uid = obj["metadata"], model["metadata"]["uid"]
     chosen = ((model.get("status") or {}).get("provider") or {}).get("name")
-    if chosen != provider:
+    if chosen != provider and facts.expected(str(chosen), model, model["metadata"]["generation"]) is not None:
         yield Violation("alone", now, f"{provider} has an object of {meta['name']}, which {chosen} serves")
     missing = marks(meta)
     if uid not in {owner["uid"] for owner in meta.get("ownerReferences") or ()}:
@@ -184,7 +195,7 @@ def quiet(facts: Facts, since: float) -> Iterator[Violation]:
     """Yield the writes after a time in which nothing should be written."""
     for write in facts.writes:
         if write.at >= since and not is_registration(write):
-            text = f"{write.by} {write.method} {write.place.storage[1]} {write.place.key[1]} {write.place.subresource}"
+            text = f"{write.by} {write.method} {write.place.storage[1]} {write.place.key[1]}"
             yield Violation("quiet", write.at, text)
 
 
@@ -199,7 +210,9 @@ def state(facts: Facts) -> dict[str, Any]:
             for type_, item in _conditions(model).items()
             if type_ not in (reasons.PROVIDER_SELECTED, reasons.PROVIDER_HEALTHY)
         }
-        provider = {name: text for name, text in (status.get("provider") or {}).items() if name != "selectedReason"}
+        provider = {
+            name: text for name, text in (status.get("provider") or {}).items() if name != "selectedReason"
+        }
         # Admission that others have taken back is named until the object is written again (contract §4).
         kept["message"] = str(kept.get("message")).partition("; the cluster's admission changed")[0]
         seen[f"model {model['metadata']['name']}"] = {**kept, "conditions": conditions, "provider": provider}

@@ -55,7 +55,9 @@ class Facts:
             return
         if write.is_dry:
             if write.place.storage in UPSTREAM:
-                named = name or str((write.body or {}).get("metadata", {}).get("generateName", "")).rstrip("-")
+                named = name or str((write.body or {}).get("metadata", {}).get("generateName", "")).rstrip(
+                    "-"
+                )
                 self.trials[write.by, named[:20]] = write.at
             return
         if write.by.startswith("kubefoundry-"):
@@ -73,7 +75,9 @@ class Facts:
 
     def _note_model(self, write: Write, after: Object) -> None:
         meta = after["metadata"]
-        self.specs.setdefault(meta["uid"], {}).setdefault(meta["generation"], (write.at, after.get("spec") or {}))
+        self.specs.setdefault(meta["uid"], {}).setdefault(
+            meta["generation"], (write.at, after.get("spec") or {})
+        )
         before = ((write.before or {}).get("metadata") or {}).get("finalizers") or []
         if set(before) - set(meta.get("finalizers") or ()) and not write.by.startswith("kubefoundry-"):
             self.removed[meta["name"]] = write.at
@@ -136,7 +140,14 @@ class Facts:
         spec = stored[1]
         try:
             deployment = Deployment(
-                meta["name"], NAMESPACE, meta["uid"], generation, ModelDeploymentSpec.model_validate(spec), {}, {}, raw_spec=spec
+                meta["name"],
+                NAMESPACE,
+                meta["uid"],
+                generation,
+                ModelDeploymentSpec.model_validate(spec),
+                {},
+                {},
+                raw_spec=spec,
             )
             return operator.workload(results.render(built, deployment, schema).main)
         except Exception as error:

@@ -27,7 +27,7 @@ LONGEST: Final = 700.0
 """Seconds for the end: a rejected write is tried again after five minutes, and some waits follow."""
 
 SETTLES: Final = 45.0
-QUIET: Final = 45.0
+QUIET: Final = 20.0
 """Seconds after the end in which core releases shared fields (contract §3), and then nothing is written."""
 
 
@@ -40,6 +40,7 @@ class Outcome:
         writes: The number of accepted writes of the components.
         digest: Identifies all requests that may write, with their times and answers.
         seconds: Simulated seconds.
+        settled: Seconds from the last fault to the end.
         ends: The specs and providers of the models at the end, by name.
         state: The end, for a comparison.
     """
@@ -48,6 +49,7 @@ class Outcome:
     writes: int = 0
     digest: str = ""
     seconds: float = 0.0
+    settled: float = 0.0
     ends: dict[str, Any] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
 
@@ -109,6 +111,7 @@ class Play:
                 self.outcome.violations += [Violation("ends", now, text) for text in obstacles]
                 return
             await self._advance(3.0)
+        self.outcome.settled = self.world.loop.time() - begun
         await self._advance(SETTLES)
         since = self.world.loop.time()
         await self._advance(QUIET)
@@ -129,7 +132,8 @@ class Play:
         if live is not None and FAIL_LABEL in (live["metadata"].get("labels") or {}):
             self.actions.label(Step("label", name, None))
         for kind, obj in self.actions.upstream(name):
-            if not obj["metadata"].get("ownerReferences"):
+            owners = {owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()}
+            if live is None or live["metadata"]["uid"] not in owners:
                 self.actions.send("DELETE", kind, name, None)
         provider = ((live or {}).get("spec", {}).get("provider") or {}).get("name")
         named = provider if provider in self.world.providers else None

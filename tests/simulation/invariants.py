@@ -14,7 +14,10 @@ from simulation.world import SELECTOR, component
 
 INVARIANTS: Final = {
     # name: (what always holds, the rule of docs/contract.md or the decision that it comes from)
-    "kept": ("Nothing that serves is deleted before the chosen provider has accepted a current generation", "contract §8"),
+    "kept": (
+        "Nothing that serves is deleted before the chosen provider has accepted a current generation",
+        "contract §8",
+    ),
     "tried": ("An object that serves is recreated only after a dry run of the new one", "WRI-4"),
     "ready": ("Ready names a generation only once pods of that generation have served", "OBS-10"),
     "future": ("No status names a generation that does not exist", "contract §3"),
@@ -26,12 +29,18 @@ INVARIANTS: Final = {
     "useless": ("Nothing is written where nothing differs", "STA-2"),
     "transition": ("lastTransitionTime changes only with the status of the condition", "STA-4"),
     "stream": ("No object causes a stream of writes", "WRI-9"),
-    "last-resort": ("A rule of last resort waits five minutes for a provider that was healthy", "contract §5"),
+    "last-resort": (
+        "A rule of last resort waits five minutes for a provider that was healthy",
+        "contract §5",
+    ),
     "sticky": ("A selection is kept until an edit, a reselect or a refusal", "SEL-3"),
     "endpoint": ("An endpoint is published only while the model serves", "OBS-6"),
     "counts": ("No more replicas are ready than requested", "contract §10"),
     "passing": ("An error that passes is not reported as a failure", "contract §4"),
-    "stale": ("Ready does not outlive the pods: observing runs whatever happens to a write", "contract §4.20"),
+    "stale": (
+        "Ready does not outlive the pods: observing runs whatever happens to a write",
+        "contract §4.20",
+    ),
     "shown": ("A refusal that lasts is in an Event or in the status", "contract §4"),
     "unlisted": ("A kind that cannot be listed makes the registration not ready", "contract §4.2"),
     "alive": ("No input ends a process, and none causes an internal error", "contract §6"),
@@ -72,7 +81,11 @@ def check(facts: Facts, write: Write) -> Iterator[Violation]:
 
 
 def _broken(name: str, write: Write, text: str) -> Violation:
-    return Violation(name, write.at, f"{write.by} {write.method} {'/'.join(write.place.storage)} {write.place.key[1]}: {text}")
+    return Violation(
+        name,
+        write.at,
+        f"{write.by} {write.method} {'/'.join(write.place.storage)} {write.place.key[1]}: {text}",
+    )
 
 
 def _deletion(facts: Facts, write: Write) -> Iterator[Violation]:
@@ -82,7 +95,11 @@ def _deletion(facts: Facts, write: Write) -> Iterator[Violation]:
         yield _broken("uid", write, "without the uid")
     provider = write.by.removeprefix(component(""))
     operator = facts.world.operators.get(provider)
-    if operator is None or write.before["metadata"].get("deletionTimestamp") or not operator.serves(write.before):
+    if (
+        operator is None
+        or write.before["metadata"].get("deletionTimestamp")
+        or not operator.serves(write.before)
+    ):
         return
     model = _model(facts, write)
     if model is None or model["metadata"].get("deletionTimestamp"):
@@ -122,7 +139,10 @@ def _status(facts: Facts, write: Write) -> Iterator[Violation]:
     generation = write.after["metadata"]["generation"]
     conditions = {item["type"]: item for item in after.get("conditions") or ()}
     earlier = {item["type"]: item for item in before.get("conditions") or ()}
-    named = [after.get("observedGeneration"), *(item.get("observedGeneration") for item in conditions.values())]
+    named = [
+        after.get("observedGeneration"),
+        *(item.get("observedGeneration") for item in conditions.values()),
+    ]
     if any(number is not None and number > generation for number in named):
         yield _broken("future", write, f"{named} but the newest generation is {generation}")
     for type_, item in conditions.items():
@@ -148,13 +168,16 @@ def _ready(facts: Facts, write: Write, before: Object, after: Object) -> Iterato
 
 def _published(facts: Facts, write: Write, before: Object, after: Object) -> Iterator[Violation]:
     replicas = after.get("replicas") or {}
-    if int(replicas.get("ready") or 0) > int(replicas.get("desired") or 0) > 0 and replicas != before.get("replicas"):
+    ready, desired = int(replicas.get("ready") or 0), int(replicas.get("desired") or 0)
+    if ready > desired > 0 and replicas != before.get("replicas"):
         yield _broken("counts", write, f"replicas {replicas}")
-    name = write.place.key[1]
-    if after.get("endpoint") and not before.get("endpoint") and after.get("phase") not in ("Running", "Terminating"):
-        if facts.actions.tampered.get(name, -1e9) < write.at - RECENT:
-            yield _broken("endpoint", write, f"published in phase {after.get('phase')}")
-    if after.get("phase") == "Failed" != before.get("phase") and "has been modified" in str(after.get("message")):
+    is_new = after.get("endpoint") and not before.get("endpoint")
+    is_tampered = facts.actions.tampered.get(write.place.key[1], -1e9) > write.at - RECENT
+    if is_new and not is_tampered and after.get("phase") not in ("Running", "Terminating"):
+        yield _broken("endpoint", write, f"published in phase {after.get('phase')}")
+    if after.get("phase") == "Failed" != before.get("phase") and "has been modified" in str(
+        after.get("message")
+    ):
         yield _broken("passing", write, str(after.get("message")))
 
 
@@ -196,7 +219,11 @@ def marks(meta: Object) -> list[str]:
         *(name for name in (names.MANAGED_BY_LABEL, f"{names.PREFIX}provider") if name not in labels),
         *(
             name
-            for name in (names.OWNER_UID_ANNOTATION, names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION)
+            for name in (
+                names.OWNER_UID_ANNOTATION,
+                names.APPLIED_ANNOTATION,
+                names.APPLIED_GENERATION_ANNOTATION,
+            )
             if name not in annotations
         ),
     ]
@@ -220,21 +247,31 @@ def _economy(facts: Facts, write: Write) -> Iterator[Violation]:
 def _selection(facts: Facts, write: Write) -> Iterator[Violation]:
     if write.by != SELECTOR or write.place.storage != MODELS or write.after is None or write.before is None:
         return
-    old, new = (((obj.get("status") or {}).get("provider") or {}).get("name") for obj in (write.before, write.after))
+    old, new = (
+        ((obj.get("status") or {}).get("provider") or {}).get("name") for obj in (write.before, write.after)
+    )
     if not new or old == new:
         return
-    left = {item["name"] for item in ((write.after.get("status") or {}).get("selection") or {}).get("leftOut") or ()}
+    left = {
+        item["name"]
+        for item in ((write.after.get("status") or {}).get("selection") or {}).get("leftOut") or ()
+    }
     if _priority(facts, new) < 0 and "gpu" in (write.after["spec"].get("resources") or {}):
-        for other in facts.world.providers:
-            healthy = facts.world.healthy.get(other, -1e9)
-            seen = facts.world.disturbed[SELECTOR] < healthy
-            if other != new and _priority(facts, other) >= 0 and other not in left and seen:
-                if write.at - healthy < LAST_RESORT:
-                    yield _broken("last-resort", write, f"{new} although {other} was healthy at {healthy:.0f} s")
+        yield from _last_resort(facts, write, new, left)
     edited = facts.last_edit(write.after["metadata"]["uid"])
-    if old and old not in left and edited < facts.selected.get(write.place.key[1], (0.0, ""))[0]:
-        if facts.selected[write.place.key[1]][1] == _reselect(write.after):
-            yield _broken("sticky", write, f"moved from {old} to {new} without a reason")
+    chosen_at, reselect = facts.selected.get(write.place.key[1], (0.0, ""))
+    is_kept = old and old not in left and edited < chosen_at and reselect == _reselect(write.after)
+    if is_kept:
+        yield _broken("sticky", write, f"moved from {old} to {new} without a reason")
+
+
+def _last_resort(facts: Facts, write: Write, new: str, left: set[str]) -> Iterator[Violation]:
+    for other in facts.world.providers:
+        healthy = facts.world.healthy.get(other, -1e9)
+        is_better = other != new and _priority(facts, other) >= 0 and other not in left
+        is_seen = facts.world.disturbed[SELECTOR] < healthy
+        if is_better and is_seen and write.at - healthy < LAST_RESORT:
+            yield _broken("last-resort", write, f"{new} although {other} was healthy at {healthy:.0f} s")
 
 
 def _reselect(model: Object) -> str:

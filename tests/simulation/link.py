@@ -62,7 +62,9 @@ class Link:
     @property
     def disturbed_until(self) -> float:
         """Return when the last of its disturbances is over."""
-        return max(self.cut_until, self.frozen_until, self.held_until, self.repeated_until, self.expired_until)
+        return max(
+            self.cut_until, self.frozen_until, self.held_until, self.repeated_until, self.expired_until
+        )
 
     def heal(self) -> None:
         """End all faults."""
@@ -78,7 +80,7 @@ class Link:
         self._check(what)
         await asyncio.sleep(self.chance.choice(LATENCIES))
         while self.alive and self.now() < self.frozen_until:
-            await asyncio.sleep(min(0.5, self.frozen_until - self.now()))
+            await asyncio.sleep(min(0.5, self.frozen_until - self.now()))  # `heal` may shorten it
         self._check(what)
 
     def _check(self, what: str) -> None:
@@ -101,7 +103,9 @@ class Link:
             case "unsent":
                 raise Unreachable(f"{request.method} {request.path}: not sent")
             case "conflict":
-                raise ApiError(409, "Conflict", "the object has been modified; please apply your changes again")
+                raise ApiError(
+                    409, "Conflict", "the object has been modified; please apply your changes again"
+                )
             case "error":
                 raise ApiError(500, "InternalError", "etcdserver: leader changed")
             case "busy":

@@ -1,4 +1,4 @@
-"""Upstream operators on the simulated clock, by the plans of `kubefoundry_simulators`, and the truth about what serves."""
+"""Upstream operators on the simulated clock, by the plans of `kubefoundry_simulators`, and what really serves."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from simulation.server import SimulatedServer
 USER_AGENT: Final = "operator"
 
 OPERATORS: Final = {
-    "dynamo": (dynamo.OPERATOR, Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment")),
+    "dynamo": (
+        dynamo.OPERATOR,
+        Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment"),
+    ),
     "kuberay": (kuberay.OPERATOR, Kind("ray.io", "v1", "rayservices", "RayService")),
     "kaito": (kaito.OPERATOR, Kind("kaito.sh", "v1beta1", "workspaces", "Workspace")),
 }

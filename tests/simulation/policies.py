@@ -83,7 +83,8 @@ def quota(count: Callable[[Place], int]) -> Policy:
     def decide(request: Request, place: Place, body: Any, before: Object | None) -> Request | Answer:
         is_create = request.method in ("POST", "PATCH") and before is None and place.subresource == ""
         if place.storage in UPSTREAM and _is_ours(request) and is_create and count(place) >= 1:
-            text = f'{place.storage[1]} "{place.key[1]}" is forbidden: exceeded quota: models, requested: count=1, used: count=1, limited: count=1'
+            head = f'{place.storage[1]} "{place.key[1]}" is forbidden: exceeded quota: models'
+            text = f"{head}, requested: count=1, used: count=1, limited: count=1"
             return refusal(403, "Forbidden", text)
         return request
 

@@ -16,6 +16,7 @@ from simulation.invariants import Violation
 from simulation.steps import Step
 from simulation.world import World, determined
 
+PROVIDERS: Final = ("dynamo", "kuberay")
 DEADLINE: Final = 60
 """Seconds of real time for one history."""
 
@@ -57,7 +58,9 @@ class Started:
             raw = pipe.read()
         _, status = os.waitpid(child, 0)
         if status:
-            problem = f"the process of the history ended with {status}: {raw[-2000:].decode(errors='replace')}"
+            problem = (
+                f"the process of the history ended with {status}: {raw[-2000:].decode(errors='replace')}"
+            )
             return Outcome([Violation("alive", 0.0, problem)])
         content = json.loads(raw)
         content["violations"] = [Violation(*item) for item in content["violations"]]
@@ -66,11 +69,11 @@ class Started:
     def _child(self, seed: int, steps: Sequence[Step], pipe: int) -> None:
         code = 1
         try:
-            signal.alarm(int(os.environ.get("SIMDL","60"))); __import__("faulthandler").dump_traceback_later(int(os.environ.get("SIMDL","60"))-2)
+            signal.alarm(DEADLINE)
             gc.disable()
             self._world.reseed(seed)
             outcome = self._loop.run_until_complete(Play(self._world).run(steps))
-            text = json.dumps({name: getattr(outcome, name) for name in Outcome.__slots__})  # type: ignore[attr-defined]
+            text = json.dumps({name: getattr(outcome, name) for name in Outcome.__slots__})
             code = 0
         except BaseException as error:
             import traceback
@@ -87,6 +90,7 @@ def started(providers: tuple[str, str]) -> Iterator[Started]:
     """Start a world."""
     loop = SimulatedLoop()
     with determined(0, loop.time):
+
         async def begin() -> World:
             world = World(providers, 0)
             await world.start()
@@ -96,8 +100,12 @@ def started(providers: tuple[str, str]) -> Iterator[Started]:
         world = loop.run_until_complete(begin())
         gc.collect()
         gc.freeze()
-        yield Started(loop, world)
-        gc.unfreeze()
+        try:
+            yield Started(loop, world)
+        finally:
+            gc.unfreeze()
+            loop.run_until_complete(world.end())
+            loop.close()
 
 
 async def warm_up(world: World) -> None:
@@ -124,7 +132,9 @@ def difference(expected: Any, seen: Any, at: str = "") -> str:
 Found = Callable[[Outcome], bool]
 
 
-def shortest(world: Started, seed: int, steps: Sequence[Step], is_found: Found, tries: int = 60) -> list[Step]:
+def shortest(
+    world: Started, seed: int, steps: Sequence[Step], is_found: Found, tries: int = 60
+) -> list[Step]:
     """Return a shorter history with the same finding: steps are left out as long as it stays."""
     best, size = list(steps), max(1, len(steps) // 2)
     while tries > 0:

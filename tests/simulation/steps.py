@@ -127,9 +127,13 @@ class Draw:
 
     def fault(self) -> None:
         """Let a later write fail, or a connection."""
-        whom = self.chance.choice((CORE, SELECTOR, *map(component, self.providers), *map(component, self.providers)))
+        whom = self.chance.choice(
+            (CORE, SELECTOR, *map(component, self.providers), *map(component, self.providers))
+        )
         if self.chance.random() < 0.6:
-            self.add("fail", whom, [self.chance.choice((1, 1, 2, 2, 3, 4, 5)), self.chance.choice(FAULTS)], 0.0)
+            self.add(
+                "fail", whom, [self.chance.choice((1, 1, 2, 2, 3, 4, 5)), self.chance.choice(FAULTS)], 0.0
+            )
             return
         what = self.chance.choice(("cut", "freeze", "hold", "hold", "repeat", "expire", "crash"))
         self.add(what, whom, self.chance.choice((1.0, 5.0, 30.0)), self.chance.choice((0.0, 0.1)))
@@ -147,7 +151,12 @@ class Draw:
         if self.chance.random() < 0.3:
             self.add(self.chance.choice(("reset", "restore")), model, None, 0.5)
         if self.chance.random() < 0.5:
-            self.add(self.chance.choice(("freeze", "crash", "cut")), component(self.chance.choice(self.providers)), 30.0, 0.0)
+            self.add(
+                self.chance.choice(("freeze", "crash", "cut")),
+                component(self.chance.choice(self.providers)),
+                30.0,
+                0.0,
+            )
         elif self.chance.random() < 0.7:
             self.fault()
         if self.chance.random() < 0.5:
@@ -204,7 +213,9 @@ class Draw:
                 if self.chance.random() < 0.7:
                     self.add("label", model, None)
             case "operator-down":
-                self.add("operator-down", self.chance.choice(self.providers), self.chance.choice((10.0, 60.0)))
+                self.add(
+                    "operator-down", self.chance.choice(self.providers), self.chance.choice((10.0, 60.0))
+                )
                 self.edit(model)
             case _:
                 self.add("unlisted", self.chance.choice(self.providers), 40.0, 0.0)
@@ -216,7 +227,15 @@ class Draw:
         """Policies, quotas and webhooks of others, for some time."""
         model = self.model
         policy = self.chance.choice(
-            ("strip-finalizers", "deny-finalizers", "deny-removal", "rewrite-labels", "quota", "cold-webhook", "webhook-down")
+            (
+                "strip-finalizers",
+                "deny-finalizers",
+                "deny-removal",
+                "rewrite-labels",
+                "quota",
+                "cold-webhook",
+                "webhook-down",
+            )
         )
         self.add("policy", policy, self.chance.choice((15.0, 40.0, 70.0)), self.chance.choice((0.0, 1.0)))
         match self.chance.choice(("unfinalize", "delete", "edit", "create", "fail-pods")):

@@ -134,6 +134,13 @@ class World:
             self._tasks[name].cancel()
             self.loop.call_later(seconds, self.run, name)
 
+    async def end(self) -> None:
+        """End all components, so that nothing is left in the event loop."""
+        for name, link in self.links.items():
+            link.alive = False
+            self._tasks[name].cancel()
+        await self.loop.advance(5)
+
     def calm_since(self, name: str) -> float:
         """Return when the last disturbance of a component ended."""
         link = self.links[name]

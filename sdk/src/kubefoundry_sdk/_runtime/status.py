@@ -27,7 +27,8 @@ async def write(
     """Make `status` the fields that `manager` owns in the status of `live`.
 
     Fields that it owned and that are not in `status` are released; an empty `status` releases all. If the rest of a
-    released condition would be invalid, the whole condition is removed. Conditions come without transition times. The apply takes fields over (force) and carries the resource version of `live`.
+    released condition would be invalid, the whole condition is removed. Conditions come without transition times. The
+    apply takes fields over (force) and carries the resource version of `live`.
 
     Args:
         client: The client.

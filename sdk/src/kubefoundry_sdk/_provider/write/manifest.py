@@ -202,15 +202,17 @@ def ownership(live: Object, *, name: str, uid: str) -> Ownership:
 
     Returns:
         `ours` if one of its owners has our uid, or the annotation names our uid. `leaving` if it is being
-            deleted, or its owner is an earlier ModelDeployment of the same name (a uid that no longer exists: the
-            garbage collector will delete it). `foreign` otherwise: do not touch it.
+            deleted, or all of its owners are earlier ModelDeployments of the same name (uids that no longer exist:
+            the garbage collector will delete it). `foreign` otherwise: do not touch it.
     """
     if live["metadata"].get("deletionTimestamp"):
         return "leaving"
     owners = _owners(live)
     if any(owner.get("uid") == uid for owner in owners):
         return "ours"
-    if any(owner.get("name") == name for owner in owners):
+    # The garbage collector keeps an object with another owner.
+    is_only_owner = len(owners) == len(live["metadata"].get("ownerReferences") or ())
+    if owners and is_only_owner and all(owner.get("name") == name for owner in owners):
         return "leaving"
     return "ours" if is_owned_by(live, uid) else "foreign"
 

@@ -206,7 +206,11 @@ def compare(before: Any, after: Any, kind: Type | None) -> Comparison:
 
 
 def _compare(before: Any, after: Any, kind: Type | None, path: tuple[str, ...], result: Comparison) -> None:
-    if before == after and isinstance(before, dict | list) and marshal.dumps(before, 2) == marshal.dumps(after, 2):
+    if (
+        before == after
+        and isinstance(before, dict | list)
+        and marshal.dumps(before, 2) == marshal.dumps(after, 2)
+    ):
         return
     left, right = (kind.handler(value) if kind and value is not ABSENT else None for value in (before, after))
     handler = left if after is ABSENT else right

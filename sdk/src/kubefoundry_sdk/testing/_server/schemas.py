@@ -100,13 +100,17 @@ def defaulted(value: Any, schema: Schema) -> Any:
 
 
 _DEFAULTS: Final[dict[int, tuple[Schema, bool]]] = {}
-"""Whether there are defaults below a schema, by its identity. The schema is kept, so that its identity stays its own."""
+"""Whether there are defaults below a schema, by its identity. The schema is kept, so that no other one gets it."""
 
 
 def _has_defaults(schema: Schema) -> bool:
     known = _DEFAULTS.get(id(schema))
     if known is None:
-        below = [*(schema.get("properties") or {}).values(), schema.get("additionalProperties"), schema.get("items")]
+        below = [
+            *(schema.get("properties") or {}).values(),
+            schema.get("additionalProperties"),
+            schema.get("items"),
+        ]
         found = any("default" in item or _has_defaults(item) for item in below if isinstance(item, Mapping))
         known = _DEFAULTS[id(schema)] = (schema, found)
     return known[1]

@@ -46,7 +46,9 @@ class Store:
 
     version: int = 1
     oldest: int = 1
-    listeners: dict[Storage, dict[Callable[[], None], None]] = field(default_factory=lambda: defaultdict(dict))
+    listeners: dict[Storage, dict[Callable[[], None], None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
     _objects: dict[Storage, dict[Key, Object]] = field(default_factory=dict)
     _history: dict[Storage, list[Change]] = field(default_factory=lambda: defaultdict(list))
     _untidy: dict[tuple[Storage, Key], frozenset[str]] = field(default_factory=dict)

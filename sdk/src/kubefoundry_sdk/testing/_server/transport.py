@@ -155,7 +155,8 @@ class _Watch:
                     return
                 if silence is not None and now >= heard + silence:
                     raise Silent(f"{request}: no data received for {silence:.0f} s")
-                if now >= marked + BOOKMARK:
+                # A bookmark says that there is no news up to its version.
+                if now >= marked + BOOKMARK and not changed.is_set():
                     heard = marked = now
                     yield self._bookmark()
                 dead = heard + silence if silence is not None else ends

@@ -34,7 +34,6 @@ from kubefoundry_sdk.testing._server.requests import (
 from kubefoundry_sdk.testing._server.resources import Resource
 from kubefoundry_sdk.testing._server.store import Store
 
-
 SERVED: Final = 256
 """The most states of objects that a resource remembers in its version."""
 
