@@ -269,8 +269,8 @@ class Actions:
             self.send("PATCH", PROVIDER_CONFIGS, step.on, body, by="admin", force="true")
 
     def unregister(self, step: Step) -> None:
-        """Delete all registrations."""
-        for name in self.world.providers:
+        """Delete the registration of a provider, or all."""
+        for name in [step.on] if step.on else self.world.providers:
             self.send("DELETE", PROVIDER_CONFIGS, name, None, by="admin")
 
     def policy(self, step: Step) -> None:

@@ -41,6 +41,8 @@ class Mutation(NamedTuple):
 _RECONCILE: Final = "kubefoundry_sdk._provider.reconcile"
 _WRITE: Final = "kubefoundry_sdk._provider.write"
 
+LATE: Final = "no invariant bounds the time to the end below the longest retry of five minutes"
+
 MUTATIONS: Final = {
     "T1": Mutation(
         "a provider takes conditions that others keep for the acceptance of the chosen one",
@@ -125,6 +127,7 @@ MUTATIONS: Final = {
     "T10": Mutation(
         "a refusal by a quota is tried again after five minutes",
         (Change("kubefoundry_sdk._runtime.refusals", "QUOTA: Final = 30.0", "QUOTA: Final = 300.0"),),
+        LATE,
     ),
     "T11": Mutation(
         "the selector forgets a provider whose registration is deleted",
@@ -149,10 +152,12 @@ MUTATIONS: Final = {
                 "kubefoundry_sdk._runtime.backoff", "FAULT_DELAY: Final = 60.0", "FAULT_DELAY: Final = 300.0"
             ),
         ),
+        LATE,
     ),
     "T14": Mutation(
         "a finalizer of a provider that never was is waited for",
         (Change("kubefoundry_core.orphans", "0.0 if finalizer in invented else max(", "max("),),
+        LATE,
     ),
     "F1": Mutation(
         "Ready names a generation that was refused or not written",
@@ -247,6 +252,7 @@ MUTATIONS: Final = {
     "F7": Mutation(
         "a webhook that has not started refuses for good",
         (Change("kubefoundry_sdk._runtime.refusals", "PASSING: Final = 30.0", "PASSING: Final = 0.0"),),
+        LATE,
     ),
     "S1": Mutation(
         "core releases a condition of which somebody owns a part",

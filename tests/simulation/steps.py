@@ -258,9 +258,14 @@ class Draw:
         if self.chance.random() < 0.5:
             self.add("rule", self.providers[1], -1, 0.5)
             self.add("freeze", component(self.providers[0]), 20.0, 0.0)
-            self.add("unregister", "", None, self.chance.choice((0.0, 1.0)))
-            self.add("delete", self.models[0], None, 0.5)
-            self._create(self.models[0])
+            self.add("delete", self.models[0], None, 8.0)
+            self.add(
+                "unregister",
+                self.chance.choice(("", self.providers[0])),
+                None,
+                self.chance.choice((0.0, 1.0)),
+            )
+            self.add("create", self.models[0], ["gpu", None])
         else:
             seconds = self.chance.choice((5.0, 75.0))
             for name in (CORE, SELECTOR, *map(component, self.providers)):
@@ -302,7 +307,7 @@ SCENES: Final[tuple[tuple[Callable[[Draw], None], int], ...]] = (
     (Draw.leave, 3),
     (Draw.upstream_trouble, 3),
     (Draw.admission, 3),
-    (Draw.registrations, 1),
+    (Draw.registrations, 2),
     (Draw.marks, 2),
 )
 
