@@ -208,6 +208,7 @@ MUTATIONS: Final = {
                 "elif absent := [pool.role for pool in workers if not pool.replicas]:",
                 "elif absent := []:",
             ),
+            Change("kubefoundry_dynamo.supports", "        if pool.replicas == 0:", "        if False:"),
         ),
     ),
     "F3": Mutation(

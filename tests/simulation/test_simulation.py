@@ -36,10 +36,6 @@ FOUND: dict[str, list[Step]] = {
 }
 """Shortest histories of defects that the simulation found."""
 
-SOME: dict[str, Any] = {
-    "KUBEFOUNDRY_SIMULATE_HISTORIES": os.environ.get("KUBEFOUNDRY_SIMULATE_HISTORIES", "8")
-}
-
 
 def simulate(*flags: str) -> subprocess.CompletedProcess[str]:
     """Run the simulation in a process of its own, because a history depends on the order of sets of texts."""
