@@ -219,3 +219,30 @@ async def test_noop_patch_after_deletion_began_keeps_version() -> None:
         patched = await client.json_patch(PROVIDER_CONFIGS, "a", None, patch, manager="t")
 
     assert patched == marked
+
+
+@simulated
+async def test_watch_keeps_changes_while_its_reader_is_busy() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    seen: list[str] = []
+
+    async with served() as (_, client):
+        _, version = await client.list(CONFIG_MAPS)
+
+        async def read() -> None:
+            # A bookmark is due while the reader is busy with the first event.
+            events = client.watch(CONFIG_MAPS, resource_version=version, seconds=300, silence=100)
+            async for event in events:
+                if event["type"] == "ADDED":
+                    seen.append(event["object"]["metadata"]["name"])
+                    await asyncio.sleep(70)
+
+        reader = asyncio.create_task(read())
+        await client.create(CONFIG_MAPS, config_map("a"), manager="t")
+        await loop.advance(1)
+        await client.create(CONFIG_MAPS, config_map("b"), manager="t")
+        await loop.advance(200)
+        reader.cancel()
+
+    assert seen == ["a", "b"]
