@@ -120,6 +120,9 @@ class Play:
         self.outcome.violations += endings.final(self.facts, now)
         for model in self.facts.models():
             provider = ((model.get("status") or {}).get("provider") or {}).get("name")
+            if self.facts.expected(str(provider), model, model["metadata"]["generation"]) is None:
+                # The chosen provider refuses it, so who serves it depends on the history.
+                return
             self.outcome.ends[model["metadata"]["name"]] = [model["spec"], provider]
         self.outcome.state = json.loads(json.dumps(endings.state(self.facts)))
 
