@@ -56,18 +56,21 @@ def test_versions_of_providers_are_compared(name: str, reported: str | None, sai
     assert [part in one.text for part, one in zip(said, found, strict=True)] == [True] * len(said)
 
 
-def test_crds_are_compared_by_their_fields() -> None:
+def test_crds_are_compared_by_their_versions_and_fields() -> None:
     ours = bundle.crds()
-    older, newer = copy.deepcopy(ours[0]), copy.deepcopy(ours[0])
-    for crd in (older, newer):
-        spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-        if crd is older:
-            spec.pop(next(iter(spec)))
-        else:
-            spec["fresh"] = {"type": "string"}
+    older, newer, without = (copy.deepcopy(ours[0]) for _ in range(3))
+    for version in older["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        spec.pop(next(iter(spec)))
+    for version in newer["spec"]["versions"]:
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["fresh"] = {"type": "string"}
+    del without["spec"]["versions"][1]
 
-    same, [less], [more] = (list(versions.of_crds([one], ours)) for one in (ours[0], older, newer))
+    same, [less], [more], [lacking] = (
+        list(versions.of_crds([one], ours)) for one in (ours[0], older, newer, without)
+    )
 
     assert same == []
     assert "is older than this command line: it has no spec." in less.text
     assert "does not know spec.fresh; install the command line" in more.text
+    assert "it has no version v1beta1; kubefoundry controller upgrade" in lacking.text

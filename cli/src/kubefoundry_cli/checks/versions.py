@@ -74,21 +74,21 @@ def of_providers(configs: Sequence[Object], packages: Mapping[str, str]) -> Iter
 
 
 def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]:
-    """Compare the fields of the live CRDs with those of this command line's CRDs (`ours`)."""
-    our_fields = {crd["metadata"]["name"]: fields(crd) for crd in ours}
+    """Compare versions and fields of the live CRDs with those of this command line's CRDs (`ours`)."""
+    our_crds = {crd["metadata"]["name"]: crd for crd in ours}
     for crd in live:
         name = crd["metadata"]["name"]
-        live_fields = fields(crd)
-        if missing := sorted(our_fields.get(name, frozenset()) - live_fields):
+        our_crd = our_crds.get(name, crd)
+        if missing := _lacking(our_crd, crd):
             yield Finding(
                 "wrong",
-                f"CRD {name} is older than this command line: it has no {_named(missing)}; "
+                f"CRD {name} is older than this command line: it has no {first_of(missing, SHOWN)}; "
                 f"{hint('controller upgrade')}",
             )
-        if more := sorted(live_fields - our_fields.get(name, live_fields)):
+        if more := _lacking(crd, our_crd):
             yield Finding(
                 "wrong",
-                f"CRD {name} is newer than this command line, which does not know {_named(more)}; "
+                f"CRD {name} is newer than this command line, which does not know {first_of(more, SHOWN)}; "
                 "install the command line of the cluster's release",
             )
         if old := storage.outdated(crd):
@@ -99,21 +99,28 @@ def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]
             )
 
 
-def fields(crd: Object) -> frozenset[str]:
-    """Return the paths of all fields of all versions of a CRD."""
-    return frozenset(
-        path
+def _lacking(crd: Object, other: Object) -> list[str]:
+    """Return the versions that the other CRD lacks, and the fields that it lacks in the versions of both."""
+    here, there = _fields(crd), _fields(other)
+    missing = {path for name in here.keys() & there.keys() for path in here[name] - there[name]}
+    return [*(f"version {name}" for name in sorted(here.keys() - there.keys())), *sorted(missing)]
+
+
+def _fields(crd: Object) -> dict[str, frozenset[str]]:
+    """Return the paths of all fields by version."""
+    return {
+        str(crd_version.get("name")): frozenset(_below(version_schema(crd_version), ""))
         for crd_version in mappings(part(crd, "spec").get("versions"))
-        for path in _below(version_schema(crd_version), str(crd_version.get("name")))
-    )
+    }
 
 
 def _below(schema: Any, path: str) -> Iterator[str]:
     if not isinstance(schema, Mapping):
         return
     for key, value in (schema.get("properties") or {}).items():
-        yield f"{path}.{key}"
-        yield from _below(value, f"{path}.{key}")
+        inner_path = f"{path}.{key}" if path else key
+        yield inner_path
+        yield from _below(value, inner_path)
     for inner in ("items", "additionalProperties"):
         yield from _below(schema.get(inner), f"{path}[]")
 
@@ -137,7 +144,3 @@ def _compared(what: str, reported: str, here: str, way: str) -> Iterator[Finding
 def _numbers(text: str) -> tuple[int, ...] | None:
     match = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", text)
     return tuple(int(part or 0) for part in match.groups()) if match else None
-
-
-def _named(paths: Sequence[str]) -> str:
-    return first_of([path.partition(".")[2] for path in paths], SHOWN)
