@@ -2,8 +2,8 @@
 # glibc, not musl: the regular expressions of CEL come as manylinux wheels only.
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
-# As pip does: an authority that the base image trusts is trusted here, too.
-ENV UV_SYSTEM_CERTS=1
+# An authority that the base image trusts is trusted here, too. The base image's pip has a list of its own.
+ENV UV_SYSTEM_CERTS=1 PIP_CERT=/etc/ssl/certs/ca-certificates.crt
 COPY requirements/ requirements/
 # What builds is beside the environment, which has no pip and no build tool.
 RUN python -m venv --without-pip /opt/build \

@@ -7,16 +7,16 @@ STAMP := $(VENV)/.installed
 DIST := dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml dev/*/pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks dev/charts examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks dev/charts dev/images examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
-export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests dev)
+export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests dev requirements)
 
 # Where Python may not keep what it compiled, pytest compiles every test file again in each of its processes.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs lock clean engine-options simulate simulate-known
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -159,8 +159,9 @@ crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk._api.crd crds
 	$(BIN)/python -m kubefoundry_llamastack.api.crd crds/llamastack
 
-manifests: setup ## writes manifests/core.yaml and manifests/install.yaml from their parts, and charts/ from all manifests
+manifests: setup ## writes manifests/core.yaml, install.yaml and images.txt from their parts, and charts/ from all manifests
 	$(BIN)/python manifests/bundle.py
+	$(BIN)/python manifests/images.py
 	PYTHONPATH=dev $(BIN)/python -m charts
 
 docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md and docs/behaviours.md from providers, ../shared and tests
@@ -177,6 +178,16 @@ docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md an
 transcript: setup ## writes docs/cli-transcript.md: what each command of the command line prints, on good and bad days
 	@dev/devcluster/build > /dev/null
 	KUBEFOUNDRY_WRITE_TRANSCRIPT=1 $(BIN)/python -m pytest -q tests/integration/commands/test_transcript.py
+
+images: setup ## dist/images/: an OCI layout of each component for amd64 and arm64; IMAGES="core selector" ARCHITECTURES=amd64
+	PYTHONPATH=dev:requirements $(BIN)/python -m images build "$(DIST)/images" $(IMAGES) $(if $(ARCHITECTURES),--architecture $(ARCHITECTURES))
+
+test-images: setup ## the images of all components for both architectures, and each of them in a pod; root; some minutes
+	KUBEFOUNDRY_TEST_IMAGES=all $(BIN)/python -m pytest -q tests/image/test_layouts.py
+	KUBEFOUNDRY_TEST_IMAGES=all tests/pods/run tests/pods/test_components.py
+
+lock-debian: setup ## writes requirements/debian.txt: the newest packages of Debian for the images
+	PYTHONPATH=dev:requirements $(BIN)/python -m images lock
 
 lock: setup ## writes requirements/*.txt
 	PATH="$(abspath $(BIN)):$$PATH" requirements/lock

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -75,16 +75,29 @@ def undisturbed(environment: Mapping[str, str]) -> dict[str, str]:
 
 def build(work: Path, packages: Iterable[str], environment: Mapping[str, str]) -> None:
     """Fills the folder. Raises CalledProcessError, OSError."""
+    build_packages(work, packages, environment)
+    download(LOCKED, CACHE, work, environment)
+
+
+def build_packages(work: Path, packages: Iterable[str], environment: Mapping[str, str]) -> None:
+    """Writes a wheel of each package into a folder. Raises CalledProcessError, OSError."""
     ours = ["--wheel", "--no-build-isolation", "--python", sys.executable, "--no-create-gitignore"]
     uv = str(Path(sys.executable).with_name("uv"))
     for package in packages:
         command = [uv, "build", "--quiet", "--no-config", *ours, "--out-dir", str(work), f"./{package}"]
         subprocess.run(command, check=True, cwd=ROOT, env=environment)
-    pip = [sys.executable, "-m", *PIP, *LOCKED]
+
+
+def download(selection: Sequence[str], cache: Path, work: Path, environment: Mapping[str, str]) -> None:
+    """Writes the selected wheels into a folder. Raises CalledProcessError, OSError.
+
+    `selection`: arguments of pip. `cache`: the folder of wheels from earlier runs.
+    """
+    pip = [sys.executable, "-m", *PIP, *selection]
     # Without an index where those of an earlier run have the hashes: to read what it lists is most of the work.
-    copy = [*pip, "--no-index", "--find-links", str(CACHE), "--dest", str(work)]
+    copy = [*pip, "--no-index", "--find-links", str(cache), "--dest", str(work)]
     if subprocess.run(copy, env=environment, capture_output=True).returncode != 0:
-        subprocess.run([*pip, "--dest", str(CACHE)], check=True, env=environment)
+        subprocess.run([*pip, "--dest", str(cache)], check=True, env=environment)
         subprocess.run(copy, check=True, env=environment)
 
 

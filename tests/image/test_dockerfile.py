@@ -14,12 +14,28 @@ from importlib.util import source_from_cache
 from pathlib import Path
 
 import pytest
+from images import layers, wheels
+from images.components import components
+from images.interpreter import machine
+from images.tree import File
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 INSTALLED = "/opt/"
 """Below it is where the Dockerfile installs to: the one path that is substituted."""
+CERTIFICATES = {"SSL_CERT_FILE", "SSL_CERT_DIR", "PIP_CERT", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}
+OF_INSTALLER = {
+    "RECORD",
+    "INSTALLER",
+    "REQUESTED",
+    "direct_url.json",
+    "uv_cache.json",
+    "_virtualenv.py",
+    "_virtualenv.pth",
+}
+"""Files that an installer writes beside those of the wheels."""
+
 LISTED = "import importlib.metadata as m; print(*(one.name for one in m.distributions()))"
 
 
@@ -91,7 +107,7 @@ def build(folder: Path, arguments: dict[str, str]) -> Image:
 
 def outside() -> dict[str, str]:
     """Return this machine's variables without those that name certificates: a build has the base image's only."""
-    return {key: value for key, value in os.environ.items() if key not in ("SSL_CERT_FILE", "SSL_CERT_DIR")}
+    return {key: value for key, value in os.environ.items() if key not in CERTIFICATES}
 
 
 @pytest.fixture(
@@ -135,6 +151,29 @@ def test_all_is_compiled(image: Image) -> None:
 
     assert sources
     assert not sources - compiled
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the wheels of another Python are other files")
+def test_make_images_has_the_same_packages(image: Image) -> None:
+    component = components()[image.variables["COMPONENT"]]
+    home = image.environment / "lib" / f"python{wheels.PYTHON}" / "site-packages"
+    installed = {
+        f"{wheels.SITE}/{path.relative_to(home)}": path.read_bytes()
+        for path in home.rglob("*")
+        if path.is_file() and path.suffix != ".pyc" and path.name not in OF_INSTALLER
+    }
+
+    own = list(wheels.build(component.packages).values())
+    others = wheels.of_lock(wheels.download([component.lock], machine()), component.lock)
+    trees = {**layers.dependencies(others), **layers.own(own, component.program)}
+
+    contents = {
+        path: entry.content
+        for path, entry in trees.items()
+        if path.startswith(wheels.SITE) and isinstance(entry, File)
+    }
+    assert contents.keys() == installed.keys()
+    assert [path for path, content in contents.items() if installed[path] != content] == []
 
 
 def test_the_default_command_starts_it(image: Image) -> None:

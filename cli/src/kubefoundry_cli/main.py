@@ -34,6 +34,7 @@ COMMANDS: Final[dict[str, str]] = {
     "eject": "Remove a ModelDeployment; its upstream object stays and serves.",
     "controller": "Install, upgrade or remove core and selector.",
     "provider": "Install, list, remove or write providers.",
+    "images": "List every image that a cluster can pull, for a registry of your own.",
     "start": "Serve a page with models and their reasons on this machine.",
     "doctor": "Check the installation: API, components, providers, models.",
     "completion": "Print the completion script for a shell.",

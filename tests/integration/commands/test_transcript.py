@@ -130,7 +130,7 @@ class Terminal:
         words = shlex.split(step.line)
         if words[0] == "start" or {"--watch", "--follow"} & {*words}:
             return await self._started(shown, words, 2 if "--watch" in words else 1)
-        asks = words[0] not in ("render", "completion") and words[:2] not in (
+        asks = words[0] not in ("render", "images", "completion") and words[:2] not in (
             ["provider", "new"],
             ["provider", "manifest"],
         )

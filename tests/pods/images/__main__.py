@@ -1,11 +1,12 @@
-"""Makes what needs the network, the environments of the images; at once where they are there already."""
+"""Build all that needs the network: the environments of the images, which are cached, and our own images."""
 
 from __future__ import annotations
 
 from kubefoundry_nodes.images import environment
 from kubefoundry_nodes.llama import image
-from pods.images import distribution, provider
+from pods.images import components, distribution, provider
 
 if __name__ == "__main__":
     for made in (distribution, provider, image):
         environment.layer(made.LOCK, made.HOME)
+    components.build()

@@ -68,6 +68,7 @@ ASKED: Final = (
 OFFLINE: Final = (
     Step("render -f qwen.yaml --provider kuberay --crd ray.io_rayservices.yaml"),
     Step("version --client"),
+    Step("images --registry registry.example.com/kubefoundry"),
     Step("completion bash"),
     Step("provider new acme"),
     Step("provider manifest kuberay --image registry.example.com/kubefoundry/provider-kuberay:0.2.0"),

@@ -103,9 +103,23 @@ def from_registry(objects: Iterable[Object], registry: str | None) -> list[Objec
             pod = obj["spec"]["template"]["spec"]
             for container in pod["containers"]:
                 if container["image"].startswith(IMAGES):
-                    container["image"] = f"{registry.rstrip('/')}/{container['image'].removeprefix(IMAGES)}"
+                    container["image"] = in_registry(container["image"], registry)
         result.append(obj)
     return result
+
+
+def in_registry(image: str, registry: str) -> str:
+    """Return the reference of an image that is copied into the registry: its own registry's host is replaced."""
+    host, slash, rest = image.removeprefix(IMAGES).partition("/")
+    has_host = slash and ("." in host or ":" in host)
+    return f"{registry.rstrip('/')}/{rest if has_host else host + slash + rest}"
+
+
+def images() -> dict[str, str]:
+    """Return every image that a cluster can pull for our defaults, and what each is for."""
+    lines = (_root() / "manifests" / "images.txt").read_text(encoding="utf-8").splitlines()
+    entries = [line.partition(" ") for line in lines if not line.startswith("#")]
+    return {image: purpose for image, _, purpose in entries}
 
 
 def _documents(path: Path) -> list[Object]:

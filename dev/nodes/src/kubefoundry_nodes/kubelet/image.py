@@ -17,6 +17,7 @@ class Image:
     Attributes:
         name: The name with the tag.
         layers: Folders over the common root, the last one on top.
+        complete: Whether the layers are the whole root, without the common one.
         entrypoint: The command of the image.
         command: The default arguments.
         env: Environment variables.
@@ -26,6 +27,7 @@ class Image:
 
     name: str
     layers: tuple[Path, ...] = ()
+    complete: bool = False
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +42,8 @@ class Image:
     @property
     def folders(self) -> list[str]:
         """The folders of the root file system, the topmost last."""
-        return [str(path.resolve()) for path in (shared_root(), *self.layers)]
+        common = () if self.complete else (shared_root(),)
+        return [str(path.resolve()) for path in (*common, *self.layers)]
 
 
 @functools.cache

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from kubefoundry_nodes.kubelet import (
     addresses,
@@ -178,7 +179,8 @@ class Work:
 
     async def follow_services(self) -> None:
         """Update addresses and names of Services after every change, until cancelled."""
-        forwarder = services.Forwarder()
+        server = urlsplit(self._client.server)
+        forwarder = services.Forwarder((server.hostname or "", server.port or 443))
         try:
             while True:
                 await self._network.wait()
@@ -238,6 +240,6 @@ class Work:
         visible = [
             service
             for place, service in self._services.objects.items()
-            if place == ("default", "kubernetes") or (linked and place[0] == namespace)
+            if place == services.API_SERVER or (linked and place[0] == namespace)
         ]
         return environment.service_variables(visible)

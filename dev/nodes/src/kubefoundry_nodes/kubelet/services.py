@@ -18,6 +18,7 @@ from kubefoundry_nodes.kubelet.names import ServiceAddresses
 from kubefoundry_sdk._api.kinds import Object
 
 OWNER: Final = "kubernetes.io/service-name"
+API_SERVER: Final = ("default", "kubernetes")
 CHUNK: Final = 1 << 16
 
 Place = tuple[str, int]
@@ -26,8 +27,13 @@ Place = tuple[str, int]
 
 @dataclass(slots=True)
 class Forwarder:
-    """Listens at the Services' addresses."""
+    """Listens at the Services' addresses.
 
+    Attributes:
+        api_server: The endpoint of the Service `kubernetes`, whose own endpoints cannot be on loopback.
+    """
+
+    api_server: Place
     _targets: dict[Place, list[Place]] = field(default_factory=dict)
     _servers: dict[Place, asyncio.Server] = field(default_factory=dict)
     _local: set[str] = field(default_factory=set)
@@ -36,7 +42,13 @@ class Forwarder:
     async def update(self, services: Iterable[Object], slices: Iterable[Object]) -> None:
         """Listen for exactly these Services."""
         services = list(services)
-        self._targets = targets(services, slices)
+        self._targets = targets(services, slices) | {
+            (address, port["port"]): [self.api_server]
+            for service in services
+            if (service["metadata"]["namespace"], service["metadata"]["name"]) == API_SERVER
+            for address in cluster_addresses(service)
+            for port in service["spec"]["ports"]
+        }
         for place in self._servers.keys() - self._targets.keys():
             self._servers.pop(place).close()
         current = {address for service in services for address in cluster_addresses(service)}

@@ -1,0 +1,45 @@
+"""`make images`: an OCI layout of each component, and `make lock-debian`: the lock of Debian's packages.
+
+python -m images build FOLDER [COMPONENT...] [--architecture NAME...]
+python -m images lock
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from images import debian
+from images.build import build
+from images.components import components
+from images.debian import ARCHITECTURES, Failure
+
+
+def main() -> None:
+    """Exit code 1 if a package cannot be downloaded or an image not be built."""
+    parser = argparse.ArgumentParser(
+        prog="python -m images", description="Build images without a container engine."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    building = commands.add_parser("build", help="write an OCI layout of each component")
+    building.add_argument("folder", type=Path)
+    building.add_argument("components", nargs="*", choices=[[], *components()], metavar="COMPONENT")
+    building.add_argument("--architecture", nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
+    commands.add_parser("lock", help="lock the newest packages of Debian")
+    given = parser.parse_args()
+    try:
+        if given.command == "lock":
+            debian.write_lock()
+        else:
+            for image in build(given.folder, given.components or list(components()), given.architecture):
+                print(image)
+    except Failure as failure:
+        sys.exit(f"make images: {failure}")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"make images: {error.cmd[0]} failed, see above")
+
+
+if __name__ == "__main__":
+    main()
