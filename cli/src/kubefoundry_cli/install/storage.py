@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kubefoundry_cli.cluster import MANAGER, Session
-from kubefoundry_cli.failure import Failure, of
+from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
@@ -106,8 +106,7 @@ async def _rewrite(session: Session, kind: Kind, meta: Object) -> bool:
         if isinstance(error, ApiError) and error.not_found:
             return False
         where = f" in namespace {namespace}" if namespace else ""
-        failure = of(error, f"move {kind.kind} '{name}'{where}")
-        raise Failure(f"{failure.message}; repair it, then {hint('controller migrate')} again") from error
+        raise _interrupted(error, f"move {kind.kind} '{name}'{where}") from error
     return True
 
 
@@ -124,7 +123,8 @@ async def _until_stores(session: Session, kind: Kind, version: str) -> None:
         raise of(error, f"read the discovery document of {kind.api_version}") from error
     raise Failure(
         f"the API server does not store {kind.plural} in {version} after {SECONDS:.0f} s; "
-        f"{hint('controller migrate')} again"
+        f"{hint('controller migrate')} then continues",
+        Exit.TIMEOUT,
     )
 
 
@@ -145,5 +145,13 @@ async def _trim(session: Session, kind: Kind, crd: Object) -> None:
             CRDS, kind.crd, None, operations, manager=MANAGER, subresource="/status"
         )
     except (ApiError, Unreachable) as error:
-        failure = of(error, f"update the status of CustomResourceDefinition {kind.crd}")
-        raise Failure(f"{failure.message}; {hint('controller migrate')} again") from error
+        raise _interrupted(error, f"update the status of CustomResourceDefinition {kind.crd}") from error
+
+
+def _interrupted(error: ApiError | Unreachable, doing: str) -> Failure:
+    """Return the failure of a move that the same command continues."""
+    failure = of(error, doing)
+    repair = "repair the object; " if isinstance(error, ApiError) and error.code == 422 else ""
+    return Failure(
+        f"{failure.message}; {repair}{hint('controller migrate')} then continues", Exit(failure.exit_code)
+    )
