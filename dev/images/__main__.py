@@ -1,7 +1,7 @@
 """`make images`: an OCI layout of each component, and `make lock-debian`: the lock of Debian's packages.
 
-python -m images build FOLDER [COMPONENT...] [--architecture NAME...]
-python -m images lock
+python -m images build FOLDER [COMPONENT...] [--architecture NAME...] [--debian-lock FILE]
+python -m images lock [FILE] [--architecture NAME...]
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ def main() -> None:
     building.add_argument("folder", type=Path)
     building.add_argument("components", nargs="*", choices=[[], *components()], metavar="COMPONENT")
     building.add_argument("--architecture", nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
-    commands.add_parser("lock", help="lock the newest packages of Debian")
+    building.add_argument("--debian-lock", type=Path, default=debian.LOCK)
+    locking = commands.add_parser("lock", help="lock the newest packages of Debian")
+    locking.add_argument("file", type=Path, nargs="?", default=debian.LOCK)
+    locking.add_argument("--architecture", nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
     given = parser.parse_args()
     try:
         if given.command == "lock":
-            debian.write_lock()
+            debian.write_lock(given.file, given.architecture)
         else:
-            for image in build(given.folder, given.components or list(components()), given.architecture):
+            names = given.components or list(components())
+            for image in build(given.folder, names, given.architecture, given.debian_lock):
                 print(image)
     except Failure as failure:
         sys.exit(f"make images: {failure}")

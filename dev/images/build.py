@@ -56,22 +56,25 @@ class Packer:
         return Layer(title, layout.digest(archive), compressed, tree.size(complete))
 
 
-def build(folder: Path, names: Sequence[str], architectures: Sequence[str]) -> Iterator[Built]:
-    """Write a layout of each component below a folder.
+def build(
+    folder: Path, names: Sequence[str], architectures: Sequence[str], lock: Path = debian.LOCK
+) -> Iterator[Built]:
+    """Write a layout of each component below a folder, with the Debian packages of the lock.
 
     Raises:
         Failure: A package cannot be downloaded, or has files that images have no place for.
         CalledProcessError: pip, uv or the interpreter failed.
     """
     chosen = [components()[name] for name in names]
-    trees = {name: layers.interpreter(_debs(name).items()) for name in {*architectures, machine()}}
+    locked = {name: debian.locked(name, lock) for name in {*architectures, machine()}}
+    trees = {name: layers.interpreter(debian.fetch(packages).items()) for name, packages in locked.items()}
     ours = wheels.build(sorted({package for component in chosen for package in component.packages}))
     with unpacked(trees[machine()], machine()) as interpreter:
         packer = Packer(interpreter, Compiler(interpreter))
         machines = [
             Machine(
                 name,
-                debian.locked(name),
+                locked[name],
                 packer.layer("interpreter", trees[name]),
                 wheels.download([component.lock for component in chosen], name),
             )
@@ -79,10 +82,6 @@ def build(folder: Path, names: Sequence[str], architectures: Sequence[str]) -> I
         ]
         for component in chosen:
             yield _write(folder / component.name, component, machines, ours, packer)
-
-
-def _debs(architecture: str) -> dict[debian.Package, Path]:
-    return debian.fetch(debian.locked(architecture))
 
 
 def _write(

@@ -56,9 +56,9 @@ class Package:
     path: str
 
 
-def locked(architecture: str) -> list[Package]:
-    """Read the packages of an architecture from the lock."""
-    lines = [line.split() for line in LOCK.read_text().splitlines() if not line.startswith("#")]
+def locked(architecture: str, lock: Path = LOCK) -> list[Package]:
+    """Read the packages of an architecture from a lock."""
+    lines = [line.split() for line in lock.read_text().splitlines() if not line.startswith("#")]
     return [Package(*fields) for fields in lines if fields[0] == architecture]
 
 
@@ -110,12 +110,12 @@ def tree(deb: Path, package: Package) -> Tree:
     return result
 
 
-def write_lock() -> None:
+def write_lock(lock: Path = LOCK, architectures: Sequence[str] = ARCHITECTURES) -> None:
     """Write the newest version of each package, from the signed indexes of Debian. Raises Failure."""
     names = [line for line in NAMES.read_text().splitlines() if not line.startswith("#")]
     lines = ["# Written by `make lock-debian` from debian.in: architecture, package, version, SHA-256, path"]
     mirrors = _mirrors()
-    for architecture in ARCHITECTURES:
+    for architecture in architectures:
         with tempfile.TemporaryDirectory() as work:
             found = {package.name: package for package in _newest(Path(work), architecture, names, mirrors)}
         if absent := [name for name in names if name not in found]:
@@ -123,7 +123,7 @@ def write_lock() -> None:
         for name in names:
             one = found[name]
             lines.append(f"{one.architecture} {one.name} {one.version} {one.sha256} {one.path}")
-    LOCK.write_text("\n".join(lines) + "\n")
+    lock.write_text("\n".join(lines) + "\n")
 
 
 def _needed(path: str) -> bool:

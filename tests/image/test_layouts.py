@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 from images.components import components
-from images.debian import ARCHITECTURES
+from images.debian import ARCHITECTURES, write_lock
 from images.interpreter import machine
 from images.layers import CERTIFICATES
 from images.wheels import SITE
@@ -30,9 +30,18 @@ LARGEST: Final = 100_000_000
 SHELLS: Final = {"sh", "bash", "dash", "busybox", "pip", "pip3", "apt", "dpkg", "perl"}
 
 
-def build(source: Path, folder: Path, **how: Any) -> None:
+@pytest.fixture(scope="module")
+def lock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Debian packages of today: Debian removes a locked version when it publishes a newer one."""
+    file = tmp_path_factory.mktemp("debian") / "lock"
+    write_lock(file, TESTED)
+    return file
+
+
+def build(source: Path, folder: Path, lock: Path, **how: Any) -> None:
     """Run the build of a checkout."""
     command = [sys.executable, "-m", "images", "build", str(folder), *COMPONENTS, "--architecture", *TESTED]
+    command += ["--debian-lock", str(lock)]
     environment = {
         **os.environ,
         "PYTHONPATH": f"{source}/dev:{source}/requirements",
@@ -42,10 +51,10 @@ def build(source: Path, folder: Path, **how: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def layouts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def layouts(lock: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with a layout of each tested component."""
     folder = tmp_path_factory.mktemp("layouts")
-    build(ROOT, folder)
+    build(ROOT, folder, lock)
     return folder
 
 
@@ -85,11 +94,11 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def test_build_elsewhere_has_equal_digests(layouts: Path, tmp_path: Path) -> None:
+def test_build_elsewhere_has_equal_digests(layouts: Path, lock: Path, tmp_path: Path) -> None:
     other = copied(tmp_path / "another folder")
     variables = {"TZ": "Pacific/Auckland", "LC_ALL": "C", "SOURCE_DATE_EPOCH": "1"}
 
-    build(other, tmp_path / "layouts", umask=0o077, variables=variables)
+    build(other, tmp_path / "layouts", lock, umask=0o077, variables=variables)
 
     for name in COMPONENTS:
         assert _index(tmp_path / "layouts" / name) == _index(layouts / name)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from images.build import build as build_layouts
+from images.debian import write_lock
 from images.interpreter import machine
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_nodes.kubelet.image import Image
@@ -23,8 +24,9 @@ def build() -> None:
     BUNDLES.mkdir(parents=True)
     architecture = machine()
     with tempfile.TemporaryDirectory() as work, registry(Path(work, "registry")) as server:
-        layouts = Path(work, "layouts")
-        for built in build_layouts(layouts, COMPONENTS, [architecture]):
+        layouts, lock = Path(work, "layouts"), Path(work, "lock")
+        write_lock(lock, [architecture])
+        for built in build_layouts(layouts, COMPONENTS, [architecture], lock):
             server.push(layouts / built.component, f"{built.component}:test")
             own = Path(work, built.component)
             own.mkdir()
