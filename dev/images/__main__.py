@@ -25,13 +25,15 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     building = commands.add_parser("build", help="write an OCI layout of each component")
     building.add_argument("folder", type=Path)
-    building.add_argument("components", nargs="*", choices=[[], *components()], metavar="COMPONENT")
+    building.add_argument("components", nargs="*", metavar="COMPONENT")
     building.add_argument("--architecture", nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
     building.add_argument("--debian-lock", type=Path, default=debian.LOCK)
     locking = commands.add_parser("lock", help="lock the newest packages of Debian")
     locking.add_argument("file", type=Path, nargs="?", default=debian.LOCK)
     locking.add_argument("--architecture", nargs="+", choices=ARCHITECTURES, default=ARCHITECTURES)
     given = parser.parse_args()
+    if given.command == "build" and (unknown := sorted(set(given.components) - components().keys())):
+        parser.error(f"no component {', '.join(unknown)}; there are {', '.join(components())}")
     try:
         if given.command == "lock":
             debian.write_lock(given.file, given.architecture)
@@ -41,6 +43,8 @@ def main() -> None:
                 print(image)
     except Failure as failure:
         sys.exit(f"make images: {failure}")
+    except OSError as error:
+        sys.exit(f"make images: {error}; a missing program is of the packages apt or dpkg")
     except subprocess.CalledProcessError as error:
         sys.exit(f"make images: {error.cmd[0]} failed, see above")
 

@@ -66,12 +66,17 @@ def fetch(packages: Sequence[Package]) -> dict[Package, Path]:
     """Return a verified file of each package. Raises Failure."""
     CACHE.mkdir(parents=True, exist_ok=True)
     files = {package: CACHE / f"{package.sha256}.deb" for package in packages}
-    missing = [package for package, path in files.items() if not path.exists()]
+    missing = [package for package, path in files.items() if not _is_complete(path, package)]
     archives = _mirrors() if missing else {}
     for package in missing:
         label = "Debian-Security" if package.path.startswith(SECURITY) else "Debian"
         download(package, archives[label], files[package])
     return files
+
+
+def _is_complete(path: Path, package: Package) -> bool:
+    """Check whether a cached file is the locked package."""
+    return path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() == package.sha256
 
 
 def download(package: Package, archive: str, target: Path) -> None:
@@ -80,11 +85,12 @@ def download(package: Package, archive: str, target: Path) -> None:
         new = Path(work) / "package.deb"
         command = [HELPER, *AS_CALLER, "download-file", f"{archive.rstrip('/')}/{package.path}", str(new)]
         done = subprocess.run([*command, f"SHA256:{package.sha256}"], capture_output=True, text=True)
-        if done.returncode or hashlib.sha256(new.read_bytes()).hexdigest() != package.sha256:
+        if done.returncode or not _is_complete(new, package):
             why = " ".join(done.stderr.split()) or "it has another content than the locked one"
+            # The mirror has no such file: Debian keeps only the newest version.
+            remedy = ". Debian may have replaced this version: run `make lock-debian`" if "not found" in why.lower() else ""
             raise Failure(
-                f"cannot download {package.name} {package.version} ({package.architecture}): {why}. If Debian has "
-                "replaced this version, run `make lock-debian`"
+                f"cannot download {package.name} {package.version} ({package.architecture}): {why}{remedy}"
             )
         new.rename(target)
 
@@ -129,7 +135,7 @@ def write_lock(lock: Path = LOCK, architectures: Sequence[str] = ARCHITECTURES) 
 def _needed(path: str) -> bool:
     if path.startswith("usr/share/doc/"):
         # links between folders of documents lead to licences
-        return path.endswith("/copyright") or path.count("/") == 3
+        return path.count("/") == 3 or (path.endswith("/copyright") and path.count("/") == 4)
     return not path.startswith(LEFT_OUT) and "/gconv/" not in path
 
 
@@ -177,9 +183,16 @@ def _newest(
 
 def _mirrors() -> dict[str, str]:
     """Return Debian's archives by label: those of this machine's apt, else debootstrap's. Raises Failure."""
-    command = ["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]
+    # The label comes last, because labels such as "Debian Backports" have spaces.
+    command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(LABEL)", "Created-By: Packages"]
     lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
-    mirrors = dict(line.split(" ", 1) for line in lines if line.startswith("Debian"))
+    labels = {label: address for address, _, label in (line.partition(" ") for line in lines)}
+    mirrors = {
+        label: labels[label]
+        for label in ("Debian", "Debian-Security")
+        # apt-helper downloads below no list of mirrors
+        if label in labels and not labels[label].startswith("mirror")
+    }
     if "Debian" not in mirrors:
         mirrors["Debian"] = _default_mirror()
     # On Debian's mirrors, both archives are beside one another.
@@ -198,6 +211,6 @@ def _default_mirror() -> str:
     if found is None:
         raise Failure(
             "building images needs Debian's archive: apt on this machine has neither a source with the label Debian "
-            f"nor the package debootstrap ({done.stderr.strip()}); add one of them"
+            f"nor the package debootstrap ({done.stderr.strip()}); run `apt-get update` as root, or add one of them"
         )
     return found[1]

@@ -19,9 +19,11 @@ MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """Debian's names of the architectures, by the kernel's."""
 
 LOADERS: Final = {
-    "amd64": "lib64/ld-linux-x86-64.so.2",
-    "arm64": "lib/ld-linux-aarch64.so.1",
+    "amd64": "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+    "arm64": "lib/aarch64-linux-gnu/ld-linux-aarch64.so.1",
 }
+"""The files themselves: the usual paths may be absolute links, and would lead to the loader of this machine."""
+
 PROGRAM: Final = "usr/bin/python3.11"
 COMPRESS: Final = (
     "import gzip, sys; sys.stdout.buffer.write(gzip.compress(sys.stdin.buffer.read(), 6, mtime=0))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
 from pathlib import Path
@@ -65,3 +66,28 @@ def test_lost_debian_package_is_reported_with_the_remedy(tmp_path: Path) -> None
 
     with pytest.raises(debian.Failure, match=r"cannot download libc6 1 \(amd64\): .* run `make lock-debian`"):
         debian.download(lost, tmp_path.as_uri(), tmp_path / "libc6.deb")
+
+
+def test_other_content_is_reported_without_that_remedy(tmp_path: Path) -> None:
+    (tmp_path / "libc6_1.deb").write_bytes(b"another")
+    package = debian.Package("amd64", "libc6", "1", "0" * 64, "libc6_1.deb")
+
+    with pytest.raises(debian.Failure, match=r"cannot download libc6 1 \(amd64\): ") as failure:
+        debian.download(package, tmp_path.as_uri(), tmp_path / "libc6.deb")
+
+    assert "lock-debian" not in str(failure.value)
+    assert not (tmp_path / "libc6.deb").exists()
+
+
+def test_damaged_package_in_the_cache_is_downloaded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = hashlib.sha256(b"content").hexdigest()
+    (tmp_path / "libc6_1.deb").write_bytes(b"content")
+    (tmp_path / f"{digest}.deb").write_bytes(b"damaged")
+    monkeypatch.setattr(debian, "CACHE", tmp_path)
+    monkeypatch.setattr(debian, "_mirrors", lambda: {"Debian": tmp_path.as_uri()})
+
+    [path] = debian.fetch([debian.Package("amd64", "libc6", "1", digest, "libc6_1.deb")]).values()
+
+    assert path.read_bytes() == b"content"
