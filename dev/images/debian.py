@@ -187,7 +187,7 @@ def _mirrors() -> dict[str, str]:
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(LABEL)", "Created-By: Packages"]
     lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
     labels = {label: address for address, _, label in (line.partition(" ") for line in lines)}
-    mirrors = {
+    mirrors: dict[str, str] = {
         label: labels[label]
         for label in ("Debian", "Debian-Security")
         # apt-helper downloads below no list of mirrors
