@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -58,3 +59,24 @@ def test_unusable_existing_secret_is_named(root: Issued, leaf: Issued) -> None:
     for data, message in cases:
         with pytest.raises(Unusable, match=message):
             check_existing(read_existing({"data": data}), [HOST])
+
+
+def test_leaf_is_current_when_one_of_its_authorities_is(root: Issued) -> None:
+    past, now = timedelta(hours=-1), datetime.now(UTC)
+    leaf = issued("leaf", root, [HOST])
+    expired = issued("root", key=root.key, end=past)
+    stranger = issued("stranger", end=past)
+    for authorities, is_current in (
+        ((expired, root), True),
+        ((stranger, root), True),
+        ((root, stranger), True),
+        ((stranger, expired), False),
+    ):
+        bundle = replace(root, chain=b"".join(authority.chain for authority in authorities))
+        material = read_existing({"data": secret_data(bundle, leaf)})
+        check_existing(material, [HOST])
+
+        why = out_of_date(material, now)
+
+        assert why is None if is_current else why and why.startswith("its authority is valid from ")
+        assert trusted_by(material, material.bundle, now) is is_current

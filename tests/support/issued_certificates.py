@@ -30,9 +30,24 @@ class Issued:
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-def issued(name: str, issuer: Issued | None = None, hosts: Sequence[str] = ()) -> Issued:
-    """Return a new certificate: a leaf if there are hosts, an authority otherwise, a root if nothing issues it."""
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+def issued(
+    name: str,
+    issuer: Issued | None = None,
+    hosts: Sequence[str] = (),
+    *,
+    key: rsa.RSAPrivateKey | None = None,
+    end: timedelta = LIFE,
+) -> Issued:
+    """Return a new certificate: a leaf if there are hosts, an authority otherwise, a root if nothing issues it.
+
+    Args:
+        name: The common name.
+        issuer: The authority that signs; None for the certificate's own key.
+        hosts: DNS names and IP addresses.
+        key: The key; None for a new one.
+        end: The end of the validity, from now.
+    """
+    key = key or rsa.generate_private_key(public_exponent=65537, key_size=2048)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.now(UTC)
     builder = (
@@ -42,7 +57,7 @@ def issued(name: str, issuer: Issued | None = None, hosts: Sequence[str] = ()) -
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - LIFE)
-        .not_valid_after(now + LIFE)
+        .not_valid_after(now + end)
         .add_extension(x509.BasicConstraints(ca=not hosts, path_length=None), critical=True)
     )
     if hosts:

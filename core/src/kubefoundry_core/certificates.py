@@ -144,10 +144,17 @@ def next_renewal(material: Material, now: datetime) -> datetime:
 
 
 def out_of_date(material: Material, now: datetime) -> str | None:
-    """Return which certificate is not valid at `now`, or None if authority and leaf both are."""
-    for name, pem in (("authority", material.authorities[0]), ("leaf", material.leaf)):
-        certificate = _certificate(pem)
-        if not _valid(certificate, now):
+    """Return which certificate is not valid at `now`, or None if the leaf and an authority that signed it are.
+
+    Other authorities in the bundle may have expired: clients ignore them.
+    """
+    leaf = _certificate(material.leaf)
+    signers = [
+        authority for authority in map(_certificate, material.authorities) if _signed_by(leaf, authority)
+    ]
+    for name, certificates in (("authority", signers), ("leaf", [leaf])):
+        if certificates and not any(_valid(certificate, now) for certificate in certificates):
+            certificate = certificates[0]
             begin, end = (
                 f"{moment:%Y-%m-%dT%H:%M:%SZ}"
                 for moment in (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
