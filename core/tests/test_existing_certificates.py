@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -80,3 +81,21 @@ def test_leaf_is_current_when_one_of_its_authorities_is(root: Issued) -> None:
 
         assert why is None if is_current else why and why.startswith("its authority is valid from ")
         assert trusted_by(material, material.bundle, now) is is_current
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [
+        ("*.kubefoundry-system.svc", True),
+        ("KubeFoundry-Core.kubefoundry-system.SVC", True),
+        ("*.svc", False),
+        ("*.kubefoundry-core.kubefoundry-system.svc", False),
+        ("kubefoundry-*.kubefoundry-system.svc", False),
+        ("kubefoundry-core.*.svc", False),
+    ],
+)
+def test_wildcard_stands_for_the_first_label(root: Issued, name: str, accepted: bool) -> None:
+    material = read_existing({"data": secret_data(root, issued("leaf", root, [name]))})
+
+    with nullcontext() if accepted else pytest.raises(Unusable, match=f"tls.crt does not name {HOST}"):
+        check_existing(material, [HOST])

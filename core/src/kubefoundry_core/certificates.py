@@ -261,7 +261,16 @@ def _covers(leaf: x509.Certificate, hosts: Sequence[str]) -> bool:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return False
-    return all(_alternative(host) in names for host in hosts)
+    return all(_is_named(host, names) for host in hosts)
+
+
+def _is_named(host: str, names: x509.SubjectAlternativeName) -> bool:
+    """Check whether a name is the host's, as the API server does: `*` is any first label, and case is ignored."""
+    alternative = _alternative(host)
+    if isinstance(alternative, x509.IPAddress):
+        return alternative in names
+    accepted = (host.lower(), "*." + host.lower().partition(".")[2])
+    return any(name.lower() in accepted for name in names.get_values_for_type(x509.DNSName))
 
 
 def _signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
