@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubefoundry_core.certificate_secret import read_existing
 from kubefoundry_core.certificates import Unusable, check_existing, out_of_date, trusted_by
@@ -98,4 +100,22 @@ def test_wildcard_stands_for_the_first_label(root: Issued, name: str, accepted: 
     material = read_existing({"data": secret_data(root, issued("leaf", root, [name]))})
 
     with nullcontext() if accepted else pytest.raises(Unusable, match=f"tls.crt does not name {HOST}"):
+        check_existing(material, [HOST])
+
+
+@pytest.mark.parametrize(
+    ("usages", "accepted"),
+    [
+        ([], True),
+        ([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH], True),
+        ([ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE], True),
+        ([ExtendedKeyUsageOID.CLIENT_AUTH], False),
+    ],
+)
+def test_extended_key_usage_has_to_be_for_servers(
+    root: Issued, usages: list[x509.ObjectIdentifier], accepted: bool
+) -> None:
+    material = read_existing({"data": secret_data(root, issued("leaf", root, [HOST], usages=usages))})
+
+    with nullcontext() if accepted else pytest.raises(Unusable, match="usage serverAuth"):
         check_existing(material, [HOST])

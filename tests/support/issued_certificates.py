@@ -37,6 +37,7 @@ def issued(
     *,
     key: rsa.RSAPrivateKey | None = None,
     end: timedelta = LIFE,
+    usages: Sequence[x509.ObjectIdentifier] = (),
 ) -> Issued:
     """Return a new certificate: a leaf if there are hosts, an authority otherwise, a root if nothing issues it.
 
@@ -46,6 +47,7 @@ def issued(
         hosts: DNS names and IP addresses.
         key: The key; None for a new one.
         end: The end of the validity, from now.
+        usages: The extended key usages; empty for a certificate without this extension.
     """
     key = key or rsa.generate_private_key(public_exponent=65537, key_size=2048)
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -63,6 +65,8 @@ def issued(
     if hosts:
         names = x509.SubjectAlternativeName([_name(host) for host in hosts])
         builder = builder.add_extension(names, critical=False)
+    if usages:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     certificate = builder.sign(issuer.key if issuer else key, hashes.SHA256())
     above = issuer.chain if issuer and issuer.certificate.issuer != issuer.certificate.subject else b""
     return Issued(certificate, key, certificate.public_bytes(Encoding.PEM) + above)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from kubefoundry_core.admission.listener import Listener
+from kubefoundry_core.admission.listener import Listener, check_loads
 from kubefoundry_core.certificate_secret import SECRET, filled, read, read_existing
 from kubefoundry_core.certificates import (
     Material,
@@ -156,6 +156,7 @@ class CertificateKeeper:
             else:
                 material = read_existing(secret)
                 check_existing(material, self._hosts)
+                check_loads(material)
         except Unusable as error:
             problem = f"Secret {self._process.namespace}/{self._name} is unusable: {error}"
             self._report_problem(problem)

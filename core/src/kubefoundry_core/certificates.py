@@ -121,10 +121,13 @@ def check_existing(material: Material, hosts: Sequence[str]) -> None:
     """Check material that others maintain. Its authority has no key here.
 
     Raises:
-        Unusable: A part cannot be read, the key belongs to another certificate, or the leaf does not name a host.
+        Unusable: A part cannot be read, the key belongs to another certificate, the leaf does not name a host, or is
+            not for servers.
     """
     leaf = _certificate(material.leaf)
     _check_pair(leaf, material.leaf_key, "leaf")
+    if not _is_for_servers(leaf):
+        raise Unusable("tls.crt is not for servers; issue it with the extended key usage serverAuth")
     if not material.authorities:
         raise Unusable("the bundle holds no authority")
     if not any(_signed_by(leaf, _certificate(authority)) for authority in material.authorities):
@@ -271,6 +274,14 @@ def _is_named(host: str, names: x509.SubjectAlternativeName) -> bool:
         return alternative in names
     accepted = (host.lower(), "*." + host.lower().partition(".")[2])
     return any(name.lower() in accepted for name in names.get_values_for_type(x509.DNSName))
+
+
+def _is_for_servers(leaf: x509.Certificate) -> bool:
+    try:
+        usages = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return True
+    return ExtendedKeyUsageOID.SERVER_AUTH in usages or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usages
 
 
 def _signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from aiohttp import web
 
-from kubefoundry_core.certificates import Material
+from kubefoundry_core.certificates import Material, Unusable
 
 GRACE: Final = 2.0
 """Seconds to finish reviews in flight at shutdown. The whole process has 5 (contract §6)."""
@@ -73,6 +73,21 @@ class Listener:
         finally:
             await self._runner.cleanup()
             self._socket.close()
+
+
+def check_loads(material: Material) -> None:
+    """Load the leaf and its key into a new context, so that a refusal is known before clients trust the leaf.
+
+    Raises:
+        Unusable: OpenSSL refuses the leaf, or an authority after it.
+    """
+    try:
+        _load(server_context(), material)
+    except ssl.SSLError as error:
+        raise Unusable(
+            f"OpenSSL refuses tls.crt ({error.reason or error}); issue it, and the authorities in it, with SHA-256 "
+            "and RSA keys of at least 2048 bits or P-256 keys"
+        ) from error
 
 
 def _load(context: ssl.SSLContext, material: Material) -> None:

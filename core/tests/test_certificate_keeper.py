@@ -1,0 +1,118 @@
+"""The order of a turn of the certificates, with a Secret that others maintain."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import pytest
+from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from kubefoundry_core.admission.listener import Listener
+from kubefoundry_core.certificate_keeper import CertificateKeeper
+from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.listening import bind
+from kubefoundry_sdk._runtime.process import Process
+from support.issued_certificates import Issued, issued, secret_data
+from support.wire import Asked, ok, refusal, wire
+
+HOST: Final = f"kubefoundry-core.{SYSTEM_NAMESPACE}.svc"
+NAME: Final = "platform-tls"
+SERVICE: Final = {"service": {"name": "kubefoundry-core", "namespace": SYSTEM_NAMESPACE}}
+
+
+def answer(asked: Asked) -> web.Response:
+    """Store each apply, as the only webhook's next state."""
+    if asked.path == "/version":
+        return ok({"major": "1", "minor": "34"})
+    if asked.method != "PATCH":
+        return refusal(404, "NotFound")
+    return ok({**asked.body, "metadata": {"name": "kubefoundry-core", "resourceVersion": "2"}})
+
+
+class Turns:
+    """The turns of a leader. `bundles` has each caBundle that it applied to the validating webhook."""
+
+    def __init__(self, process: Process, asked: list[Asked], listener: Listener, hosts: list[str]) -> None:
+        self.listener = listener
+        self.process = process
+        self._asked = asked
+        self._keeper = CertificateKeeper(process, listener, hosts, NAME)
+        self._versions = iter(range(1, 10))
+
+    @property
+    def bundles(self) -> list[bytes]:
+        return [
+            base64.b64decode(asked.body["webhooks"][0]["clientConfig"]["caBundle"])
+            for asked in self._asked
+            if asked.method == "PATCH" and "validating" in asked.path
+        ]
+
+    async def take(self, root: Issued, leaf: Issued, client: dict[str, Any] = SERVICE) -> str | None:
+        """Run a turn with this Secret and `clientConfig`, and return why core is not ready."""
+        secrets, *configurations = self.process.stores
+        version = str(next(self._versions))
+        meta = {"name": NAME, "namespace": self.process.namespace, "resourceVersion": version}
+        secrets.put({"metadata": meta, "data": secret_data(root, leaf)})
+        for store in configurations:
+            meta = {"name": "kubefoundry-core", "resourceVersion": "1"}
+            store.put({"metadata": meta, "webhooks": [{"name": "a.kubefoundry.ai", "clientConfig": client}]})
+        await self._keeper._turn(("", "certificates"))
+        return self._keeper._ready()
+
+
+@asynccontextmanager
+async def turns(*hosts: str) -> AsyncIterator[Turns]:
+    async with wire(answer) as api:
+        flags = options.parser("kubefoundry-core", "").parse_args([f"--namespace={SYSTEM_NAMESPACE}"])
+        process = Process("kubefoundry-core", flags, api.client)
+        process.leading.set()
+        bound = bind(0)
+        listener = Listener(web.Application(), bound)
+        try:
+            yield Turns(process, api.asked, listener, list(hosts))
+        finally:
+            await listener._runner.cleanup()
+            bound.close()
+
+
+@pytest.mark.parametrize(
+    ("bits", "usage", "reason"),
+    [
+        (1024, ExtendedKeyUsageOID.SERVER_AUTH, "OpenSSL refuses tls.crt (EE_KEY_TOO_SMALL); issue it"),
+        (2048, ExtendedKeyUsageOID.CLIENT_AUTH, "tls.crt is not for servers; issue it"),
+    ],
+)
+async def test_refused_certificate_is_reported_before_it_is_published(
+    caplog: pytest.LogCaptureFixture, bits: int, usage: Any, reason: str
+) -> None:
+    root = issued("root")
+    key = rsa.generate_private_key(public_exponent=65537, key_size=bits)
+    refused = issued("leaf", root, [HOST], key=key, usages=[usage])
+    problem = f"Secret {SYSTEM_NAMESPACE}/{NAME} is unusable: {reason}"
+    async with turns() as core:
+        first = await core.take(root, refused)
+
+    assert first and first.startswith(problem)
+    assert not core.bundles
+    assert [record.levelno for record in caplog.records if problem in record.message] == [logging.ERROR]
+
+
+async def test_good_certificate_is_served_when_the_next_is_refused() -> None:
+    root, other = issued("root"), issued("root")
+    weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    async with turns() as core:
+        before = await core.take(root, issued("leaf", root, [HOST]))
+        presented = core.listener.presented
+
+        after = await core.take(other, issued("leaf", other, [HOST], key=weak))
+
+    assert (before, after) == (None, None)
+    assert core.listener.presented == presented
+    assert core.bundles == [root.chain]
