@@ -116,3 +116,22 @@ async def test_good_certificate_is_served_when_the_next_is_refused() -> None:
     assert (before, after) == (None, None)
     assert core.listener.presented == presented
     assert core.bundles == [root.chain]
+
+
+@pytest.mark.parametrize(
+    ("client", "problem"),
+    [
+        (SERVICE, None),
+        ({"url": "https://192.0.2.1:9443/validate"}, None),
+        ({"url": "https://Core.example.com:9443/validate"}, "tls.crt does not name core.example.com"),
+        ({"url": "https://[2001:db8::1]:9443/validate"}, "tls.crt does not name 2001:db8::1"),
+    ],
+)
+async def test_additional_host_is_required_when_a_webhook_uses_it(
+    client: dict[str, Any], problem: str | None
+) -> None:
+    root = issued("root")
+    async with turns("core.example.com", "2001:db8::1") as core:
+        why = await core.take(root, issued("leaf", root, [HOST]), client)
+
+    assert why == (problem and f"Secret {SYSTEM_NAMESPACE}/{NAME} is unusable: {problem}")

@@ -31,6 +31,7 @@ from kubefoundry_core.webhook_configurations import (
     covers,
     evaluates_conditions,
     patch,
+    url_hosts,
 )
 from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, SECRETS, Kind, Object
 from kubefoundry_sdk._api.names import CORE_MANAGER
@@ -74,9 +75,7 @@ class CertificateKeeper:
         self._name = existing_secret or SECRET
         self._process = process
         self._listener = listener
-        own_hosts = hosts_of(process.namespace, extra_hosts)
-        # The API server uses the first name. The other names of the Service are only for pods.
-        self._hosts = own_hosts if self._is_own else [own_hosts[0], *extra_hosts]
+        self._hosts = hosts_of(process.namespace, extra_hosts)
         self._secrets = process.watch(SECRETS, namespace=process.namespace, selector=_named(self._name))
         self._configurations = {
             kind: process.watch(kind, selector=_named(CONFIGURATION)) for kind in (MUTATING, VALIDATING)
@@ -155,7 +154,7 @@ class CertificateKeeper:
                 check(material)
             else:
                 material = read_existing(secret)
-                check_existing(material, self._hosts)
+                check_existing(material, self._called_hosts())
                 check_loads(material)
         except Unusable as error:
             problem = f"Secret {self._process.namespace}/{self._name} is unusable: {error}"
@@ -163,6 +162,12 @@ class CertificateKeeper:
             log.error("%s", problem)
             return None
         return material
+
+    def _called_hosts(self) -> list[str]:
+        """Return the names that the API server uses: the Service's first one, and others if a webhook's URL does."""
+        used = {host for _, live in self._live() if live for host in url_hosts(live)}
+        service, *others = self._hosts
+        return [service, *(host for host in others if host.lower() in used)]
 
     async def _renew(self, secret: Object | None, material: Material | None, now: datetime) -> Material:
         """Return the required material once it is stored. A missing or unusable Secret causes a new authority."""

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
+from urllib.parse import urlsplit
 
 from kubefoundry_core.certificates import Material, trusted_by
 from kubefoundry_sdk._api.kinds import Kind, Object
@@ -96,6 +97,12 @@ def covers(configuration: Object, material: Material, now: datetime) -> bool:
     except binascii.Error:
         return False
     return all(trusted_by(material, bundle, now) for bundle in bundles)
+
+
+def url_hosts(configuration: Object) -> set[str]:
+    """Return the hosts that the API server connects to by URL, not by Service."""
+    urls = [(webhook.get("clientConfig") or {}).get("url") for webhook in configuration.get("webhooks") or []]
+    return {host for url in urls if url and (host := urlsplit(url).hostname)}
 
 
 def _bundle_text(webhook: Object) -> str:
