@@ -8,13 +8,14 @@ from charts.templates import EXTRA_ARGS, REPLICAS, Place, Source, controller_arg
 
 DEFAULT_IMAGES: Final = (
     "{{- with $component.defaultImages }}",
-    '- --default-image={{ include "kubefoundry.pairs" . }}',
+    '- {{ printf "--default-image=%s" (include "kubefoundry.pairs" .) | quote }}',
     "{{- end }}",
 )
 PAGE_ARGS: Final = Place(
     r"^          # an overlay adds .*\n          args: \[--port=8080\]\n",
     "          args:\n            - --port=8080\n"
-    "            {{- range $component.hostNames }}\n            - --host-name={{ . }}\n            {{- end }}\n"
+    "            {{- range $component.hostNames }}\n"
+    '            - {{ printf "--host-name=%s" . | quote }}\n            {{- end }}\n'
     "            {{- if $component.allowWrites }}\n            - --allow-writes\n            {{- end }}\n"
     + EXTRA_ARGS,
 )
@@ -31,17 +32,17 @@ MONITOR_LABELS: Final = Place(
 )
 SCRAPE_INTERVAL: Final = Place(
     r"^(      path: /metrics\n)",
-    "\\1      {{- with $.Values.podMonitor.interval }}\n      interval: {{ . }}\n      {{- end }}\n",
+    "\\1      {{- with $.Values.podMonitor.interval }}\n      interval: {{ . | quote }}\n      {{- end }}\n",
 )
 CERTIFICATE_RULES: Final = Place(
     r"^(  # its certificates;.*\n(?:  .*\n)+?    resources: \[secrets\]\n    verbs: \[create\]\n)",
     '  {{- with include "kubefoundry.certificate" $ }}\n'
     '  # its certificate, which others maintain\n  - apiGroups: [""]\n    resources: [secrets]\n'
-    "    resourceNames: [{{ . }}]\n    verbs: [get, list, watch]\n  {{- else }}\n\\1  {{- end }}\n",
+    "    resourceNames: [{{ . | quote }}]\n    verbs: [get, list, watch]\n  {{- else }}\n\\1  {{- end }}\n",
 )
 CERTIFICATE_FLAG: Final = (
     '{{- with include "kubefoundry.certificate" $ }}',
-    "- --webhook-secret={{ . }}",
+    '- {{ printf "--webhook-secret=%s" . | quote }}',
     "{{- end }}",
 )
 

@@ -85,7 +85,7 @@ POD: Final = (
     ),
     Place(
         r"^          image: kubefoundry/(\S+):\S+\n",
-        '          image: {{ include "kubefoundry.image" (list $ "\\1" $component.image) }}\n'
+        '          image: {{ include "kubefoundry.image" (list $ "\\1" $component.image) | quote }}\n'
         "          {{- with $.Values.image.pullPolicy }}\n          imagePullPolicy: {{ . }}\n"
         "          {{- end }}\n",
     ),

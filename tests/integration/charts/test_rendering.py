@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -193,6 +195,55 @@ def test_values_of_other_parts_are_rendered(helm: Helm, tmp_path: Path) -> None:
     assert not [key for key in found if key[0] == "PodDisruptionBudget"]
     assert not [obj for obj in found.values() if "aggregate-to" in yaml.safe_dump(obj["metadata"])]
     assert ("ClusterRoleBinding", None, "kubefoundry-providers-view") not in found
+
+
+CERTIFICATES: Final = {
+    "secret": {"secretName": "TEXT"},
+    "cert-manager": {"issuer": {"name": "TEXT", "group": "TEXT"}},
+}
+
+
+@pytest.mark.parametrize("source", CERTIFICATES)
+@pytest.mark.parametrize("text", ["007", "true"])
+def test_string_value_stays_a_string(helm: Helm, tmp_path: Path, source: str, text: str) -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = filled(schema, schema["$defs"])
+    values["core"]["certificate"] = {"source": source, **CERTIFICATES[source]}
+    rendered = {}
+    for word in ("word", text):
+        own = json.loads(json.dumps(values).replace("TEXT", word))
+        rendered[word] = helm.rendered(CHART, *values_file(tmp_path / "v", own), namespace=SYSTEM)
+
+    assert rendered[text] == with_word(rendered["word"], text)
+
+
+def filled(schema: Object, definitions: Object) -> Any:
+    """Return a value with every field that the schema has: TEXT for each string, and None for what has a default."""
+    if "$ref" in schema:
+        return filled(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in schema:
+        return filled(schema["anyOf"][0], definitions)
+    if schema["type"] == "string" and "enum" not in schema:
+        return "TEXT" if re.search(schema.get("pattern", ""), "word") else None
+    if schema["type"] == "array":
+        item = filled(schema["items"], definitions)
+        return [] if item is None else [item]
+    if schema["type"] != "object":
+        return True if schema["type"] == "boolean" else None
+    known = {key: filled(child, definitions) for key, child in schema.get("properties", {}).items()}
+    if isinstance(schema.get("additionalProperties"), dict):
+        keys = schema.get("propertyNames", {}).get("enum", ["key"])
+        known = {key: filled(schema["additionalProperties"], definitions) for key in keys}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def with_word(node: Any, word: str) -> Any:
+    """Return the node with another word in its strings."""
+    if isinstance(node, list):
+        return [with_word(child, word) for child in node]
+    if isinstance(node, dict):
+        return {key: with_word(child, word) for key, child in node.items()}
+    return re.sub(r"\bword\b", word, node) if isinstance(node, str) else node
 
 
 def test_crd_chart_keeps_crds_and_adds_fields(helm: Helm, tmp_path: Path) -> None:
