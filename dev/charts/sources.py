@@ -27,8 +27,9 @@ WEBHOOK_PEERS: Final = Place(
     "      {{- end }}\n",
 )
 MONITOR_LABELS: Final = Place(
-    r"^(    app\.kubernetes\.io/part-of: kubefoundry\n)(    \{\{- with \$\.Values\.labels.*\n)",
-    "\\1\\2    {{- with $.Values.podMonitor.labels }}{{ toYaml . | nindent 4 }}{{- end }}\n",
+    r"^    \{\{- with \$\.Values\.labels \}\}",
+    "    {{- with mergeOverwrite (dict) ($.Values.labels | default dict) "
+    "($.Values.podMonitor.labels | default dict) }}",
 )
 SCRAPE_INTERVAL: Final = Place(
     r"^(      path: /metrics\n)",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-OUR_LABELS: Final = ("app.kubernetes.io/name", "app.kubernetes.io/part-of")
-"""Labels that the manifests set. Selectors and NetworkPolicies depend on them."""
+OUR_LABELS: Final = (
+    r"^(app\.kubernetes\.io/(name|part-of)|rbac\.authorization\.k8s\.io/.*|kubefoundry\.ai/protected)$"
+)
+"""Labels that the manifests set. Selectors, NetworkPolicies, aggregated roles and core depend on them."""
 
-_NOT_OURS: Final[dict[str, Any]] = {"propertyNames": {"not": {"enum": list(OUR_LABELS)}}}
-
-Labels = Annotated[dict[str, str], Field(json_schema_extra=_NOT_OURS)]
+Labels = Annotated[dict[str, str], Field(json_schema_extra={"patternProperties": {OUR_LABELS: False}})]
+CrdAnnotations = Annotated[
+    dict[str, str],
+    Field(json_schema_extra={"patternProperties": {r"^helm\.sh/resource-policy$": False}}),
+]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -254,4 +258,6 @@ class CrdValues(Closed):
         "kubefoundry controller migrate.",
     )
     labels: Labels = Field({}, description="Labels of the CRDs.")
-    annotations: dict[str, str] = Field({}, description="Annotations of the CRDs.")
+    annotations: CrdAnnotations = Field(
+        {}, description="Annotations of the CRDs. helm.sh/resource-policy is set by keep."
+    )

@@ -197,7 +197,7 @@ def test_values_of_other_parts_are_rendered(helm: Helm, tmp_path: Path) -> None:
     assert ("ClusterRoleBinding", None, "kubefoundry-providers-view") not in found
 
 
-CERTIFICATES: Final = {
+CERTIFICATES: Final[dict[str, Any]] = {
     "secret": {"secretName": "TEXT"},
     "cert-manager": {"issuer": {"name": "TEXT", "group": "TEXT"}},
 }
@@ -246,6 +246,21 @@ def with_word(node: Any, word: str) -> Any:
     return re.sub(r"\bword\b", word, node) if isinstance(node, str) else node
 
 
+def test_label_of_the_pod_monitor_takes_precedence(helm: Helm, tmp_path: Path) -> None:
+    monitor = {"enabled": True, "labels": {"release": "prometheus"}}
+    values = {"labels": {"release": "kf", "team": "ml"}, "podMonitor": monitor}
+
+    text = helm("template", "x", str(CHART), *OLDEST, *values_file(tmp_path / "v", values)).stdout
+
+    [document] = [part for part in text.split("\n---\n") if "kind: PodMonitor\n" in part]
+    assert yaml.safe_load(document)["metadata"]["labels"] == {
+        "app.kubernetes.io/part-of": "kubefoundry",
+        "release": "prometheus",
+        "team": "ml",
+    }
+    assert document.count("release:") == 1
+
+
 def test_crd_chart_keeps_crds_and_adds_fields(helm: Helm, tmp_path: Path) -> None:
     values = {
         "llamaStack": True,
@@ -282,15 +297,27 @@ REFUSED: Final = {
     "digest": ["core.image.digest=latest"],
     "engine": ["providers.direct.defaultImages.tgi=x"],
     "our label": ["labels.app\\.kubernetes\\.io/name=x"],
+    "label of a role": ["labels.rbac\\.authorization\\.k8s\\.io/aggregate-to-view=x"],
+    "label of protection": ["labels.kubefoundry\\.ai/protected=x"],
     "address": ["networkPolicies.webhookFrom={everywhere}"],
+}
+REFUSED_FOR_CRDS: Final = {
+    "label of protection for CRDs": ["labels.kubefoundry\\.ai/protected=x"],
+    "annotation of keep": ["annotations.helm\\.sh/resource-policy=x"],
 }
 
 
-@pytest.mark.parametrize("settings", REFUSED.values(), ids=REFUSED.keys())
-def test_wrong_value_is_refused_by_the_schema(helm: Helm, settings: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("chart", "settings"),
+    [
+        *(pytest.param(CHART, settings, id=name) for name, settings in REFUSED.items()),
+        *(pytest.param(CRD_CHART, settings, id=name) for name, settings in REFUSED_FOR_CRDS.items()),
+    ],
+)
+def test_wrong_value_is_refused_by_the_schema(helm: Helm, chart: Path, settings: list[str]) -> None:
     arguments = [word for setting in settings for word in ("--set", setting)]
 
-    done = helm("template", "x", str(CHART), *OLDEST, *arguments, check=False)
+    done = helm("template", "x", str(chart), *OLDEST, *arguments, check=False)
 
     assert done.returncode == 1
     assert "values don't meet the specifications of the schema" in done.stderr, done.stderr
