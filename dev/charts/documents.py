@@ -92,6 +92,11 @@ def _cleaned(node: Any) -> Any:
         return [_cleaned(item) for item in node]
     if not isinstance(node, dict):
         return node
+    names = node.get("propertyNames")
+    if names:  # as fields: for propertyNames, helm names another path than that of the map
+        allowed = dict.fromkeys(names.get("enum") or [names["const"]], node["additionalProperties"])
+        rest = {key: value for key, value in node.items() if key != "propertyNames"}
+        node = {**rest, "properties": allowed, "additionalProperties": False}
     return {
         key: {name: _cleaned(child) for name, child in value.items()}
         if key in ("properties", "$defs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +17,9 @@ CrdAnnotations = Annotated[
     Field(json_schema_extra={"patternProperties": {r"^helm\.sh/resource-policy$": False}}),
 ]
 Text = Annotated[str, Field(min_length=1)]
+Registry = Annotated[
+    str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*|\[[0-9a-f:]+\])(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*/?$")
+]
 
 
 class Closed(BaseModel):
@@ -34,7 +37,7 @@ class PullSecret(Closed):
 class Images(Closed):
     """Where the images of KubeFoundry are."""
 
-    registry: Text = Field(
+    registry: Registry = Field(
         "kubefoundry", description="Prefix of each image, as in registry.example.com/kubefoundry."
     )
     tag: str = Field("", description="Tag of each image. Empty for the version of the chart.")
@@ -118,25 +121,42 @@ class Core(Replicated):
     certificate: Certificate = Field(Certificate(), description="Certificate of the admission webhooks.")
 
 
-class Provider(Replicated):
-    """A provider."""
+_DEFAULT_IMAGES: Final[Any] = Field(
+    {}, description="Image by engine, for models that name no image. Empty for those of the release."
+)
 
-    defaultImages: dict[Literal["vllm", "sglang", "trtllm", "llamacpp"], Text] = Field(
-        {}, description="Image by engine, for models that name no image. Empty for those of the release."
-    )
+
+class Kaito(Replicated):
+    """The KAITO provider."""
+
+    defaultImages: dict[Literal["vllm", "llamacpp"], Text] = _DEFAULT_IMAGES
+
+
+class Dynamo(Replicated):
+    """The Dynamo provider."""
+
+    defaultImages: dict[Literal["vllm", "sglang", "trtllm"], Text] = _DEFAULT_IMAGES
+
+
+class KubeRay(Replicated):
+    """The KubeRay provider."""
+
+    defaultImages: dict[Literal["vllm"], Text] = _DEFAULT_IMAGES
+
+
+class Direct(Replicated):
+    """The direct provider."""
+
+    defaultImages: dict[Literal["vllm", "sglang", "trtllm", "llamacpp"], Text] = _DEFAULT_IMAGES
 
 
 class Providers(Closed):
     """The providers."""
 
-    kaito: Provider = Field(Provider(), description="Deploys models as KAITO Workspaces.")
-    dynamo: Provider = Field(
-        Provider(), description="Deploys models as NVIDIA Dynamo DynamoGraphDeployments."
-    )
-    kuberay: Provider = Field(Provider(), description="Deploys models as KubeRay RayServices.")
-    direct: Provider = Field(
-        Provider(), description="Deploys models as Deployments of the engine's own server."
-    )
+    kaito: Kaito = Field(Kaito(), description="Deploys models as KAITO Workspaces.")
+    dynamo: Dynamo = Field(Dynamo(), description="Deploys models as NVIDIA Dynamo DynamoGraphDeployments.")
+    kuberay: KubeRay = Field(KubeRay(), description="Deploys models as KubeRay RayServices.")
+    direct: Direct = Field(Direct(), description="Deploys models as Deployments of the engine's own server.")
 
 
 class Dashboard(Process):

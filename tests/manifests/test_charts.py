@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
 from charts.files import CHARTS, CRD_FILES, ROOT, files
 from charts.sources import SOURCES
 from charts.templates import MissingPlace, Place, Source, crd_template, template
+
+import kubefoundry_direct.provider as direct
+import kubefoundry_dynamo.provider as dynamo
+import kubefoundry_kaito.provider as kaito
+import kubefoundry_kuberay.provider as kuberay
 
 GENERATED: Final = files()
 HAND_WRITTEN: Final = {
@@ -61,6 +67,16 @@ def test_schema_is_closed_everywhere(chart: str) -> None:
     schema["properties"].pop("global")
 
     assert [path for path, node in objects_of(schema) if "additionalProperties" not in node] == []
+
+
+@pytest.mark.parametrize("module", [kaito, dynamo, kuberay, direct], ids=lambda module: module.NAME)
+def test_provider_has_default_images_of_its_engines(module: ModuleType) -> None:
+    schema = json.loads((CHARTS / "kubefoundry" / "values.schema.json").read_text())
+    definition = schema["$defs"]["Providers"]["properties"][module.NAME]["$ref"].rpartition("/")[2]
+
+    images = schema["$defs"][definition]["properties"]["defaultImages"]
+
+    assert set(images["properties"]) == set(module.with_defaults().capabilities.engines)
 
 
 def objects_of(node: Any, path: str = "") -> list[tuple[str, dict[str, Any]]]:

@@ -2,7 +2,7 @@
 {{- define "kubefoundry.image" -}}
 {{- $context := index . 0 -}}
 {{- $own := index . 2 -}}
-{{- $image := printf "%s/%s" $context.Values.image.registry (index . 1) -}}
+{{- $image := printf "%s/%s" (trimSuffix "/" $context.Values.image.registry) (index . 1) -}}
 {{- if $own.digest -}}
 {{ printf "%s@%s" $image $own.digest }}
 {{- else -}}
@@ -32,6 +32,12 @@ tolerations:
 {{- /* The Secret with the certificate of the webhooks, if core does not create it itself. */ -}}
 {{- define "kubefoundry.certificate" -}}
 {{- $certificate := .Values.core.certificate -}}
+{{- if and $certificate.secretName (ne $certificate.source "secret") -}}
+{{- fail (printf "core.certificate.secretName has no effect with source %s: set core.certificate.source to secret, or remove secretName" $certificate.source) -}}
+{{- end -}}
+{{- if and $certificate.issuer.name (ne $certificate.source "cert-manager") -}}
+{{- fail (printf "core.certificate.issuer.name has no effect with source %s: set core.certificate.source to cert-manager, or remove issuer.name" $certificate.source) -}}
+{{- end -}}
 {{- if eq $certificate.source "secret" -}}
 {{ required "core.certificate.source is secret: set core.certificate.secretName" $certificate.secretName }}
 {{- else if eq $certificate.source "cert-manager" -}}

@@ -97,9 +97,18 @@ def test_cert_manager_writes_the_secret_that_core_reads(helm: Helm) -> None:
     [
         ("core.certificate.source=secret", "set core.certificate.secretName"),
         ("core.certificate.source=cert-manager", "set core.certificate.issuer.name"),
+        ("core.certificate.secretName=x", "set core.certificate.source to secret, or remove secretName"),
+        (
+            "core.certificate.source=cert-manager,core.certificate.secretName=x",
+            "set core.certificate.source to secret, or remove secretName",
+        ),
+        (
+            "core.certificate.issuer.name=x",
+            "set core.certificate.source to cert-manager, or remove issuer.name",
+        ),
     ],
 )
-def test_incomplete_certificate_values_are_refused(helm: Helm, settings: str, message: str) -> None:
+def test_inconsistent_certificate_values_are_refused(helm: Helm, settings: str, message: str) -> None:
     done = helm("template", "x", str(CHART), *OLDEST, "--set", settings, check=False)
 
     assert (done.returncode, message in done.stderr) == (1, True), done.stderr

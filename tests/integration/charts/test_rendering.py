@@ -232,8 +232,7 @@ def filled(schema: Object, definitions: Object) -> Any:
         return True if schema["type"] == "boolean" else None
     known = {key: filled(child, definitions) for key, child in schema.get("properties", {}).items()}
     if isinstance(schema.get("additionalProperties"), dict):
-        keys = schema.get("propertyNames", {}).get("enum", ["key"])
-        known = {key: filled(schema["additionalProperties"], definitions) for key in keys}
+        known["key"] = filled(schema["additionalProperties"], definitions)
     return {key: value for key, value in known.items() if value is not None}
 
 
@@ -244,6 +243,18 @@ def with_word(node: Any, word: str) -> Any:
     if isinstance(node, dict):
         return {key: with_word(child, word) for key, child in node.items()}
     return re.sub(r"\bword\b", word, node) if isinstance(node, str) else node
+
+
+@pytest.mark.parametrize(
+    "registry", ["localhost:5000", "[fd00::1]:5000/kf", "registry.example.com/my_org/kf/"]
+)
+def test_registry_is_the_prefix_of_each_image(helm: Helm, tmp_path: Path, registry: str) -> None:
+    values = values_file(tmp_path / "v", {"image": {"registry": registry, "tag": "1"}})
+
+    found = by_key(helm.rendered(CHART, *values, namespace=SYSTEM))
+
+    core = container(found["Deployment", SYSTEM, "kubefoundry-core"])
+    assert core["image"] == f"{registry.removesuffix('/')}/core:1"
 
 
 def test_label_of_the_pod_monitor_takes_precedence(helm: Helm, tmp_path: Path) -> None:
@@ -297,6 +308,11 @@ REFUSED: Final = {
     "digest": ["core.image.digest=latest"],
     "engine": ["providers.direct.defaultImages.tgi=x"],
     "our label": ["labels.app\\.kubernetes\\.io/name=x"],
+    "registry with a scheme": ["image.registry=https://registry.example.com/kf"],
+    "registry with a space": ["image.registry=registry.example.com/my kf"],
+    "registry in uppercase": ["image.registry=registry.example.com/KF"],
+    "registry of slashes": ["image.registry=/"],
+    "engine of another provider": ["providers.kuberay.defaultImages.sglang=x"],
     "label of a role": ["labels.rbac\\.authorization\\.k8s\\.io/aggregate-to-view=x"],
     "label of protection": ["labels.kubefoundry\\.ai/protected=x"],
     "address": ["networkPolicies.webhookFrom={everywhere}"],
