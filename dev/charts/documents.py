@@ -79,11 +79,26 @@ def _scalar(value: Any) -> str:
 
 
 def schema(defaults: BaseModel) -> str:
-    """Return the text of values.schema.json. `global` is allowed, because Helm adds it to a dependency's values."""
+    """Return the text of values.schema.json.
+
+    `global` is allowed, because Helm adds it to a dependency's values, and `enabled` as the dependency's condition.
+    """
     document = type(defaults).model_json_schema()
-    document["properties"]["global"] = {"type": "object"}
+    for node in (document, *document.get("$defs", {}).values()):
+        fields = node["properties"].items()
+        node["required"] = [name for name, field in fields if not _may_be_null(field)]
+    document["properties"] |= {"global": {"type": "object"}, "enabled": {"type": "boolean"}}
     described = {"$schema": SCHEMA, **_cleaned(document)}
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def _may_be_null(field: dict[str, Any]) -> bool:
+    """Check whether a template renders the field if it is null, with which Helm removes the default."""
+    return (
+        field.get("type") in ("array", "object")
+        or {"type": "null"} in field.get("anyOf", [])
+        or field.get("$ref") == "#/$defs/Resources"
+    )
 
 
 def _cleaned(node: Any) -> Any:

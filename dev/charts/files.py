@@ -37,7 +37,8 @@ DOCUMENT: Final = """\
 # Values of the Helm charts
 
 Generated from `dev/charts/values.py` and the manifests: `make manifests`. [install.md](install.md) explains how to
-set them. `values.schema.json` refuses any other value.
+set them. `values.schema.json` refuses any other value, but the keys `global` and `enabled`, which a chart that depends on
+this one may set. `null` removes a list, a map, requests, limits and `replicas`; for another value it is refused.
 """
 CRD_FILES: Final = {
     "crds/modeldeployments.yaml": "",

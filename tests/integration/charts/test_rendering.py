@@ -299,55 +299,40 @@ def test_crd_chart_keeps_crds_and_adds_fields(helm: Helm, tmp_path: Path) -> Non
         ]
 
 
-REFUSED: Final = {
-    "unknown": ["cores.enabled=true"],
-    "unknown of a component": ["providers.kaito.image.repository=x"],
-    "unknown provider": ["providers.acme.enabled=true"],
-    "type": ["core.replicas=many"],
-    "log format": ["logFormat=xml"],
-    "digest": ["core.image.digest=latest"],
-    "engine": ["providers.direct.defaultImages.tgi=x"],
-    "our label": ["labels.app\\.kubernetes\\.io/name=x"],
-    "registry with a scheme": ["image.registry=https://registry.example.com/kf"],
-    "registry with a space": ["image.registry=registry.example.com/my kf"],
-    "registry in uppercase": ["image.registry=registry.example.com/KF"],
-    "registry of slashes": ["image.registry=/"],
-    "engine of another provider": ["providers.kuberay.defaultImages.sglang=x"],
-    "label of a role": ["labels.rbac\\.authorization\\.k8s\\.io/aggregate-to-view=x"],
-    "label of protection": ["labels.kubefoundry\\.ai/protected=x"],
-    "address": ["networkPolicies.webhookFrom={everywhere}"],
-}
-REFUSED_FOR_CRDS: Final = {
-    "label of protection for CRDs": ["labels.kubefoundry\\.ai/protected=x"],
-    "annotation of keep": ["annotations.helm\\.sh/resource-policy=x"],
-}
+def test_null_removes_lists_maps_and_limits(helm: Helm, tmp_path: Path) -> None:
+    everywhere = {
+        "nodeSelector": None,
+        "tolerations": None,
+        "labels": None,
+        "annotations": None,
+        "podLabels": None,
+    }
+    page = {"enabled": True, "hostNames": None, "extraArgs": None, "resources": {"limits": None}}
+    monitor = {"enabled": True, "labels": None}
+    values = {**everywhere, "dashboard": page, "podMonitor": monitor, "core": {"resources": None}}
 
+    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
 
-@pytest.mark.parametrize(
-    ("chart", "settings"),
-    [
-        *(pytest.param(CHART, settings, id=name) for name, settings in REFUSED.items()),
-        *(pytest.param(CRD_CHART, settings, id=name) for name, settings in REFUSED_FOR_CRDS.items()),
-    ],
-)
-def test_wrong_value_is_refused_by_the_schema(helm: Helm, chart: Path, settings: list[str]) -> None:
-    arguments = [word for setting in settings for word in ("--set", setting)]
-
-    done = helm("template", "x", str(chart), *OLDEST, *arguments, check=False)
-
-    assert done.returncode == 1
-    assert "values don't meet the specifications of the schema" in done.stderr, done.stderr
+    assert container(found["Deployment", SYSTEM, "kubefoundry-core"])["resources"] is None
+    assert set(container(found["Deployment", SYSTEM, "kubefoundry-dashboard"])["resources"]) == {"requests"}
 
 
 def test_chart_is_usable_as_a_dependency(helm: Helm, tmp_path: Path) -> None:
-    """Helm adds `global` to the values of a dependency."""
+    """Helm adds `global` to the values of a dependency, whose condition is one of its values."""
     parent = tmp_path / "platform"
     parent.mkdir()
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
-    dependency = {"name": "kubefoundry", "version": version, "repository": f"file://{CHART}"}
+    dependency = {
+        "name": "kubefoundry",
+        "version": version,
+        "repository": f"file://{CHART}",
+        "condition": "kubefoundry.enabled",
+    }
     chart = {"apiVersion": "v2", "name": "platform", "version": "1.0.0", "dependencies": [dependency]}
     (parent / "Chart.yaml").write_text(yaml.safe_dump(chart))
-    (parent / "values.yaml").write_text("global: {a: b}\nkubefoundry: {dashboard: {enabled: true}}\n")
+    (parent / "values.yaml").write_text(
+        "global: {a: b}\nkubefoundry: {enabled: true, dashboard: {enabled: true}}\n"
+    )
     helm("dependency", "update", str(parent))
 
     rendered = by_key(helm.rendered(parent, namespace=SYSTEM))
