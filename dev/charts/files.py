@@ -37,8 +37,9 @@ DOCUMENT: Final = """\
 # Values of the Helm charts
 
 Generated from `dev/charts/values.py` and the manifests: `make manifests`. [install.md](install.md) explains how to
-set them. `values.schema.json` refuses any other value, but the keys `global` and `enabled`, which a chart that depends on
-this one may set. `null` removes a list, a map, requests, limits and `replicas`; for another value it is refused.
+set them. `values.schema.json` refuses any other value. A chart that depends on one of these charts may also set
+`global`, and `enabled` as the dependency's condition; they change no object. `null` removes `replicas`, resources,
+lists and maps, and is refused for other values.
 """
 CRD_FILES: Final = {
     "crds/modeldeployments.yaml": "",

@@ -35,6 +35,10 @@ SCRAPE_INTERVAL: Final = Place(
     r"^(      path: /metrics\n)",
     "\\1      {{- with $.Values.podMonitor.interval }}\n      interval: {{ . | quote }}\n      {{- end }}\n",
 )
+SECRET_READERS: Final = Place(
+    r"^(  - kind: ServiceAccount\n    name: kubefoundry-provider-(\w+)\n    namespace: .*\n)",
+    "  {{- if $.Values.providers.\\2.enabled }}\n\\1  {{- end }}\n",
+)
 CERTIFICATE_RULES: Final = Place(
     r"^(  # its certificates;.*\n(?:  .*\n)+?    resources: \[secrets\]\n    verbs: \[create\]\n)",
     '  {{- with include "kubefoundry.certificate" $ }}\n'
@@ -116,7 +120,12 @@ SOURCES: Final = (
         ".Values.podMonitor.enabled",
         places=(MONITOR_LABELS, SCRAPE_INTERVAL),
     ),
-    Source("manifests/secret-check/secrets.yaml", "secret-check.yaml", ".Values.secretCheck.enabled"),
+    Source(
+        "manifests/secret-check/secrets.yaml",
+        "secret-check.yaml",
+        ".Values.secretCheck.enabled",
+        places=(SECRET_READERS,),
+    ),
     Source(
         "manifests/config-map-policy/policy.yaml", "config-map-policy.yaml", ".Values.configMapPolicy.enabled"
     ),

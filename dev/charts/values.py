@@ -208,7 +208,7 @@ Cidr = Annotated[str, Field(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$")]
 
 
 class NetworkPolicies(Switch):
-    """The NetworkPolicies, which close every port but those for metrics and for webhooks."""
+    """The NetworkPolicies: only namespaces that scrape reach the metrics, and only the webhooks are open."""
 
     webhookFrom: list[Cidr] = Field([], description="Addresses of the API server. Empty for any address.")
 
@@ -247,14 +247,16 @@ class Values(Closed):
     )
     networkPolicies: NetworkPolicies = Field(
         NetworkPolicies(),
-        description="Close every port but those for metrics and for webhooks, also the page's.",
+        description="Close every port but those for metrics and for webhooks, also the page's. The ports for "
+        "metrics are open only to namespaces with the label kubefoundry.ai/scrapes=true.",
     )
     podMonitor: PodMonitor = Field(
-        PodMonitor(), description="Let the Prometheus operator scrape every process."
+        PodMonitor(), description="Let the Prometheus operator scrape every process but the page."
     )
     secretCheck: Switch = Field(
         Switch(),
-        description="Let the providers check whether a Secret exists. They can then read every Secret.",
+        description="Let the providers of the release check whether a Secret exists. They can then read every "
+        "Secret.",
     )
     configMapPolicy: Switch = Field(
         Switch(),

@@ -257,6 +257,17 @@ def test_registry_is_the_prefix_of_each_image(helm: Helm, tmp_path: Path, regist
     assert core["image"] == f"{registry.removesuffix('/')}/core:1"
 
 
+def test_secret_check_is_bound_to_installed_providers(helm: Helm, tmp_path: Path) -> None:
+    values = {"providers": {"kaito": {"enabled": False}}, "secretCheck": {"enabled": True}}
+
+    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
+
+    binding = found["ClusterRoleBinding", None, "kubefoundry-secret-check"]
+    assert [subject["name"] for subject in binding["subjects"]] == [
+        f"kubefoundry-provider-{name}" for name in ("dynamo", "kuberay", "direct")
+    ]
+
+
 def test_label_of_the_pod_monitor_takes_precedence(helm: Helm, tmp_path: Path) -> None:
     monitor = {"enabled": True, "labels": {"release": "prometheus"}}
     values = {"labels": {"release": "kf", "team": "ml"}, "podMonitor": monitor}
