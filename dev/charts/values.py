@@ -121,6 +121,9 @@ class Core(Replicated):
     certificate: Certificate = Field(Certificate(), description="Certificate of the admission webhooks.")
 
 
+DefaultImage = Annotated[str, Field(pattern=r"^[^,\s]+$")]
+"""An image. The flag joins several with commas."""
+
 _DEFAULT_IMAGES: Final[Any] = Field(
     {}, description="Image by engine, for models that name no image. Empty for those of the release."
 )
@@ -129,25 +132,25 @@ _DEFAULT_IMAGES: Final[Any] = Field(
 class Kaito(Replicated):
     """The KAITO provider."""
 
-    defaultImages: dict[Literal["vllm", "llamacpp"], Text] = _DEFAULT_IMAGES
+    defaultImages: dict[Literal["vllm", "llamacpp"], DefaultImage] = _DEFAULT_IMAGES
 
 
 class Dynamo(Replicated):
     """The Dynamo provider."""
 
-    defaultImages: dict[Literal["vllm", "sglang", "trtllm"], Text] = _DEFAULT_IMAGES
+    defaultImages: dict[Literal["vllm", "sglang", "trtllm"], DefaultImage] = _DEFAULT_IMAGES
 
 
 class KubeRay(Replicated):
     """The KubeRay provider."""
 
-    defaultImages: dict[Literal["vllm"], Text] = _DEFAULT_IMAGES
+    defaultImages: dict[Literal["vllm"], DefaultImage] = _DEFAULT_IMAGES
 
 
 class Direct(Replicated):
     """The direct provider."""
 
-    defaultImages: dict[Literal["vllm", "sglang", "trtllm", "llamacpp"], Text] = _DEFAULT_IMAGES
+    defaultImages: dict[Literal["vllm", "sglang", "trtllm", "llamacpp"], DefaultImage] = _DEFAULT_IMAGES
 
 
 class Providers(Closed):

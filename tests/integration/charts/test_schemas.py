@@ -24,6 +24,7 @@ REFUSED: Final = {
     "registry with a space": ["image.registry=registry.example.com/my kf"],
     "registry in uppercase": ["image.registry=registry.example.com/KF"],
     "registry of slashes": ["image.registry=/"],
+    "two default images in one": ["providers.kaito.defaultImages.vllm=a\\,llamacpp=b"],
     "engine of another provider": ["providers.kuberay.defaultImages.sglang=x"],
     "label of a role": ["labels.rbac\\.authorization\\.k8s\\.io/aggregate-to-view=x"],
     "label of protection": ["labels.kubefoundry\\.ai/protected=x"],
