@@ -94,6 +94,18 @@ INVALID: dict[str, tuple[Callable[[], str], str]] = {
         expression("${['a'].map(spec, spec)}"),
         "object.spec.x: the variable spec of map() needs another name",
     ),
+    "a pattern of a user": (
+        expression("${spec.env.map(e, e.value.matches(e.name))}"),
+        "object.spec.x: column 33: matches() needs a pattern in quotes",
+    ),
+    "a pattern that is computed": (
+        text(problems=[{"when": "matches(metadata.name, 'a' + 'b')", "say": "no"}]),
+        "problems[0].when: column 24: matches() needs a pattern in quotes",
+    ),
+    "an invalid pattern": (
+        text(status__phases=[{"phase": "Running", "when": "status.state.matches('(')"}]),
+        "status.phases[0].when: column 22: the pattern of matches() is invalid: missing ): (",
+    ),
     "a condition of another type": (
         text(status__phases=[{"phase": "Running", "when": "size(status.a)"}]),
         "status.phases[0].when: the condition is an int, not a bool",

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
+import re2
 from celpy.celtypes import BoolType, DoubleType, IntType, ListType, MapType, StringType, UintType
 from celpy.evaluation import CELEvalError
 from lark import Tree
@@ -20,7 +21,7 @@ from kubefoundry_sdk._cel.source import MACROS, BadSource, Node, parse
 from kubefoundry_sdk._provider.results import Fault
 
 MAX_STEPS: Final = 5000
-"""Steps of all expressions of one call, less than 0.1 s. A call for an ordinary mapping takes a few hundred."""
+"""Steps of all expressions of one call. A call for an ordinary mapping takes a few hundred."""
 
 Scope = Mapping[str, Type]
 
@@ -113,11 +114,31 @@ def expression(text: str, path: str, scope: Scope, *, condition: bool = False) -
     try:
         tree = parse(text)
         kind = infer(tree, scope)
+        _check_patterns(tree)
     except (BadSource, Finding) as error:
         raise Invalid(f"{path}: {error.problem}".replace("the rule", "the expression")) from error
     if condition and not fits(kind, BOOL):
         raise Invalid(f"{path}: the condition is {name_of(kind)}, not a bool")
     return Expression(path, tree, tuple(dict.fromkeys(_reads(tree, path, scope))))
+
+
+def _check_patterns(tree: Node) -> None:
+    """Raise Finding unless each pattern is a literal: a pattern of a user could hold the thread for minutes."""
+    for node in tree.iter_subtrees():
+        name, arguments = node.children[-2:] if len(node.children) > 1 else (None, None)
+        if name != "matches" or node.data not in ("ident_arg", "member_dot_arg"):
+            continue
+        pattern = cast(Node, cast(Node, arguments).children[-1])
+        literal = cast(Node, pattern.children[0])
+        if pattern.data != "primary" or literal.data != "literal":
+            raise Finding(pattern, "matches() needs a pattern in quotes")
+        options = re2.Options()
+        options.log_errors = False
+        try:
+            re2.compile(Evaluation(pattern, {}, Budget()).evaluate(), options)
+        except re2.error as error:
+            reason = error.args[0].decode(errors="replace")[:100]
+            raise Finding(pattern, f"the pattern of matches() is invalid: {reason}") from error
 
 
 def _reads(node: Any, path: str, scope: Scope) -> Iterator[str]:
