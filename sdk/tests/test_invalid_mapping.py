@@ -22,6 +22,12 @@ def expression(template: str) -> Callable[[], str]:
 
 
 HELPER = {"kind": "Service", "metadata": {"name": "${metadata.name}"}}
+CACHE = {
+    "type": "object",
+    "properties": {
+        "cache": {"type": "object", "properties": {"size": {"type": "integer"}, "path": {"type": "string"}}}
+    },
+}
 INVALID: dict[str, tuple[Callable[[], str], str]] = {
     "an unknown key": (text(probelms=[]), "probelms: is an unknown key (did you mean problems?)"),
     "an unknown key below": (
@@ -177,6 +183,18 @@ INVALID: dict[str, tuple[Callable[[], str], str]] = {
     "an override that nothing reads": (
         text(overrides={"type": "object", "properties": {"nodes": {"type": "integer"}}}),
         "overrides.properties.nodes: no template reads overrides.nodes",
+    ),
+    "a nested override that nothing reads": (
+        text(overrides=CACHE, object__spec__x="${overrides.cache.size}"),
+        "overrides.properties.cache.properties.path: no template reads overrides.cache.path",
+    ),
+    "an override that is asked for only": (
+        text(overrides=CACHE, object__spec__x="${has(overrides.cache.path) ? overrides.cache.size : 1}"),
+        "overrides.properties.cache.properties.path: no template reads overrides.cache.path",
+    ),
+    "a nested override that is not declared": (
+        text(overrides=CACHE, object__spec__x="${overrides.cache.sise}"),
+        "object.spec.x: column 17: no field 'sise' in overrides.cache (did you mean 'size'?)",
     ),
     "an invalid selection rule": (
         text(selectionRules=[{"condition": "spec.engin == 'a'", "priority": 1}]),

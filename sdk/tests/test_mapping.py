@@ -62,6 +62,10 @@ def rendered(value: Any, spec: dict[str, Any] | None = None) -> Any:
         ("${derived.resources}", {}, {"limits": {"nvidia.com/gpu": "1"}}),
         ("${derived.tensorParallelSize}", {"resources": {"gpu": {"count": 4}}}, 4),
         ("${spec.tolerations.map(t, t.key)}", {"tolerations": [{"key": "a"}]}, ["a"]),
+        ("${spec['image']}", {"image": "a/b:1"}, "a/b:1"),
+        ("${derived['resources']['limits']}", {}, {"nvidia.com/gpu": "1"}),
+        ("${spec.env.map(e, e.name + spec.image)}", {"env": [{"name": "A"}]}, None),
+        ("${metadata.labels['tier'] + spec.engine.args.x}", {}, None),
     ],
 )
 def test_template_is_rendered(template: Any, spec: dict[str, Any], value: Any) -> None:
@@ -110,7 +114,40 @@ def test_override_is_rendered(overrides: dict[str, Any] | None, size: int) -> No
     assert render(built, model, SCHEMA).main["spec"]["x"] == size
 
 
+CACHE = {
+    "type": "object",
+    "properties": {
+        "a-b": {"type": "object", "properties": {"size": {"type": "integer"}, "path": {"type": "string"}}}
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "${overrides}",
+        "${overrides['a-b']}",
+        ["${overrides['a-b'].size}", "${overrides['a-b']['path']}"],
+    ],
+)
+def test_override_is_read_by_itself_or_with_its_object(template: Any) -> None:
+    built = provider(mapping(overrides=CACHE, object__spec__x=template), {})
+    model = deployment({**GPU, "provider": {"name": "widgets", "overrides": {"a-b": {"size": 3}}}})
+
+    assert "3" in str(render(built, model, SCHEMA).main["spec"]["x"])
+
+
 UNREAD = {
+    "a field of which a computed amount is read": (
+        "${derived.resources.limits['nvidia.com/gpu']}",
+        {"resources": {"gpu": {"count": 1}, "memory": "8Gi"}},
+        "resources.memory",
+    ),
+    "a field of which a computed part is read": (
+        "${derived.resources['limits']}",
+        {"resources": {"gpu": {"count": 1}, "cpu": "8"}},
+        "resources.cpu",
+    ),
     "a field that no template names": (1, {"image": "a/b:1"}, "image"),
     "a field that is asked for only": ("${has(spec.image)}", {"image": "a/b:1"}, "image"),
     "a field of which one entry is read": (
@@ -184,6 +221,14 @@ FAILING: dict[str, tuple[Any, str]] = {
     ),
     "a list inside of a text": ("a ${spec.env}", "object.spec.x: [{'name': 'A0'"),
     "a missing part of an item": ("${spec.env.map(e, e.valueFrom)}", "object.spec.x: no such member"),
+    "a missing part of an item in a branch": (
+        "${has(spec.image) ? [dyn(spec.image)] : spec.env.map(e, e.valueFrom)}",
+        "object.spec.x: no such member in mapping: 'valueFrom': ask with has() before you read it",
+    ),
+    "a missing part of an item, by another name": (
+        "${spec.env.map(status, status['valueFrom'])}",
+        "object.spec.x: no such key: ask with has() before you read it",
+    ),
     "a merge of a text": ({"$merge": ["${spec.model.id}"]}, "object.spec.x.$merge: org/model is not a map"),
 }
 

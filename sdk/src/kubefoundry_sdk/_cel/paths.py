@@ -27,6 +27,11 @@ def path_of(node: Any) -> str | None:
     return None
 
 
+def steps_of(path: str) -> tuple[str, ...]:
+    """Return the fields and keys of a path, so that `spec.image` and `spec['image']` are the same."""
+    return tuple(step["field"] if step["key"] is None else step["key"] for step in _STEP.finditer(path))
+
+
 def constant(node: Node) -> str | None:
     """Return the text of a plain string literal without escapes and quotes; None for any other expression."""
     match node:
@@ -59,8 +64,7 @@ def paths_in(tree: Node, roots: frozenset[str]) -> tuple[str, ...]:
 def value_at(path: str, environment: Mapping[str, Any]) -> Any:
     """Return the JSON value at a path, or None if a part of it is absent."""
     value: Any = environment
-    for step in _STEP.finditer(path):
-        name = step["field"] if step["field"] is not None else step["key"]
+    for name in steps_of(path):
         if not isinstance(value, Mapping) or name not in value:
             return None
         value = value[name]

@@ -15,7 +15,7 @@ from lark import Tree
 from kubefoundry_sdk._cel.evaluation import Budget, BudgetSpent, Evaluation
 from kubefoundry_sdk._cel.lint import Finding, infer
 from kubefoundry_sdk._cel.overloads import fits, name_of
-from kubefoundry_sdk._cel.paths import path_of, value_at
+from kubefoundry_sdk._cel.paths import path_of, steps_of, value_at
 from kubefoundry_sdk._cel.schema import BOOL, Type
 from kubefoundry_sdk._cel.source import MACROS, BadSource, Node, parse
 from kubefoundry_sdk._provider.results import Fault
@@ -45,12 +45,13 @@ class Expression:
 
     Attributes:
         path: The path in the mapping file, for messages.
-        reads: The paths whose values it reads, such as `spec.image`. `has()` and an index read only a part.
+        reads: The steps of the paths whose values it reads, such as those of `spec.image`. `has()` and an index
+            that is computed read only a part.
     """
 
     path: str
     tree: Node
-    reads: tuple[str, ...]
+    reads: tuple[tuple[str, ...], ...]
 
     def value(self, variables: Variables) -> Any:
         """Return the value as JSON; None if the expression reads a field that is not set.
@@ -79,10 +80,14 @@ class Expression:
         except BudgetSpent as spent:
             raise Fault(f"{self.path}: {spent}") from spent
         except CELEvalError as error:
-            # Not for a field that an item of a list lacks: the whole list would be left out.
-            if KeyError in error.args and any(value_at(path, variables.json) is None for path in self.reads):
-                return None
-            raise Fault(f"{self.path}: {str(error.args[0])[:200]}") from error
+            hint = ""
+            if KeyError in error.args:
+                # Not for a field that an item of a list lacks: the whole list would be left out.
+                read = path_of(error.tree)
+                if read is not None and steps_of(read)[0] in variables.json:
+                    return None
+                hint = ": ask with has() before you read it"
+            raise Fault(f"{self.path}: {str(error.args[0])[:200]}{hint}") from error
         except Exception as error:  # cel-python raises ValueError, RecursionError and others (sources §6.1)
             raise Fault(f"{self.path}: {type(error).__name__}: {str(error)[:200]}") from error
 
@@ -141,13 +146,13 @@ def _check_patterns(tree: Node) -> None:
             raise Finding(pattern, f"the pattern of matches() is invalid: {reason}") from error
 
 
-def _reads(node: Any, path: str, scope: Scope) -> Iterator[str]:
+def _reads(node: Any, path: str, scope: Scope) -> Iterator[tuple[str, ...]]:
     """Yield the paths whose values an expression reads. Raise Invalid if a macro hides a variable of the mapping."""
     if not isinstance(node, Tree):
         return
     if (read := path_of(node)) is not None:
-        if read.partition(".")[0] in scope:
-            yield read
+        if (steps := steps_of(read))[0] in scope:
+            yield steps
         return
     children = node.children
     if node.data == "ident_arg" and children[0] == "has":

@@ -10,11 +10,13 @@ from typing import Any, Final, get_args
 
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Object
 from kubefoundry_sdk._cel import rule
+from kubefoundry_sdk._cel.schema import Record, record_of
 from kubefoundry_sdk._functions.description import provider_of
 from kubefoundry_sdk._functions.mapping import status, variables
 from kubefoundry_sdk._functions.mapping.document import MappingFile, read
 from kubefoundry_sdk._functions.mapping.expression import Expression, Invalid, Scope, expression
 from kubefoundry_sdk._functions.mapping.template import Compiler, Rendering, Template, is_map
+from kubefoundry_sdk._functions.overrides import form
 from kubefoundry_sdk._provider.contract import Deployment, HelperKind, Observation, Provider, Rendered
 from kubefoundry_sdk._provider.refused_fields import refused_fields
 from kubefoundry_sdk._provider.upstream_kind import Schema
@@ -99,7 +101,7 @@ def _helper(content: Any) -> Object:
 
 
 def _compiled(file: MappingFile, images: Mapping[str, str]) -> _Functions:
-    overrides = tuple((file.overrides or {}).get("properties", ()))
+    overrides = record_of(form(file.overrides)) if file.overrides else Record({})
     scope = variables.scope(overrides)
     compiler = Compiler(file.title, scope)
     _check(file.object, "object", _BY_RUNTIME, _METADATA)
@@ -111,8 +113,10 @@ def _compiled(file: MappingFile, images: Mapping[str, str]) -> _Functions:
     for index, selection in enumerate(file.selection_rules):
         if isinstance(compiled := rule.compile(selection.condition), rule.InvalidRule):
             raise Invalid(f"selectionRules[{index}].condition: {compiled.problem}")
-    if unread := sorted(set(overrides) - compiler.overrides):
-        raise Invalid(f"overrides.properties.{unread[0]}: no template reads overrides.{unread[0]}")
+    for leaf in variables.leaves(overrides):
+        if not any(leaf[: len(read)] == read for read in compiler.overrides):
+            path = ".properties.".join(leaf)
+            raise Invalid(f"overrides.properties.{path}: no template reads overrides.{'.'.join(leaf)}")
     sentences = Compiler(file.title, scope)
     problems = [
         (

@@ -61,14 +61,14 @@ class Compiler:
         title: The provider's name in messages.
         scope: The types of the variables.
         fields: The fields of the spec whose whole values the templates read.
-        overrides: The keys of `spec.provider.overrides` that they read.
+        overrides: The steps below `spec.provider.overrides` that they read.
         options: For each `$argv`, its options.
     """
 
     title: str
     scope: Scope
     fields: set[str] = field(default_factory=set)
-    overrides: set[str] = field(default_factory=set)
+    overrides: set[tuple[str, ...]] = field(default_factory=set)
     options: list[Template] = field(default_factory=list)
 
     def compile(self, value: Any, path: str) -> Template:
@@ -115,9 +115,8 @@ class Compiler:
         compiled = expression(text, path, self.scope)
         for read in compiled.reads:
             self.fields.update(fields_in(read, path))
-            root, _, key = read.partition(".")
-            if root == "overrides":
-                self.overrides.add(key.partition(".")[0])
+            if read[0] == "overrides":
+                self.overrides.add(read[1:])
         return compiled
 
     def _list(self, items: list[Template]) -> Template:

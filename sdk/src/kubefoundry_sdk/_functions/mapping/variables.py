@@ -40,19 +40,19 @@ _SPEC: Final = Record(
 _CONDITION: Final = Record(dict.fromkeys(("status", "reason", "message"), STRING))
 
 
-def scope(overrides: Iterable[str]) -> Scope:
-    """Return the variables of templates and problems, with the keys of `spec.provider.overrides`."""
+def scope(overrides: Record) -> Scope:
+    """Return the variables of templates and problems, with the type of `spec.provider.overrides`."""
     return {
         "spec": _SPEC,
         "metadata": VARIABLES["metadata"],
         "derived": Record({name: kind for name, (kind, _) in _DERIVED.items()}),
-        "overrides": Record(dict.fromkeys(overrides, DYN)),
+        "overrides": overrides,
         "features": ListOf(STRING),
         "omit": DYN,
     }
 
 
-def status_scope(overrides: Iterable[str]) -> Scope:
+def status_scope(overrides: Record) -> Scope:
     """Return the variables of the section `status`."""
     return {**scope(overrides), "status": DYN, "conditions": MapOf(_CONDITION)}
 
@@ -114,22 +114,23 @@ def _check_size(status: Mapping[str, Any]) -> None:
             raise Fault(f"status: is nested more than {MAX_LEVELS} levels deep")
 
 
-def fields_in(path: str, where: str) -> tuple[str, ...]:
+def fields_in(path: tuple[str, ...], where: str) -> tuple[str, ...]:
     """Return the fields of the spec whose whole values a template reads with a path.
 
     Raises:
         Invalid: The path is an object of the spec, of which no field would be left to refuse.
     """
-    root, _, rest = path.partition(".")
+    root, *rest = path
     if root == "derived":
-        return _DERIVED[rest.partition(".")[0]][1] if rest else ()
+        # Of `derived.resources.limits`, the rest would be lost.
+        return _DERIVED[rest[0]][1] if len(rest) == 1 else ()
     if root != "spec":
         return ()
-    known = set(_leaves(_SPEC))
-    below = sorted(field for field in known if not rest or field.startswith(f"{rest}."))
+    known, field = set(_fields()), ".".join(rest)
+    below = sorted(each for each in known if not field or each.startswith(f"{field}."))
     if below:
-        raise Invalid(f"{where}: {path} is an object: read its fields, such as spec.{below[0]}")
-    return (rest,) if rest in known else ()
+        raise Invalid(f"{where}: {'.'.join(path)} is an object: read its fields, such as spec.{below[0]}")
+    return (field,) if field in known else ()
 
 
 def fields_to_honour(capabilities: Capabilities) -> tuple[str, ...]:
@@ -140,12 +141,15 @@ def fields_to_honour(capabilities: Capabilities) -> tuple[str, ...]:
     unused = [*SELECTED]
     if "disaggregated" not in capabilities.serving_modes:
         unused += ["scaling.prefill.", "scaling.decode."]
-    return tuple(field for field in _leaves(_SPEC) if not field.startswith(tuple(unused)))
+    return tuple(field for field in _fields() if not field.startswith(tuple(unused)))
 
 
-def _leaves(record: Record, prefix: str = "") -> Iterator[str]:
+def _fields() -> Iterator[str]:
+    return map(".".join, leaves(_SPEC))
+
+
+def leaves(record: Record) -> Iterator[tuple[str, ...]]:
+    """Yield the steps to each value that is no object with fields."""
     for name, kind in record.fields.items():
-        if isinstance(kind, Record):
-            yield from _leaves(kind, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"
+        for below in leaves(kind) if isinstance(kind, Record) else [()]:
+            yield (name, *below)
