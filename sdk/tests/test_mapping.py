@@ -62,6 +62,12 @@ def rendered(value: Any, spec: dict[str, Any] | None = None) -> Any:
         ("${derived.resources}", {}, {"limits": {"nvidia.com/gpu": "1"}}),
         ("${derived.tensorParallelSize}", {"resources": {"gpu": {"count": 4}}}, 4),
         ("${spec.tolerations.map(t, t.key)}", {"tolerations": [{"key": "a"}]}, ["a"]),
+        ("${has(spec.scaling.prefill.gpu.count) ? 1 : 2}", {}, 2),
+        (
+            "${spec.env.filter(e, has(e.valueFrom.secretKeyRef)).map(e, e.name)}",
+            {"env": [{"name": "A"}]},
+            None,
+        ),
         ("${spec['image']}", {"image": "a/b:1"}, "a/b:1"),
         ("${derived['resources']['limits']}", {}, {"nvidia.com/gpu": "1"}),
         ("${spec.env.map(e, e.name + spec.image)}", {"env": [{"name": "A"}]}, None),
@@ -135,6 +141,16 @@ def test_override_is_read_by_itself_or_with_its_object(template: Any) -> None:
     model = deployment({**GPU, "provider": {"name": "widgets", "overrides": {"a-b": {"size": 3}}}})
 
     assert "3" in str(render(built, model, SCHEMA).main["spec"]["x"])
+
+
+def test_has_of_a_missing_parent_is_false() -> None:
+    template = ["${has(overrides.cache.size) ? overrides.cache.size : 10}", "${overrides.cache}"]
+    form = {"type": "object", "properties": {"cache": CACHE["properties"]["a-b"]}}
+    rules = [{"when": "has(spec.scaling.prefill.gpu)", "say": "no"}]
+    built = provider(mapping(overrides=form, object__spec__x=template, problems=rules), {})
+
+    assert render(built, deployment(GPU), SCHEMA).main["spec"]["x"] == [10]
+    assert list(built.supports(deployment(GPU), None)) == []
 
 
 UNREAD = {

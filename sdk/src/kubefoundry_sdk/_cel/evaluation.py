@@ -197,7 +197,7 @@ class Evaluation(Evaluator):
 
         def run(body: Any) -> Iterator[tuple[Any, Any]]:
             for item in source:
-                yield item, Evaluation(body, {**self.scope, ident: item}, self.budget)._visit_tree(body)
+                yield item, type(self)(body, {**self.scope, ident: item}, self.budget)._visit_tree(body)
 
         if name in ("all", "exists"):
             return _fold((value for _, value in run(bodies[0])), BoolType(name == "exists"))

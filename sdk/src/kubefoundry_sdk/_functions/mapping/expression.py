@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-import re2
 from celpy.celtypes import BoolType, DoubleType, IntType, ListType, MapType, StringType, UintType
-from celpy.evaluation import CELEvalError
+from celpy.evaluation import (
+    CELEvalError,
+    re2,  # type: ignore[attr-defined]  # the one that evaluates matches()
+)
 from lark import Tree
 
 from kubefoundry_sdk._cel.evaluation import Budget, BudgetSpent, Evaluation
@@ -24,6 +26,14 @@ MAX_STEPS: Final = 5000
 """Steps of all expressions of one call. A call for an ordinary mapping takes a few hundred."""
 
 Scope = Mapping[str, Type]
+
+
+class _Evaluation(Evaluation):
+    def macro_has_eval(self, exprlist: Any) -> Any:
+        """Evaluate has(): any field of the path may be absent, because a template leaves out what is not set."""
+        value = super().macro_has_eval(exprlist)
+        missing = isinstance(value, CELEvalError) and KeyError in value.args
+        return BoolType(False) if missing else value
 
 
 class Invalid(ValueError):
@@ -76,7 +86,7 @@ class Expression:
 
     def _evaluate(self, variables: Variables) -> Any:
         try:
-            return Evaluation(self.tree, variables.values, variables.budget).evaluate()
+            return _Evaluation(self.tree, variables.values, variables.budget).evaluate()
         except BudgetSpent as spent:
             raise Fault(f"{self.path}: {spent}") from spent
         except CELEvalError as error:
