@@ -112,6 +112,68 @@ INVALID: dict[str, tuple[Callable[[], str], str]] = {
         text(status__phases=[{"phase": "Running", "when": "status.state.matches('(')"}]),
         "status.phases[0].when: column 22: the pattern of matches() is invalid: missing ): (",
     ),
+    "a count without an expression": (
+        text(status__ready="status.ready"),
+        "status.ready: should be a number from 0 to 2147483647, or one ${…}, not 'status.ready'",
+    ),
+    "a count with more than an expression": (
+        text(status__desired="${spec.scaling.replicas}0"),
+        "status.desired: should be a number from 0",
+    ),
+    "a count out of range": (text(status__ready=-1), "status.ready: should be a number from 0"),
+    "a port without an expression": (
+        text(status__endpoint__port="8000"),
+        "status.endpoint.port: should be a number from 1 to 65535, or one ${…}, not '8000'",
+    ),
+    "a port out of range": (
+        text(status__endpoint__port=99999),
+        "status.endpoint.port: should be a number from 1",
+    ),
+    "an empty endpoint": (text(status__endpoint={}), "status.endpoint: needs a url, or service and port"),
+    "a service without a port": (
+        text(status__endpoint={"service": "a"}),
+        "status.endpoint: needs a url, or service and port",
+    ),
+    "a url without an expression": (
+        text(status__endpoint={"url": "status.url"}),
+        "status.endpoint: has URL 'status.url', which is not http(s)://",
+    ),
+    "a service without an expression": (
+        text(status__endpoint={"service": "metadata.name", "port": "${status.port}"}),
+        "status.endpoint: has service 'metadata.name', which is not a valid Service name",
+    ),
+    "a condition in braces": (
+        text(status__phases=[{"phase": "Running", "when": "${status.state == 'a'}"}]),
+        "status.phases[0].when: column 1: syntax error at '${status.state': write the condition without ${ }",
+    ),
+    "a rule in braces": (
+        text(selectionRules=[{"condition": "${true}", "priority": 1}]),
+        "selectionRules[0].condition: column 1: syntax error at '${true}': write the condition without ${ }",
+    ),
+    "features in the status": (
+        text(status__message="${features[0]}"),
+        "status.message: column 1: unknown variable 'features'",
+    ),
+    "an expression in a key": (
+        text(object__spec__x={"a-${metadata.name}": 1}),
+        "object.spec.x.a-${metadata.name}: a key has no expressions: write the map as one, ${{KEY: VALUE}}",
+    ),
+    "an expression as a key": (
+        text(object__spec__x={"$argv": {"${metadata.name}": 1}}),
+        "object.spec.x.$argv.${metadata.name}: a key has no expressions",
+    ),
+    "an expression with a colon and no quotes": (
+        lambda: "a: ${has(spec.image) ? 'a': 'b'}",
+        "line 1, column 27 (quote a text that has ': ', '#' or braces)",
+    ),
+    "an expression in a flow map": (
+        lambda: "a: {b: ${spec.image}}",
+        "(quote a text that has ': ', '#' or braces)",
+    ),
+    "an expression with a comment": (
+        lambda: mapping(object__spec__x="X").replace("X", "${string(1) + ' # a'}"),
+        """object.spec.x: the expression "${string(1) + '" does not end: close it with }, or quote a text with '#'""",
+    ),
     "a condition of another type": (
         text(status__phases=[{"phase": "Running", "when": "size(status.a)"}]),
         "status.phases[0].when: the condition is an int, not a bool",

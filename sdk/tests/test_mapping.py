@@ -210,6 +210,19 @@ def test_own_sentences_and_contradictions_refuse() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("say", "sentence"),
+    [
+        ("Widgets needs a signed image, not ${spec.image}", "Widgets needs a signed image, not unset"),
+        ("${'image ' + spec.image}", "unset"),
+    ],
+)
+def test_sentence_stays_without_a_value(say: str, sentence: str) -> None:
+    built = provider(mapping(problems=[{"when": "!has(spec.image)", "say": say}]), {})
+
+    assert list(built.supports(deployment(GPU), None)) == [sentence]
+
+
 MANY = [{"name": f"A{index}", "value": "x" * 300} for index in range(200)]
 FAILING: dict[str, tuple[Any, str]] = {
     "too many steps": (

@@ -108,7 +108,8 @@ def read(text: str) -> MappingFile:
     try:
         encoded = json.dumps(foreign_yaml.document(text), allow_nan=False)
     except foreign_yaml.Unreadable as error:
-        raise Invalid(f"the file {error}") from error
+        hint = " (quote a text that has ': ', '#' or braces)" if "${" in text else ""
+        raise Invalid(f"the file {error}{hint}") from error
     except (TypeError, ValueError) as error:
         raise Invalid(f"the file has a value that JSON does not have: {error}") from error
     try:

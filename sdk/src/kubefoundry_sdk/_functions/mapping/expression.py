@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from celpy.celtypes import BoolType, DoubleType, IntType, ListType, MapType, StringType, UintType
-from celpy.evaluation import (
-    CELEvalError,
-    re2,  # type: ignore[attr-defined]  # the one that evaluates matches()
-)
+from celpy.evaluation import CELEvalError, re2  # type: ignore[attr-defined]  # re2 evaluates matches()
 from lark import Tree
 
 from kubefoundry_sdk._cel.evaluation import Budget, BudgetSpent, Evaluation
@@ -24,6 +21,8 @@ from kubefoundry_sdk._provider.results import Fault
 
 MAX_STEPS: Final = 5000
 """Steps of all expressions of one call. A call for an ordinary mapping takes a few hundred."""
+
+BRACES: Final = ": write the condition without ${ }"
 
 Scope = Mapping[str, Type]
 
@@ -131,7 +130,8 @@ def expression(text: str, path: str, scope: Scope, *, condition: bool = False) -
         kind = infer(tree, scope)
         _check_patterns(tree)
     except (BadSource, Finding) as error:
-        raise Invalid(f"{path}: {error.problem}".replace("the rule", "the expression")) from error
+        hint = BRACES if condition and "${" in text else ""
+        raise Invalid(f"{path}: {error.problem}{hint}".replace("the rule", "the expression")) from error
     if condition and not fits(kind, BOOL):
         raise Invalid(f"{path}: the condition is {name_of(kind)}, not a bool")
     return Expression(path, tree, tuple(dict.fromkeys(_reads(tree, path, scope))))
@@ -192,9 +192,9 @@ def split(text: str, path: str) -> list[tuple[str, bool]]:
             continue
         end = _end(text, start + 2)
         if end < 0:
-            raise Invalid(
-                f"{path}: the expression {text[start : start + 20]!r} does not end: close it with }}"
-            )
+            written = repr(text[start : start + 20])
+            remedy = "close it with }, or quote a text with '#'"
+            raise Invalid(f"{path}: the expression {written} does not end: {remedy}")
         parts += [(literal + text[position:start], False), (text[start + 2 : end], True)]
         literal, position = "", end + 1
     parts.append((literal + text[position:], False))

@@ -14,7 +14,7 @@ from kubefoundry_sdk._cel.schema import Record, record_of
 from kubefoundry_sdk._functions.description import provider_of
 from kubefoundry_sdk._functions.mapping import status, variables
 from kubefoundry_sdk._functions.mapping.document import MappingFile, read
-from kubefoundry_sdk._functions.mapping.expression import Expression, Invalid, Scope, expression
+from kubefoundry_sdk._functions.mapping.expression import BRACES, Expression, Invalid, Scope, expression
 from kubefoundry_sdk._functions.mapping.template import Compiler, Rendering, Template, is_map
 from kubefoundry_sdk._functions.overrides import form
 from kubefoundry_sdk._provider.contract import Deployment, HelperKind, Observation, Provider, Rendered
@@ -112,12 +112,13 @@ def _compiled(file: MappingFile, images: Mapping[str, str]) -> _Functions:
         helpers.append(compiler.compile(helper, f"helpers[{index}]"))
     for index, selection in enumerate(file.selection_rules):
         if isinstance(compiled := rule.compile(selection.condition), rule.InvalidRule):
-            raise Invalid(f"selectionRules[{index}].condition: {compiled.problem}")
+            hint = BRACES if "${" in selection.condition else ""
+            raise Invalid(f"selectionRules[{index}].condition: {compiled.problem}{hint}")
     for leaf in variables.leaves(overrides):
         if not any(leaf[: len(read)] == read for read in compiler.overrides):
             path = ".properties.".join(leaf)
             raise Invalid(f"overrides.properties.{path}: no template reads overrides.{'.'.join(leaf)}")
-    sentences = Compiler(file.title, scope)
+    sentences = Compiler(file.title, scope, unset="unset")
     problems = [
         (
             expression(problem.when, f"problems[{index}].when", scope, condition=True),

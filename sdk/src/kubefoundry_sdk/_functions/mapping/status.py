@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubefoundry_sdk._api.fields import MAX_INT32
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.untrusted import mapping
 from kubefoundry_sdk._functions.mapping.document import StatusMapping
-from kubefoundry_sdk._functions.mapping.expression import Scope, Variables, expression
+from kubefoundry_sdk._functions.mapping.expression import Invalid, Scope, Variables, expression, split
 from kubefoundry_sdk._functions.mapping.template import Compiler, Rendering, Template
 from kubefoundry_sdk._functions.mapping.variables import with_status
 from kubefoundry_sdk._provider.contract import (
@@ -105,6 +106,7 @@ def reader(section: StatusMapping, title: str, kind: str, scope: Scope) -> Statu
         compiled = expression(written or "true", path, scope, condition=True)
         return lambda rendering: compiled.holds(rendering.variables)
 
+    _check_numbers(section)
     written = section.model_dump(by_alias=True)
     written |= written.pop("endpoint")
     templates = {
@@ -127,3 +129,30 @@ def reader(section: StatusMapping, title: str, kind: str, scope: Scope) -> Statu
         for index, rule in enumerate(section.phases)
     ]
     return StatusReader(kind, scope, templates, phases)
+
+
+def _check_numbers(section: StatusMapping) -> None:
+    """Raise Invalid for a count or an endpoint that no status could make valid, such as a text without `${}`."""
+    endpoint = section.endpoint
+    if not endpoint.url and not (endpoint.service and endpoint.port):
+        raise Invalid("status.endpoint: needs a url, or service and port")
+    numbers = {"ready": (section.ready, 0, MAX_INT32), "desired": (section.desired, 0, MAX_INT32)}
+    if endpoint.port:
+        numbers["endpoint.port"] = (endpoint.port, 1, 65535)
+    for name, (written, least, most) in numbers.items():
+        path = f"status.{name}"
+        if isinstance(written, int):
+            valid = least <= written <= most
+        else:
+            valid = [is_expression for _, is_expression in split(written, path)] == [True]
+        if not valid:
+            raise Invalid(
+                f"{path}: should be a number from {least} to {most}, or one ${{…}}, not {written!r}"
+            )
+    literal = Endpoint(
+        "a" if "${" in endpoint.service else endpoint.service,
+        endpoint.port if isinstance(endpoint.port, int) else 1,
+        "http://a" if "${" in endpoint.url else endpoint.url,
+    )
+    if problem := next(endpoint_problems(literal), None):
+        raise Invalid(f"status.endpoint: has {problem}")

@@ -60,6 +60,7 @@ class Compiler:
     Attributes:
         title: The provider's name in messages.
         scope: The types of the variables.
+        unset: What a text has for an expression without a value; None to leave the text out.
         fields: The fields of the spec whose whole values the templates read.
         overrides: The steps below `spec.provider.overrides` that they read.
         options: For each `$argv`, its options.
@@ -67,6 +68,7 @@ class Compiler:
 
     title: str
     scope: Scope
+    unset: str | None = None
     fields: set[str] = field(default_factory=set)
     overrides: set[tuple[str, ...]] = field(default_factory=set)
     options: list[Template] = field(default_factory=list)
@@ -84,10 +86,10 @@ class Compiler:
                 return self._list(
                     [self.compile(item, f"{path}[{index}]") for index, item in enumerate(value)]
                 )
-            case dict() if any(key.startswith("$") for key in value):
+            case dict() if any(key.startswith("$") and not key.startswith("${") for key in value):
                 return self._directive(value, path)
             case dict():
-                return self._map({key: self.compile(part, f"{path}.{key}") for key, part in value.items()})
+                return self._map(value, path)
         return lambda rendering: value
 
     def _text(self, text: str, path: str) -> Template:
@@ -96,7 +98,7 @@ class Compiler:
             for part, is_expression in split(text, path)
         ]
         match parts:
-            case [Expression() as only]:
+            case [Expression() as only] if self.unset is None:
                 return lambda rendering: _filled(rendering.admit(only.value(rendering.variables), path))
             case [] | [str()]:
                 return lambda rendering: "".join(parts)  # type: ignore[arg-type]
@@ -105,6 +107,7 @@ class Compiler:
             values = [part if isinstance(part, str) else part.value(rendering.variables) for part in parts]
             if wrong := [value for value in values if isinstance(value, dict | list)]:
                 raise Fault(f"{path}: {str(wrong[0])[:40]} cannot be a part of a text")
+            values = [self.unset if value is None else value for value in values]
             if None in values:
                 return None
             return str(rendering.admit("".join(map(_word, values)), path))
@@ -124,7 +127,11 @@ class Compiler:
             return lambda rendering: []
         return lambda rendering: _filled([value for item in items if (value := item(rendering)) is not None])
 
-    def _map(self, parts: dict[str, Template]) -> Template:
+    def _map(self, value: dict[str, Any], path: str) -> Template:
+        if keys := [key for key in value if "${" in key]:
+            remedy = "write the map as one, ${{KEY: VALUE}}"
+            raise Invalid(f"{path}.{keys[0]}: a key has no expressions: {remedy}")
+        parts = {key: self.compile(part, f"{path}.{key}") for key, part in value.items()}
         if not parts:
             return lambda rendering: {}
         return lambda rendering: _filled(
@@ -157,7 +164,7 @@ class Compiler:
     def _argv(self, value: Any, path: str) -> Template:
         if not isinstance(value, dict):
             raise Invalid(f"{path}: should be a map of the options that the engine needs, by name")
-        options = self._map({key: self.compile(part, f"{path}.{key}") for key, part in value.items()})
+        options = self._map(value, path)
         self.options.append(options)
         self.fields.add("engine.args")
 

@@ -54,7 +54,8 @@ def scope(overrides: Record) -> Scope:
 
 def status_scope(overrides: Record) -> Scope:
     """Return the variables of the section `status`."""
-    return {**scope(overrides), "status": DYN, "conditions": MapOf(_CONDITION)}
+    always = {name: kind for name, kind in scope(overrides).items() if name != "features"}
+    return {**always, "status": DYN, "conditions": MapOf(_CONDITION)}
 
 
 def variables(
