@@ -156,7 +156,8 @@ def test_unfit_flags_of_mapping_are_refused(
         functions_process.main([f"--mapping={MAPPINGS / 'widgets.yaml'}", *arguments])
 
     assert ended.value.code == 1
-    assert f": {problem}; see " in capsys.readouterr().err
+    program = functions_process.PROGRAM
+    assert capsys.readouterr().err == f"{program}: {problem}; see {program} --help\n"
 
 
 def test_guide_shows_the_example() -> None:

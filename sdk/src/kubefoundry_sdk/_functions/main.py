@@ -201,6 +201,8 @@ def _add_name(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_flags(parser: argparse.ArgumentParser) -> None:
+    # Providers have programs of their own names; this one serves many.
+    parser.prog = PROGRAM
     _add_name(parser)
     options.flag(
         parser,
