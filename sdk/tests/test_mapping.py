@@ -120,7 +120,7 @@ def test_override_is_rendered(overrides: dict[str, Any] | None, size: int) -> No
     assert render(built, model, SCHEMA).main["spec"]["x"] == size
 
 
-CACHE = {
+CACHE: dict[str, Any] = {
     "type": "object",
     "properties": {
         "a-b": {"type": "object", "properties": {"size": {"type": "integer"}, "path": {"type": "string"}}}
@@ -252,11 +252,11 @@ FAILING: dict[str, tuple[Any, str]] = {
     "a missing part of an item": ("${spec.env.map(e, e.valueFrom)}", "object.spec.x: no such member"),
     "a missing part of an item in a branch": (
         "${has(spec.image) ? [dyn(spec.image)] : spec.env.map(e, e.valueFrom)}",
-        "object.spec.x: no such member in mapping: 'valueFrom': ask with has() before you read it",
+        "object.spec.x: no such member in mapping: 'valueFrom': ask with has() or in first",
     ),
     "a missing part of an item, by another name": (
         "${spec.env.map(status, status['valueFrom'])}",
-        "object.spec.x: no such key: ask with has() before you read it",
+        "object.spec.x: no such key: ask with has() or in first",
     ),
     "a merge of a text": ({"$merge": ["${spec.model.id}"]}, "object.spec.x.$merge: org/model is not a map"),
 }
@@ -308,6 +308,16 @@ def test_status_is_read() -> None:
         "Widget is Running",
     )
     assert (observation.replicas.ready, observation.endpoint.service) == (1, "m")
+
+
+def test_status_is_searched() -> None:
+    phases = [{"phase": "Running", "when": "status.parts.exists(p, p.up && p.name == metadata.name)"}]
+
+    observation = observed(
+        {"status": {"ready": 1, "parts": [{"up": True, "name": "m"}]}}, status__phases=phases
+    )
+
+    assert observation.phase == "Running"
 
 
 ZERO = {"scaling": {"replicas": 0}}

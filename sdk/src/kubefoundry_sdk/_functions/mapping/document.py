@@ -108,7 +108,8 @@ def read(text: str) -> MappingFile:
     try:
         encoded = json.dumps(foreign_yaml.document(text), allow_nan=False)
     except foreign_yaml.Unreadable as error:
-        hint = " (quote a text that has ': ', '#' or braces)" if "${" in text else ""
+        unquoted = any(words in str(error) for words in ("mapping values are not allowed", "parsing a flow"))
+        hint = " (quote a text that has ': ', '#' or braces)" if unquoted else ""
         raise Invalid(f"the file {error}{hint}") from error
     except (TypeError, ValueError) as error:
         raise Invalid(f"the file has a value that JSON does not have: {error}") from error

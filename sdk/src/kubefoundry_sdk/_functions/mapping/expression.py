@@ -95,7 +95,7 @@ class Expression:
                 read = path_of(error.tree)
                 if read is not None and steps_of(read)[0] in variables.json:
                     return None
-                hint = ": ask with has() before you read it"
+                hint = ": ask with has() or in first"
             raise Fault(f"{self.path}: {str(error.args[0])[:200]}{hint}") from error
         except Exception as error:  # cel-python raises ValueError, RecursionError and others (sources §6.1)
             raise Fault(f"{self.path}: {type(error).__name__}: {str(error)[:200]}") from error

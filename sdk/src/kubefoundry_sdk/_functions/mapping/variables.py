@@ -98,7 +98,8 @@ def with_status(variables: Variables, status: Mapping[str, Any], types: Scope) -
         name: {"status": condition.status, "reason": condition.reason, "message": condition.message}
         for name, condition in upstream_conditions(status).items()
     }
-    json = {**variables.json, "status": dict(status), "conditions": conditions}
+    every = {**variables.json, "status": dict(status), "conditions": conditions}
+    json = {name: every[name] for name in types}
     return Variables(json, Values(json, types), variables.budget)
 
 
