@@ -88,7 +88,8 @@ def download(package: Package, archive: str, target: Path) -> None:
         if done.returncode or not _is_complete(new, package):
             why = " ".join(done.stderr.split()) or "it has another content than the locked one"
             # The mirror has no such file: Debian keeps only the newest version.
-            remedy = ". Debian may have replaced this version: run `make lock-debian`" if "not found" in why.lower() else ""
+            is_gone = "not found" in why.lower()
+            remedy = ". Debian may have replaced this version: run `make lock-debian`" if is_gone else ""
             raise Failure(
                 f"cannot download {package.name} {package.version} ({package.architecture}): {why}{remedy}"
             )
