@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 from kubefoundry_conformance.main import main
 from kubefoundry_kserve.provider import provider as kserve
 from kubefoundry_sdk import Object, Provider, Schema
+from kubefoundry_sdk._cel.schema import Record
 from kubefoundry_sdk._functions import main as functions_process
 from kubefoundry_sdk._functions.description import ProviderDescription
 from kubefoundry_sdk._functions.mapping import document, expression, template, variables
@@ -169,7 +170,7 @@ def test_guide_shows_the_example() -> None:
 
 def test_guide_names_every_key_and_limit() -> None:
     own = document.MappingFile.model_fields.keys() - ProviderDescription.model_fields.keys()
-    known = variables.status_scope(["nodes"])
+    known = variables.status_scope(Record({}))
 
     assert [name for name in (*own, *known) if f"`{name}`" not in GUIDE] == []
     for words in (
