@@ -117,12 +117,17 @@ async def test_serving_models_move_and_move_back_without_a_write(
         await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
     before = await upstream_versions(api, namespace)
     kubefoundry = CommandLine(suite.plane.kubeconfig, "default")
+    to_newest = f"controller migrate --to {names.NEWEST_VERSION} --force-conflicts"
 
-    forth = await kubefoundry(f"controller migrate --to {names.NEWEST_VERSION} --yes --force-conflicts")
+    shown = await kubefoundry(f"{to_newest} --dry-run")
+    after_dry_run = stored_in(suite.plane)
+    forth = await kubefoundry(f"{to_newest} --yes")
     in_newest = stored_in(suite.plane)
     examined = await kubefoundry("doctor")
     back = await kubefoundry(f"controller migrate --to {names.VERSION} --yes --force-conflicts")
 
+    assert "stored in v1alpha1 would move to v1beta1; nothing was written" in shown.err
+    assert (shown.code, after_dry_run) == (0, {OLD})
     assert (forth.code, back.code) == (0, 0), (forth.err, back.err)
     assert "objects are stored in v1beta1" in forth.err
     assert (in_newest, stored_in(suite.plane)) == ({NEW}, {OLD})

@@ -1,4 +1,4 @@
-"""`kubefoundry controller install|upgrade|uninstall|status`: CRDs, core and selector."""
+"""`kubefoundry controller install|upgrade|migrate|uninstall|status`: CRDs, core and selector."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kubefoundry_cli.install.options import (
 )
 from kubefoundry_cli.output import say
 from kubefoundry_sdk._api import names, selectable_fields
-from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 WHAT = "KubeFoundry (CRDs, core, selector)"
@@ -55,36 +55,32 @@ def install(
 
     async def work() -> None:
         async with cluster.session(target) as session:
-            objects = [*await _crds(session), *bundle.from_registry(bundle.controller(), registry)]
+            release = await server.supported(session)
+            try:
+                installed = await storage.live(session)
+            except Failure as failure:
+                if failure.exit_code != Exit.FORBIDDEN:
+                    raise
+                # `run.install` reports it, together with the other objects that cannot be read.
+                installed = {}
+            objects = [*_crds(installed, release), *bundle.from_registry(bundle.controller(), registry)]
             await run.install(session, objects, what=WHAT, dry_run=dry_run, yes=yes, force=force, wait=wait)
 
     cluster.run(work())
 
 
-async def _crds(session: Session) -> list[Object]:
-    """Return our CRDs, which store objects in the version of the installed ones."""
-    definitions = bundle.crds(selectable=await _selectable(session, await server.supported(session)))
-    try:
-        installed = await storage.live(session)
-    except Failure:
-        # `run.install` reports the error, together with the other objects that cannot be read.
-        return definitions
-    return storage.stored_in(
-        definitions, {name: storage.storage_version(crd) for name, crd in installed.items()}
-    )
+def _crds(installed: Mapping[str, Object], release: str) -> list[Object]:
+    """Return our CRDs, with the storage version and the selectable fields of the installed ones.
 
-
-async def _selectable(session: Session, release: str) -> bool:
-    """Check whether the CRD gets selectable fields: it has them, or it is new and the API server supports them.
-
-    A CRD that kubectl has applied stays as it is: kubectl owns all of `versions`, so a change would be a conflict.
+    A new CRD has selectable fields if the API server of this release supports them. A CRD that kubectl has applied
+    stays as it is: kubectl owns all of `versions`, so a change would be a conflict.
     """
-    try:
-        return selectable_fields.present(await session.client.get(CRDS, MODEL_DEPLOYMENTS.crd))
-    except (ApiError, Unreachable) as error:
-        # `run.install` reports any other error, together with the other objects that cannot be read.
-        new = isinstance(error, ApiError) and error.not_found
-        return new and server.at_least(release, selectable_fields.SINCE)
+    if (live := installed.get(MODEL_DEPLOYMENTS.crd)) is None:
+        selectable = server.at_least(release, selectable_fields.SINCE)
+    else:
+        selectable = selectable_fields.present(live)
+    versions = {name: storage.storage_version(crd) for name, crd in installed.items()}
+    return storage.stored_in(bundle.crds(selectable=selectable), versions)
 
 
 command.add_command(install, "upgrade")
@@ -111,26 +107,17 @@ def migrate(to: str | None, force: bool, dry_run: bool, yes: bool, target: Targe
 
     async def work() -> None:
         async with cluster.session(target) as session:
+            release = await server.supported(session)
             installed = await storage.live(session)
             if not installed:
                 raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
             if to:
-                wanted = storage.stored_in(await _crds(session), dict.fromkeys(installed, to))
+                wanted = storage.stored_in(_crds(installed, release), dict.fromkeys(installed, to))
+                what = f"CRDs that store {to}"
                 await run.install(
-                    session,
-                    wanted,
-                    what=f"CRDs that store {to}",
-                    dry_run=dry_run,
-                    yes=yes,
-                    force=force,
-                    wait=None,
+                    session, wanted, what=what, dry_run=dry_run, yes=yes, force=force, wait=None
                 )
-                planned = {crd["metadata"]["name"]: {"spec": crd["spec"]} for crd in wanted}
-                installed = (
-                    {name: {**crd, **planned[name]} for name, crd in installed.items()}
-                    if dry_run
-                    else await storage.live(session)
-                )
+                installed = storage.planned(installed, wanted) if dry_run else await storage.live(session)
             await _move(session, installed, dry_run=dry_run)
 
     cluster.run(work())

@@ -44,6 +44,12 @@ def _stored_in(crd: Object, version: str) -> Object:
     return {**crd, "spec": {**crd["spec"], "versions": changed}}
 
 
+def planned(installed: Mapping[str, Object], wanted: Sequence[Object]) -> dict[str, Object]:
+    """Return the installed CRDs as they would be with the specs of `wanted`."""
+    specs = {crd["metadata"]["name"]: crd["spec"] for crd in wanted}
+    return {name: {**crd, "spec": specs[name]} for name, crd in installed.items()}
+
+
 def storage_version(crd: Object) -> str:
     """Return the version in which the API server stores new objects of the live CRD; empty if none is marked."""
     marked = (each["name"] for each in crd["spec"]["versions"] if each.get("storage"))
