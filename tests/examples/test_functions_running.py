@@ -1,4 +1,4 @@
-"""The Widget provider in shell as a process on a real API server, and programs that fail there."""
+"""Programs with a provider's functions that fail on a real API server; the one in shell passes the kit there."""
 
 from __future__ import annotations
 
@@ -6,75 +6,26 @@ import shutil
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from examples.test_conformance import WIDGETS as KIT_FILES
 from examples.test_conformance import check
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk._cluster.client import Client
 from support import hostile_functions
-from support.deployments import GPU, model_deployment
 from support.kit_planes import kept_planes
-from support.suites import install_crd
-from support.waiting import message, reason, serves, until, until_deployment
-from support.widgets import EXAMPLES, SPEC, WIDGETS, says
+from support.waiting import message, reason, until, until_deployment
+from support.widgets import create, in_shell, start
 
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here"),
 ]
 
-SHELL = EXAMPLES / "functions" / "shell"
 HOSTILE = f"{sys.executable} {hostile_functions.__file__}"
-
-
-def manifest(command: str, *more: str) -> list[dict[str, Any]]:
-    """Return the manifest of the shell example, with another command for the functions."""
-    documents = list(yaml.safe_load_all((SHELL / "manifest.yaml").read_text()))
-    for document in documents:
-        if document["kind"] == "Deployment":
-            container = document["spec"]["template"]["spec"]["containers"][0]
-            kept = [word for word in container["args"] if not word.startswith("--command=")]
-            container["args"] = [*kept, f"--command={command}", *more]
-    return documents
-
-
-def start(suite: Suite, command: str, *more: str) -> None:
-    """Install and start core and the provider with these functions."""
-    install_crd(suite, yaml.safe_load((EXAMPLES / "provider" / "widgets.crd.yaml").read_text()))
-    suite.install("widgets", documents=manifest(command, *more))
-    suite.start("core", "widgets")
-
-
-async def create(api: Client, namespace: str, name: str = "m", **spec: Any) -> Object:
-    body = model_deployment(name, namespace, {**SPEC, **spec}, provider="widgets")
-    return await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-
-
-async def test_provider_in_shell_serves_and_cleans_up(fresh: Suite, api: Client, namespace: str) -> None:
-    start(fresh, str(SHELL / "provider.sh"))
-
-    deployment = await create(api, namespace)
-    widget = await until(api, WIDGETS, "m", namespace, lambda obj: obj)
-    assert widget and widget["spec"]["model"] == GPU["model"]["id"]
-    assert widget["metadata"]["ownerReferences"][0]["uid"] == deployment["metadata"]["uid"]
-
-    await says(api, namespace, state="Serving", ready=1)
-    running = await until_deployment(api, "m", namespace, serves)
-    assert running["status"]["endpoint"] == {"service": "m", "port": 8000}
-
-    await create(api, namespace, "refused", nodeSelector={"zone": "a"})
-    refused = await until_deployment(
-        api, "refused", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
-    )
-    assert message(refused, "ProviderCompatible") == "Widgets has no place for nodeSelector: remove it"
-
-    await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=deployment["metadata"]["uid"])
-    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
-    await until(api, WIDGETS, "m", namespace, lambda obj: obj is None)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +41,7 @@ async def test_provider_in_shell_serves_and_cleans_up(fresh: Suite, api: Client,
 async def test_failing_functions_are_a_provider_error(
     way: str, problem: str, fresh: Suite, api: Client, namespace: str
 ) -> None:
-    start(fresh, f"{HOSTILE} '{way}'", "--call-timeout=3", "--heartbeat-timeout=6")
+    start(fresh, in_shell(f"{HOSTILE} '{way}'", "--call-timeout=3", "--heartbeat-timeout=6"))
 
     await create(api, namespace)
 
@@ -119,7 +70,7 @@ async def next_heartbeat(api: Client, before: str) -> str:
 async def test_waiting_function_does_not_hold_up_the_process(
     way: str, fresh: Suite, api: Client, namespace: str
 ) -> None:
-    start(fresh, f"{HOSTILE} {way}", "--call-timeout=40", "--heartbeat-timeout=6")
+    start(fresh, in_shell(f"{HOSTILE} {way}", "--call-timeout=40", "--heartbeat-timeout=6"))
     await create(api, namespace)
     await until_deployment(api, "m", namespace, lambda obj: reason(obj, "ProviderSelected"))
     before = (await api.get(PROVIDER_CONFIGS, "widgets"))["status"]["lastHeartbeat"]
@@ -139,13 +90,11 @@ async def test_waiting_function_does_not_hold_up_the_process(
 @pytest.mark.apart
 def test_provider_in_shell_passes_the_kit(tmp_path: Path) -> None:
     file = tmp_path / "manifest.yaml"
-    file.write_text(yaml.safe_dump_all(manifest(str(SHELL / "provider.sh"))))
-    crd, cases = EXAMPLES / "provider" / "widgets.crd.yaml", EXAMPLES / "provider" / "cases.yaml"
+    file.write_text(yaml.safe_dump_all(in_shell()))
 
     with kept_planes():
         code, failed, passed = check(
-            ["provider", "--manifest", str(file), "--crd", str(crd), "--cases", str(cases)],
-            tmp_path / "report.json",
+            ["provider", "--manifest", str(file), *KIT_FILES], tmp_path / "report.json"
         )
 
     assert (code, failed) == (0, [])

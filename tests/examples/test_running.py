@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Callable
 
 import pytest
 
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.managed_fields import managers
 from kubefoundry_sdk._api.names import SELECTOR_MANAGER
 from kubefoundry_sdk._cluster.client import Client
@@ -15,28 +17,42 @@ from support.deployments import GPU, model_deployment
 from support.suites import install_crd
 from support.upstream import standin
 from support.waiting import message, reason, serves, until, until_deployment
-from support.widgets import EXAMPLES, WIDGETS, install
+from support.widgets import EXAMPLES, WIDGETS, create, in_python, in_shell, says, start, without_code
 
 pytestmark = pytest.mark.integration
 
 
-async def test_third_party_provider_serves_and_cleans_up(fresh: Suite, api: Client, namespace: str) -> None:
-    install(fresh)
-    fresh.start("core", "widgets")
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(in_python, id="python"),
+        pytest.param(
+            in_shell,
+            id="shell",
+            marks=pytest.mark.skipif(shutil.which("jq") is None, reason="there is no jq here"),
+        ),
+        pytest.param(without_code, id="mapping"),
+    ],
+)
+async def test_third_party_provider_serves_and_cleans_up(
+    manifest: Callable[[], list[Object]], fresh: Suite, api: Client, namespace: str
+) -> None:
+    start(fresh, manifest())
 
-    body = model_deployment("m", namespace, {**GPU, "image": "example.com/vllm:1"}, provider="widgets")
-    deployment = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    deployment = await create(api, namespace)
     widget = await until(api, WIDGETS, "m", namespace, lambda obj: obj)
-    assert widget
-    assert widget["spec"]["model"] == "org/model"
+    assert widget and widget["spec"]["model"] == GPU["model"]["id"]
     assert widget["metadata"]["ownerReferences"][0]["uid"] == deployment["metadata"]["uid"]
 
-    patch = '{"status": {"state": "Serving", "ready": 1}}'
-    fresh.plane.kubectl(
-        *("patch", "widget", "m", "-n", namespace, "--subresource=status", "--type=merge", "-p", patch)
-    )
+    await says(api, namespace, state="Serving", ready=1)
     running = await until_deployment(api, "m", namespace, serves)
     assert running["status"]["endpoint"] == {"service": "m", "port": 8000}
+
+    await create(api, namespace, "refused", nodeSelector={"zone": "a"})
+    refused = await until_deployment(
+        api, "refused", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+    )
+    assert message(refused, "ProviderCompatible") == "Widgets has no place for nodeSelector: remove it"
 
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=deployment["metadata"]["uid"])
     await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
