@@ -21,7 +21,7 @@ GPU: dict[str, Any] = {
 }
 
 
-def spec_with(value: Any) -> Provider:
+def provider_writing(value: Any) -> Provider:
     """Return the provider whose template writes a value into `spec.x`."""
     return provider(mapping(object__spec__x=value), {})
 
@@ -29,7 +29,7 @@ def spec_with(value: Any) -> Provider:
 def rendered(value: Any, spec: dict[str, Any] | None = None) -> Any:
     """Return what a template renders into `spec.x`; None if it is left out."""
     model = deployment({**GPU, **(spec or {})})
-    return render(spec_with(value), model, SCHEMA).main["spec"].get("x")
+    return render(provider_writing(value), model, SCHEMA).main["spec"].get("x")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_helper_is_rendered_and_permitted() -> None:
 
 
 def test_optional_field_is_written_only_where_the_crd_has_it() -> None:
-    built = spec_with("${'env' in features ? spec.env : omit}")
+    built = provider_writing("${'env' in features ? spec.env : omit}")
     model = deployment({**GPU, "env": [{"name": "A"}]})
 
     with_env = render(built, model, Schema("example.com/v1", frozenset({"env"})))
@@ -184,7 +184,7 @@ UNREAD = {
 
 @pytest.mark.parametrize(("template", "spec", "field"), UNREAD.values(), ids=UNREAD.keys())
 def test_unread_field_is_refused(template: Any, spec: dict[str, Any], field: str) -> None:
-    problems = spec_with(template).supports(deployment({**GPU, **spec}), None)
+    problems = provider_writing(template).supports(deployment({**GPU, **spec}), None)
 
     assert list(problems) == [f"Widgets has no place for {field}: remove it"]
 
@@ -264,7 +264,7 @@ FAILING: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("template", "problem"), FAILING.values(), ids=FAILING.keys())
 def test_failing_template_harms_only_its_object(template: Any, problem: str) -> None:
-    built = spec_with(template)
+    built = provider_writing(template)
 
     with pytest.raises(Fault) as error:
         render(built, deployment({**GPU, "env": MANY}), SCHEMA)
@@ -275,7 +275,7 @@ def test_failing_template_harms_only_its_object(template: Any, problem: str) -> 
 
 
 def test_model_is_rendered_after_one_that_failed() -> None:
-    built = spec_with("${spec.env.map(a, spec.env.map(b, a.name == b.name))}")
+    built = provider_writing("${spec.env.map(a, spec.env.map(b, a.name == b.name))}")
     with pytest.raises(Fault):
         render(built, deployment({**GPU, "env": MANY}), SCHEMA)
 

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import copy
 from typing import Any
 
 import yaml
 
+from support.hostile_functions import DESCRIPTION
+
 SMALL: dict[str, Any] = {
-    "name": "widgets",
-    "title": "Widgets",
-    "version": "0.1.0",
-    "capabilities": {
-        "engines": ["vllm"],
-        "servingModes": ["aggregated"],
-        "cpuSupport": False,
-        "gpuSupport": True,
-    },
-    "upstream": {"group": "example.com", "plural": "widgets", "kind": "Widget"},
+    **{key: part for key, part in DESCRIPTION.items() if key != "protocol"},
     "fields": {"v1": {"needed": ["spec.model"], "optional": {"env": "spec.env"}}},
     "object": {"spec": {"model": "${spec.model.id}", "gpus": "${derived.gpuCount}"}},
     "status": {
@@ -30,7 +23,7 @@ SMALL: dict[str, Any] = {
 
 def mapping(**changes: Any) -> str:
     """Return the small mapping as text; `object__spec__x=…` changes a part of it, and None removes one."""
-    content = json.loads(json.dumps(SMALL))
+    content = copy.deepcopy(SMALL)
     for path, value in changes.items():
         *parents, last = path.split("__")
         part = content
