@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from kubefoundry_sdk._api import foreign_yaml
 from kubefoundry_sdk._functions.description import ProviderDescription, Text, WireModel
-from kubefoundry_sdk._functions.mapping.expression import Invalid
+from kubefoundry_sdk._functions.mapping.expression import Invalid, suggestion
 from kubefoundry_sdk._functions.messages import problem
 from kubefoundry_sdk._provider.contract import ObservedPhase
 
@@ -124,8 +123,7 @@ def _hint(error: ValidationError) -> str:
     """Return the key that an unknown one may mean."""
     first = error.errors(include_url=False, include_input=False)[0]
     unknown = first["type"] in ("extra_forbidden", "unexpected_keyword_argument")
-    near = get_close_matches(str(first["loc"][-1]), sorted(set(_keys(MappingFile))), 1) if unknown else []
-    return f" (did you mean {near[0]}?)" if near else ""
+    return suggestion(str(first["loc"][-1]), sorted(set(_keys(MappingFile)))) if unknown else ""
 
 
 def _keys(model: type[BaseModel]) -> Iterator[str]:

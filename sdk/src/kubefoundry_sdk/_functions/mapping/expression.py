@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Final, cast
 
 from celpy.celtypes import BoolType, DoubleType, IntType, ListType, MapType, StringType, UintType
@@ -12,10 +13,10 @@ from celpy.evaluation import CELEvalError, re2  # type: ignore[attr-defined]  # 
 from lark import Tree
 
 from kubefoundry_sdk._cel.evaluation import Budget, BudgetSpent, Evaluation
-from kubefoundry_sdk._cel.lint import Finding, infer
+from kubefoundry_sdk._cel.lint import Finding, Scope, infer
 from kubefoundry_sdk._cel.overloads import fits, name_of
 from kubefoundry_sdk._cel.paths import path_of, steps_of, value_at
-from kubefoundry_sdk._cel.schema import BOOL, Type
+from kubefoundry_sdk._cel.schema import BOOL
 from kubefoundry_sdk._cel.source import MACROS, BadSource, Node, parse
 from kubefoundry_sdk._provider.results import Fault
 
@@ -23,8 +24,6 @@ MAX_STEPS: Final = 5000
 """Steps of all expressions of one call. A call for an ordinary mapping takes a few hundred."""
 
 BRACES: Final = ": write the condition without ${ }"
-
-Scope = Mapping[str, Type]
 
 
 class _Evaluation(Evaluation):
@@ -37,6 +36,12 @@ class _Evaluation(Evaluation):
 
 class Invalid(ValueError):
     """The mapping is invalid; the text has the path and the reason."""
+
+
+def suggestion(name: str, choices: Iterable[str]) -> str:
+    """Return ` (did you mean status?)`, empty if no choice is close."""
+    close = get_close_matches(name, list(choices), 1)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Object
 from kubefoundry_sdk._cel import rule
+from kubefoundry_sdk._cel.lint import Scope
 from kubefoundry_sdk._cel.schema import Record, record_of
 from kubefoundry_sdk._functions.description import provider_of
 from kubefoundry_sdk._functions.mapping import status, variables
 from kubefoundry_sdk._functions.mapping.document import MappingFile, read
-from kubefoundry_sdk._functions.mapping.expression import BRACES, Expression, Invalid, Scope, expression
+from kubefoundry_sdk._functions.mapping.expression import (
+    BRACES,
+    Expression,
+    Invalid,
+    expression,
+    suggestion,
+)
 from kubefoundry_sdk._functions.mapping.template import Compiler, Rendering, Template, is_map
 from kubefoundry_sdk._functions.overrides import form
 from kubefoundry_sdk._provider.contract import Deployment, HelperKind, Observation, Provider, Rendered
@@ -110,14 +116,8 @@ def _compiled(file: MappingFile, images: Mapping[str, str]) -> _Functions:
     for index, helper in enumerate(file.helpers):
         _check_helper(helper, f"helpers[{index}]")
         helpers.append(compiler.compile(helper, f"helpers[{index}]"))
-    for index, selection in enumerate(file.selection_rules):
-        if isinstance(compiled := rule.compile(selection.condition), rule.InvalidRule):
-            hint = BRACES if "${" in selection.condition else ""
-            raise Invalid(f"selectionRules[{index}].condition: {compiled.problem}{hint}")
-    for leaf in variables.leaves(overrides):
-        if not any(leaf[: len(read)] == read for read in compiler.overrides):
-            path = ".properties.".join(leaf)
-            raise Invalid(f"overrides.properties.{path}: no template reads overrides.{'.'.join(leaf)}")
+    _check_selection_rules(file)
+    _check_overrides(overrides, compiler.overrides)
     sentences = Compiler(file.title, scope, unset="unset")
     problems = [
         (
@@ -139,6 +139,21 @@ def _compiled(file: MappingFile, images: Mapping[str, str]) -> _Functions:
     )
 
 
+def _check_selection_rules(file: MappingFile) -> None:
+    for index, selection in enumerate(file.selection_rules):
+        if isinstance(compiled := rule.compile(selection.condition), rule.InvalidRule):
+            hint = BRACES if "${" in selection.condition else ""
+            raise Invalid(f"selectionRules[{index}].condition: {compiled.problem}{hint}")
+
+
+def _check_overrides(declared: Record, reads: Set[tuple[str, ...]]) -> None:
+    """Raise Invalid for an override that no template reads, by itself or with its object."""
+    for leaf in variables.leaves(declared):
+        if not any(leaf[: len(read)] == read for read in reads):
+            path = ".properties.".join(leaf)
+            raise Invalid(f"overrides.properties.{path}: no template reads overrides.{'.'.join(leaf)}")
+
+
 def _refused(file: MappingFile, fields: set[str]) -> dict[str, str]:
     """Return the sentence for each field of the spec that no template reads."""
     for field, capability in variables.SELECTED.items():
@@ -147,8 +162,8 @@ def _refused(file: MappingFile, fields: set[str]) -> dict[str, str]:
     known = variables.fields_to_honour(file.capabilities)
     for field in file.refused:
         if field not in known:
-            near = "".join(f" (did you mean {name}?)" for name in get_close_matches(field, known, 1))
-            raise Invalid(f"refused.{field}: a ModelDeployment has no such field{near}")
+            hint = suggestion(field, known)
+            raise Invalid(f"refused.{field}: a ModelDeployment has no such field{hint}")
         if field in fields:
             raise Invalid(f"refused.{field}: a template reads spec.{field}")
     standard = f"{file.title} has no place for {{field}}: remove it"

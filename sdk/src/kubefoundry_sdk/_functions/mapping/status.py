@@ -9,8 +9,9 @@ from typing import Any, Final
 from kubefoundry_sdk._api.fields import MAX_INT32
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._cel.lint import Scope
 from kubefoundry_sdk._functions.mapping.document import StatusMapping
-from kubefoundry_sdk._functions.mapping.expression import Invalid, Scope, Variables, expression, split
+from kubefoundry_sdk._functions.mapping.expression import Invalid, Variables, expression, split
 from kubefoundry_sdk._functions.mapping.template import Compiler, Rendering, Template
 from kubefoundry_sdk._functions.mapping.variables import with_status
 from kubefoundry_sdk._provider.contract import (
@@ -63,8 +64,12 @@ class StatusReader:
 
         values = {name: value(template) for name, template in self.templates.items()}
         ready, desired = count(values["ready"]) or 0, count(values["desired"]) or 0
-        endpoint = Endpoint(text(values["service"]), count(values["port"]) or 0, text(values["url"]))
-        if has_no_endpoint := next(endpoint_problems(endpoint), None) is not None:
+        endpoint = Endpoint(
+            text(values["endpoint.service"]),
+            count(values["endpoint.port"]) or 0,
+            text(values["endpoint.url"]),
+        )
+        if has_no_endpoint := any(endpoint_problems(endpoint)):
             endpoint = Endpoint()
         phase, reason, message = self._verdict(value, bool(status), failures)
         if status and desired == ready == 0 and phase in ("Running", "Pending"):
@@ -102,28 +107,28 @@ def reader(section: StatusMapping, title: str, kind: str, scope: Scope) -> Statu
     """
     compiler = Compiler(title, scope)
 
-    def condition(written: str | None, path: str) -> Template:
-        compiled = expression(written or "true", path, scope, condition=True)
+    def condition(written: str, path: str) -> Template:
+        compiled = expression(written, path, scope, condition=True)
         return lambda rendering: compiled.holds(rendering.variables)
 
     _check_numbers(section)
-    written = section.model_dump(by_alias=True)
-    written |= written.pop("endpoint")
-    templates = {
-        name: compiler.compile(written[name], f"status.{name}")
-        for name in ("ready", "desired", "message", "selector")
+    endpoint = section.endpoint
+    written = {
+        "ready": section.ready,
+        "desired": section.desired,
+        "message": section.message,
+        "selector": section.selector,
+        "endpoint.service": endpoint.service,
+        "endpoint.port": endpoint.port,
+        "endpoint.url": endpoint.url,
     }
-    templates |= {
-        name: compiler.compile(written[name], f"status.endpoint.{name}")
-        for name in ("service", "port", "url")
-    }
-    templates |= {
-        name: condition(written[name] or "false", f"status.{name}") for name in ("updating", "updateFailed")
-    }
+    templates = {name: compiler.compile(value, f"status.{name}") for name, value in written.items()}
+    templates["updating"] = condition(section.updating or "false", "status.updating")
+    templates["updateFailed"] = condition(section.update_failed or "false", "status.updateFailed")
     phases = [
         (
             rule.phase,
-            condition(rule.when, f"status.phases[{index}].when"),
+            condition(rule.when or "true", f"status.phases[{index}].when"),
             compiler.compile(rule.message, f"status.phases[{index}].message"),
         )
         for index, rule in enumerate(section.phases)

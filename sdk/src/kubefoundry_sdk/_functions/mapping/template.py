@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Final
 
+from kubefoundry_sdk._cel.lint import Scope
 from kubefoundry_sdk._functions.mapping.expression import (
     Expression,
     Invalid,
-    Scope,
     Variables,
     expression,
     split,
+    suggestion,
 )
 from kubefoundry_sdk._functions.mapping.variables import fields_in
 from kubefoundry_sdk._provider.contract import Deployment
@@ -143,8 +143,7 @@ class Compiler:
         [name, *more] = value
         if more or name not in directives:
             key = next(key for key in value if key.startswith("$"))
-            near = get_close_matches(key, directives, 1)
-            hint = f" (did you mean {near[0]}?)" if near and near != [key] else ""
+            hint = "" if key in directives else suggestion(key, directives)
             raise Invalid(f"{path}.{key}: has to be {' or '.join(directives)}, alone in its map{hint}")
         return directives[name](value[name], f"{path}.{name}")
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from kubefoundry_sdk._cel.evaluation import Budget
+from kubefoundry_sdk._cel.lint import Scope
 from kubefoundry_sdk._cel.rule import Values
 from kubefoundry_sdk._cel.schema import DYN, INT, STRING, VARIABLES, ListOf, MapOf, Record, Type
-from kubefoundry_sdk._functions.mapping.expression import MAX_STEPS, Invalid, Scope, Variables
+from kubefoundry_sdk._functions.mapping.expression import MAX_STEPS, Invalid, Variables
 from kubefoundry_sdk._provider.contract import Capabilities, Deployment
 from kubefoundry_sdk._provider.results import Fault
 from kubefoundry_sdk._provider.upstream_status import upstream_conditions
