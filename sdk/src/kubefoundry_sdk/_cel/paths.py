@@ -54,7 +54,7 @@ def paths_in(tree: Node, roots: frozenset[str]) -> tuple[str, ...]:
         if path is None:
             for child in node.children:
                 walk(child)
-        elif _STEP.match(path)["field"] in roots:  # type: ignore[index]
+        elif steps_of(path)[0] in roots:
             paths[path] = None
 
     walk(tree)
