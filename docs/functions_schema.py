@@ -15,8 +15,8 @@ HERE = Path(__file__).parent
 DOCUMENTS = {"functions": document, "mapping": mapping_document}
 
 
-def text(name: str = "functions") -> str:
-    """The content of a file."""
+def text(name: str) -> str:
+    """Return the content of the schema's file."""
     schema: dict[str, Any] = DOCUMENTS[name]()
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 

@@ -1,4 +1,4 @@
-"""docs/functions.schema.json fits the requests that are sent, and the results of our own providers."""
+"""The generated schemas are current; that of functions fits the requests, and the results of our own providers."""
 
 from __future__ import annotations
 
