@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +14,8 @@ import pytest
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, SECRETS, Kind, Object
-from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
+from support.document_commands import document_commands
 from support.helm import CHART, CRD_CHART, OLDEST, VERSION, Helm, build
 from support.kubernetes_version import at_least
 from support.model_writes import PROVIDERS
@@ -30,25 +29,19 @@ CORE: Final = "kubefoundry-core"
 
 
 @pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with CRDs that kubectl applied."""
     with control_plane(tmp_path_factory.mktemp("plane"), ["--all-controllers"]) as opened:
         yield opened
 
 
 @pytest.fixture
-def helm(plane: ControlPlane, tmp_path: Path) -> Iterator[Helm]:
+def helm(cluster: ControlPlane, tmp_path: Path) -> Iterator[Helm]:
     """Helm, whose releases are uninstalled at the end."""
-    opened = Helm(build(), tmp_path, plane.kubeconfig)
+    opened = Helm(build(), tmp_path, cluster.kubeconfig)
     yield opened
     for release in json.loads(opened("list", "--all-namespaces", "--output", "json").stdout):
         opened("uninstall", release["name"], "--namespace", release["namespace"])
-
-
-@pytest.fixture
-async def api(plane: ControlPlane) -> AsyncIterator[Client]:
-    async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as opened:
-        yield opened
 
 
 def install(helm: Helm, name: str, chart: Path, *arguments: str, namespace: str = ELSEWHERE) -> None:
@@ -83,11 +76,13 @@ def owner(obj: Object) -> str:
     return str(obj["metadata"]["annotations"]["meta.helm.sh/release-name"])
 
 
-async def test_values_of_controllers_survive_an_upgrade(plane: ControlPlane, api: Client, helm: Helm) -> None:
+async def test_values_of_controllers_survive_an_upgrade(
+    cluster: ControlPlane, api: Client, helm: Helm
+) -> None:
     """caBundle and match conditions are core's, replicas an autoscaler's if the value is null."""
     values = ["--set", "selector.replicas=null"]
     install(helm, "models", CHART, *values)
-    plane.kubectl("scale", "deployment/kubefoundry-selector", "--replicas=3", "-n", ELSEWHERE)
+    cluster.kubectl("scale", "deployment/kubefoundry-selector", "--replicas=3", "-n", ELSEWHERE)
     conditions = [{"name": "mine", "expression": "true"}] if at_least("1.28") else []
     theirs = {"clientConfig": {"caBundle": "Cg=="}} | ({"matchConditions": conditions} if conditions else {})
     for kind in (MUTATING, VALIDATING):
@@ -131,18 +126,18 @@ async def test_release_secrets_stay_small(api: Client, helm: Helm) -> None:
 
 
 async def test_commands_of_the_document_install_and_go_back(
-    plane: ControlPlane, api: Client, helm: Helm, tmp_path: Path
+    cluster: ControlPlane, api: Client, helm: Helm, tmp_path: Path
 ) -> None:
-    plane.kubectl("delete", "-k", str(ROOT / "crds"), "--ignore-not-found")
+    cluster.kubectl("delete", "-k", str(ROOT / "crds"), "--ignore-not-found")
     values = document_values(tmp_path)
     early = helm("install", "early", str(CHART), "--namespace", "default", "--dry-run=server")
 
     for command in [*commands("With Helm"), *commands("Upgrade with Helm")]:
-        run(plane, helm, command, values)
+        run(cluster, helm, command, values)
     core = await api.get(DEPLOYMENTS, CORE, SYSTEM)
     names = {obj["metadata"]["name"] for obj in (await api.list(DEPLOYMENTS, SYSTEM))[0]}
     for command in commands("Uninstall with Helm"):
-        run(plane, helm, command, values)
+        run(cluster, helm, command, values)
 
     assert "The CRDs are missing" in early.stdout
     assert core["spec"]["template"]["spec"]["containers"][0]["image"].startswith(
@@ -158,31 +153,31 @@ async def test_commands_of_the_document_install_and_go_back(
 
 
 async def test_kubectl_sees_no_difference_between_charts_and_manifests(
-    plane: ControlPlane, helm: Helm
+    cluster: ControlPlane, helm: Helm
 ) -> None:
     install_file = str(ROOT / "manifests" / "install.yaml")
-    plane.kubectl("apply", "-f", install_file)
+    cluster.kubectl("apply", "-f", install_file)
     # kubectl reports a PodDisruptionBudget as configured each time
-    again = plane.kubectl("apply", "-f", install_file).stdout.splitlines()
+    again = cluster.kubectl("apply", "-f", install_file).stdout.splitlines()
     crds = helm("template", "x", str(CRD_CHART), *OLDEST, "--set", "keep=false").stdout
     rest = helm("template", "x", str(CHART), *OLDEST, "--namespace", SYSTEM).stdout
 
-    applied = plane.kubectl("apply", "-f", "-", input=f"{crds}\n---\n{rest}").stdout.splitlines()
+    applied = cluster.kubectl("apply", "-f", "-", input=f"{crds}\n---\n{rest}").stdout.splitlines()
 
     assert {*applied, f"namespace/{SYSTEM} unchanged"} == set(again)
 
 
 async def test_kubectl_installation_is_taken_over(
-    plane: ControlPlane, api: Client, helm: Helm, tmp_path: Path
+    cluster: ControlPlane, api: Client, helm: Helm, tmp_path: Path
 ) -> None:
     for command in commands("With kubectl"):
-        run(plane, helm, command, tmp_path)
+        run(cluster, helm, command, tmp_path)
     before = await api.get(DEPLOYMENTS, CORE, SYSTEM)
     (tmp_path / "values.yaml").write_text("{}")
 
     refused = helm("install", "kubefoundry", str(CHART), "--namespace", SYSTEM, check=False)
     for command in commands("From kubectl to Helm"):
-        run(plane, helm, command, tmp_path / "values.yaml")
+        run(cluster, helm, command, tmp_path / "values.yaml")
 
     assert (refused.returncode, "invalid ownership metadata" in refused.stderr) == (1, True)
     after = await api.get(DEPLOYMENTS, CORE, SYSTEM)
@@ -193,12 +188,12 @@ async def test_kubectl_installation_is_taken_over(
 @pytest.mark.skipif(
     os.environ.get(VERSION) != "helm3", reason="only make test-helm3 builds both versions of Helm"
 )
-async def test_helm_4_upgrades_a_release_of_helm_3(plane: ControlPlane, api: Client, helm: Helm) -> None:
+async def test_helm_4_upgrades_a_release_of_helm_3(cluster: ControlPlane, api: Client, helm: Helm) -> None:
     install(helm, "models", CHART)
     theirs = {"clientConfig": {"caBundle": "Cg=="}}
     for kind in (MUTATING, VALIDATING):
         await apply_to_webhooks(api, kind, theirs)
-    newer = Helm(build("helm4"), helm.folder, plane.kubeconfig)
+    newer = Helm(build("helm4"), helm.folder, cluster.kubeconfig)
 
     newer("upgrade", "models", str(CHART), "--namespace", ELSEWHERE, "--set", "logFormat=text")
     newer("rollback", "models", "1", "--namespace", ELSEWHERE)
@@ -210,11 +205,7 @@ async def test_helm_4_upgrades_a_release_of_helm_3(plane: ControlPlane, api: Cli
 
 
 def commands(section: str) -> list[list[str]]:
-    """Return the words of each command in a section of the document."""
-    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.M | re.S)
-    found = [shlex.split(line) for line in re.findall(r"^    ((?:helm|kubectl) .*)$", text, re.M)]
-    assert found
-    return found
+    return document_commands(DOCUMENT, section, "helm", "kubectl")
 
 
 def document_values(folder: Path) -> Path:
@@ -224,7 +215,7 @@ def document_values(folder: Path) -> Path:
     return folder / "values.yaml"
 
 
-def run(plane: ControlPlane, helm: Helm, command: list[str], values: Path) -> None:
+def run(cluster: ControlPlane, helm: Helm, command: list[str], values: Path) -> None:
     """Run a command of the document, with its paths below the repository and its file of values."""
     program, *words = command
     words = [str(ROOT / word) if word.startswith(("charts/", "manifests/")) else word for word in words]
@@ -232,4 +223,4 @@ def run(plane: ControlPlane, helm: Helm, command: list[str], values: Path) -> No
     if program == "helm":
         helm(*words)
     else:
-        plane.kubectl(*words)
+        cluster.kubectl(*words)
