@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kubefoundry_local.apply import apply
+from kubefoundry_local.control_plane import control_plane
 from kubefoundry_local.suite import Suite
 from support.ground import prepared_plane
+from support.kinds import UPSTREAM
 from support.upstream import STANDINS
 
 
@@ -23,6 +25,21 @@ def running_suite(
         suite = Suite(plane, folder / "suite")
         if providers:
             suite.simulate(*providers, flags=simulator_flags)
+        try:
+            yield suite
+        finally:
+            suite.stop()
+
+
+@contextmanager
+def upstream_suite(folder: Path) -> Iterator[Suite]:
+    """Yield a suite with all upstream CRDs and simulated operators. The test installs KubeFoundry itself."""
+    with control_plane(folder / "plane", ["--all-controllers"]) as plane:
+        for provider in UPSTREAM:
+            plane.kubectl("apply", "--server-side", "-f", str(STANDINS / f"{provider}.yaml"))
+        plane.wait_served(*(kind.crd for kind in UPSTREAM.values()))
+        suite = Suite(plane, folder / "suite")
+        suite.simulate(*UPSTREAM)
         try:
             yield suite
         finally:

@@ -9,27 +9,30 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 import pytest
 
 from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, VALIDATING
-from kubefoundry_local.control_plane import ROOT, control_plane
+from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Suite, account_files, process_of
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from support.deployments import CPU, GPU, model_deployment
 from support.helm import CHART, CRD_CHART, Helm, build, with_local_webhooks
-from support.kinds import UPSTREAM
 from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
-from support.namespaces import new_namespace
 from support.played_pods import node
-from support.previous_version import extract, import_path
-from support.upstream import STANDINS
-from support.waiting import phase, until_deployment
+from support.serving_models import (
+    create_model,
+    create_models,
+    phases,
+    until_every_model_had_its_turn,
+    until_running,
+)
+from support.suites import upstream_suite
+from support.versions import CURRENT, Version, previous_version
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
@@ -42,15 +45,6 @@ COMPONENTS: Final = ("core", "selector", *(f"provider-{name}" for name in PROVID
 CRD_NAMES: Final = {"modeldeployments.kubefoundry.ai", "inferenceproviderconfigs.kubefoundry.ai"}
 
 
-@dataclass(frozen=True)
-class Version:
-    """A version of KubeFoundry: its chart, the registry of its images, and how to run its code."""
-
-    chart: Path
-    registry: str
-    environment: dict[str, str]
-
-
 @dataclass
 class Edits:
     """A stream of edits of one model. `refused`: the edits that the API server refused."""
@@ -61,28 +55,9 @@ class Edits:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Iterator[Suite]:
-    """A control plane with CRDs that kubectl applied, and simulated operators."""
-    with control_plane(tmp_path / "plane", ["--all-controllers"]) as plane:
-        for provider in UPSTREAM:
-            plane.kubectl("apply", "--server-side", "-f", str(STANDINS / f"{provider}.yaml"))
-        plane.wait_served(*(kind.crd for kind in UPSTREAM.values()))
-        running = Suite(plane, tmp_path / "suite")
-        running.simulate(*UPSTREAM)
-        try:
-            yield running
-        finally:
-            running.stop()
-
-
-@pytest.fixture
-async def api(suite: Suite) -> AsyncIterator[Client]:
-    async with Client(credentials.from_kubeconfig(str(suite.plane.kubeconfig)), user_agent="test") as client:
-        yield client
-
-
-@pytest.fixture
-async def namespace(api: Client) -> str:
-    return await new_namespace(api)
+    """Upstream CRDs and simulated operators, and CRDs that kubectl applied."""
+    with upstream_suite(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture
@@ -97,47 +72,31 @@ def port() -> int:
 
 
 @pytest.fixture
-def current(tmp_path: Path, port: int) -> Version:
-    folder = tmp_path / "current-chart"
-    return Version(with_local_webhooks(CHART, folder, port), "registry.example.com/current", {})
-
-
-@pytest.fixture
-def previous(tmp_path: Path, port: int) -> Version:
-    folder = extract(tmp_path / "previous")
-    chart = folder / CHART.relative_to(ROOT)
-    return Version(
-        # An older version may have no chart yet.
-        with_local_webhooks(chart if chart.is_dir() else CHART, tmp_path / "previous-chart", port),
-        "registry.example.com/previous",
-        {"PYTHONPATH": import_path(folder)},
-    )
+def previous(tmp_path: Path) -> Version:
+    return previous_version(tmp_path / "previous")
 
 
 async def test_serving_models_outlive_every_helm_command(
-    suite: Suite, api: Client, namespace: str, helm: Helm, port: int, previous: Version, current: Version
+    suite: Suite, api: Client, namespace: str, helm: Helm, port: int, previous: Version
 ) -> None:
     helm("install", "crds", str(CRD_CHART), "--namespace", SYSTEM, "--create-namespace", "--take-ownership")
     await change(suite, api, helm, port, "install", previous)
-    models = [f"m-{index}" for index in range(MODELS)]
-    for name, provider in zip(models, itertools.cycle(PROVIDERS), strict=False):
-        await create(api, namespace, name, provider)
+    models = await create_models(api, namespace, MODELS)
     async with node(api, namespace):
-        for name in models:
-            await until_running(api, namespace, name)
+        await until_running(api, namespace, models)
         objects, start = await upstream_objects(api, namespace), log_size(suite)
         async with edits(api, namespace) as edited:
-            await change(suite, api, helm, port, "upgrade", current)
+            await change(suite, api, helm, port, "upgrade", CURRENT)
             await until_every_model_had_its_turn(api, namespace, "upgraded")
             await change(suite, api, helm, port, "rollback", previous)
             await until_every_model_had_its_turn(api, namespace, "rolled-back")
-            await change(suite, api, helm, port, "upgrade", current)
+            await change(suite, api, helm, port, "upgrade", CURRENT)
             await until_every_model_had_its_turn(api, namespace, "again")
             await uninstall(suite, api, helm)
             assert {crd["metadata"]["name"] for crd in (await api.list(CRDS))[0]} >= CRD_NAMES
             assert await phases(api, namespace, models) == dict.fromkeys(models, "Running")
             await asyncio.to_thread(helm, "install", "crds", str(CRD_CHART), "--namespace", SYSTEM)
-            await change(suite, api, helm, port, "install", current)
+            await change(suite, api, helm, port, "install", CURRENT)
             await until_every_model_had_its_turn(api, namespace, "returned")
             assert await asyncio.to_thread(crd_deletion_is_refused, helm)
 
@@ -152,16 +111,23 @@ async def test_serving_models_outlive_every_helm_command(
 async def change(suite: Suite, api: Client, helm: Helm, port: int, command: str, version: Version) -> None:
     """Run a helm command, then the processes of the Deployments that it leaves. It has to leave the caBundle."""
     before = await bundles(api)
-    arguments = {
-        "install": [RELEASE, str(version.chart), "--set", f"image.registry={version.registry}"],
-        "upgrade": [RELEASE, str(version.chart), "--set", f"image.registry={version.registry}"],
-        "rollback": [RELEASE, "1"],
-    }
+    if command == "rollback":
+        arguments = ["1"]
+    else:
+        chart = chart_of(version, Path(mkdtemp(dir=helm.folder)), port)
+        arguments = [str(chart), "--set", f"image.registry={version.registry}"]
     # In threads, so that the edits go on.
-    await asyncio.to_thread(helm, command, *arguments[command], "--namespace", SYSTEM)
+    await asyncio.to_thread(helm, command, RELEASE, *arguments, "--namespace", SYSTEM)
     assert command == "install" or await bundles(api) == before
     deployments = {name: await api.get(DEPLOYMENTS, f"kubefoundry-{name}", SYSTEM) for name in COMPONENTS}
     await asyncio.to_thread(run_deployed, suite, deployments, port, version)
+
+
+def chart_of(version: Version, folder: Path, port: int) -> Path:
+    """Return a copy of the version's chart with local webhooks."""
+    chart = version.folder / CHART.relative_to(ROOT)
+    # An older version may have no chart yet.
+    return with_local_webhooks(chart if chart.is_dir() else CHART, folder, port)
 
 
 def run_deployed(suite: Suite, deployments: dict[str, Object], port: int, version: Version) -> None:
@@ -215,7 +181,7 @@ async def bundles(api: Client) -> list[str]:
 async def edits(api: Client, namespace: str) -> AsyncIterator[Edits]:
     """Edit a model until the block ends, again and again, and yield the outcome of the edits."""
     edited = Edits()
-    await create(api, namespace, "edited", "dynamo")
+    await create_model(api, namespace, "edited", "dynamo")
 
     async def edit_forever() -> None:
         for number in itertools.count():
@@ -234,27 +200,3 @@ async def edits(api: Client, namespace: str) -> AsyncIterator[Edits]:
         task.cancel()
         [outcome] = await asyncio.gather(task, return_exceptions=True)
     assert isinstance(outcome, asyncio.CancelledError), outcome
-
-
-async def create(api: Client, namespace: str, name: str, provider: str) -> None:
-    spec = CPU if provider == "direct" else GPU
-    body = model_deployment(name, namespace, spec, provider=provider)
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-
-
-async def until_running(api: Client, namespace: str, name: str) -> None:
-    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
-
-
-async def until_every_model_had_its_turn(api: Client, namespace: str, prefix: str) -> None:
-    """Create a model of each provider, and wait until they run. Turns are taken in order."""
-    for provider in PROVIDERS:
-        await create(api, namespace, f"{prefix}-{provider}", provider)
-    for provider in PROVIDERS:
-        await until_running(api, namespace, f"{prefix}-{provider}")
-
-
-async def phases(api: Client, namespace: str, models: list[str]) -> dict[str, str | None]:
-    deployments, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
-    named = {obj["metadata"]["name"]: phase(obj) for obj in deployments}
-    return {name: named.get(name) for name in models}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,12 @@ from kubefoundry_local.suite import COMPONENTS, Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine
-from support.deployments import CPU, GPU, model_deployment
 from support.kinds import UPSTREAM
 from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
 from support.played_pods import node
-from support.previous_version import extract, import_path
+from support.serving_models import create_models, until_every_model_had_its_turn, until_running
 from support.suites import running_suite
-from support.waiting import phase, until_deployment
+from support.versions import extract, import_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
@@ -49,15 +48,9 @@ async def test_no_model_is_written_to_or_lost(
     # the commit before installs itself
     install_with_its_own_command_line(suite, before, old["PYTHONPATH"])
     run(suite, before / "manifests", old)
-    models = [f"m-{index}" for index in range(MANY)]
-    providers = list(PROVIDERS)
-    for index, name in enumerate(models):
-        provider = providers[index % len(providers)]
-        body = model_deployment(name, namespace, CPU if provider == "direct" else GPU, provider=provider)
-        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    models = await create_models(api, namespace, MANY)
     async with node(api, namespace):
-        for name in models:
-            await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
+        await until_running(api, namespace, models)
         there = await upstream_objects(api, namespace)
         assert len(there) == MANY
         start = log_size(suite)
@@ -69,7 +62,7 @@ async def test_no_model_is_written_to_or_lost(
             done = await here(command, "--yes", "--force-conflicts")
             assert done.code == 0, (command, done)
         run(suite, ROOT / "manifests", {})
-        await all_have_had_their_turn(api, namespace, "upgraded", providers)
+        await until_every_model_had_its_turn(api, namespace, "upgraded")
 
         # removed as people remove what they have applied, and installed again
         stop(suite)
@@ -81,7 +74,7 @@ async def test_no_model_is_written_to_or_lost(
         suite.plane.kubectl("wait", "--for=delete", "namespace/kubefoundry-system", "--timeout=120s")
         suite.install_ground()
         run(suite, ROOT / "manifests", {})
-        await all_have_had_their_turn(api, namespace, "installed-again", providers)
+        await until_every_model_had_its_turn(api, namespace, "installed-again")
 
         after = await upstream_objects(api, namespace)
         written = upstream_writes(suite, namespace, start, models)
@@ -138,15 +131,3 @@ def without_webhooks(suite: Suite) -> None:
 def stop(suite: Suite) -> None:
     for component in suite.components.values():
         component.stop()
-
-
-async def all_have_had_their_turn(api: Client, namespace: str, name: str, providers: Sequence[str]) -> None:
-    """Turns are taken in order: when a later model runs, all before it have been looked at."""
-    for provider in providers:
-        spec = CPU if provider == "direct" else GPU
-        body = model_deployment(f"{name}-{provider}", namespace, spec, provider=provider)
-        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-    for provider in providers:
-        await until_deployment(
-            api, f"{name}-{provider}", namespace, lambda obj: phase(obj) == "Running", seconds=300
-        )

@@ -5,28 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
 
-from kubefoundry_local.control_plane import ROOT, control_plane
+from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import Suite
-from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.client import Client
-from support.deployments import CPU, GPU, model_deployment
-from support.kinds import UPSTREAM
+from support.document_commands import document_commands
 from support.model_writes import PROVIDERS, log_size, upstream_objects, upstream_writes
 from support.played_pods import node
-from support.previous_version import extract, import_path
-from support.upstream import STANDINS
-from support.waiting import phase, until, until_deployment
+from support.serving_models import create_models, phases, until_every_model_had_its_turn, until_running
+from support.suites import upstream_suite
+from support.versions import CURRENT, Version, previous_version
+from support.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
@@ -44,43 +42,16 @@ WEBHOOKS: Final = "mutatingwebhookconfigurations,validatingwebhookconfigurations
 MODELS: Final = 8
 
 
-@dataclass(frozen=True)
-class Version:
-    """A version of KubeFoundry. `folder`: its sources. `registry`: of its images."""
-
-    folder: Path
-    registry: str
-    environment: dict[str, str]
-
-    @property
-    def manifest(self) -> str:
-        """The text of its install.yaml, with images of its registry."""
-        text = (self.folder / "manifests" / "install.yaml").read_text()
-        return text.replace("image: kubefoundry/", f"image: {self.registry}/")
-
-
-CURRENT: Final = Version(ROOT, "registry.example.com/current", {})
-
-
 @pytest.fixture
 def previous(tmp_path: Path) -> Version:
-    folder = extract(tmp_path / "previous")
-    return Version(folder, "registry.example.com/previous", {"PYTHONPATH": import_path(folder)})
+    return previous_version(tmp_path / "previous")
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Iterator[Suite]:
     """Upstream CRDs and simulated operators; the earlier version installs the rest, its own CRDs included."""
-    with control_plane(tmp_path / "plane", ["--all-controllers"]) as plane:
-        for provider in UPSTREAM:
-            plane.kubectl("apply", "--server-side", "-f", str(STANDINS / f"{provider}.yaml"))
-        plane.wait_served(*(kind.crd for kind in UPSTREAM.values()))
-        running = Suite(plane, tmp_path / "suite")
-        running.simulate(*UPSTREAM)
-        try:
-            yield running
-        finally:
-            running.stop()
+    with upstream_suite(tmp_path) as running:
+        yield running
 
 
 async def test_roll_back_by_the_command_line_writes_to_no_model(
@@ -88,7 +59,7 @@ async def test_roll_back_by_the_command_line_writes_to_no_model(
 ) -> None:
     install(suite, previous)
     await run_deployed(suite, api, previous, installed_webhooks(suite))
-    models = await create_models(api, namespace)
+    models = await create_models(api, namespace, MODELS)
     async with node(api, namespace):
         objects = await serving_objects(api, namespace, models)
         start = log_size(suite)
@@ -107,9 +78,9 @@ async def test_roll_back_by_the_command_line_writes_to_no_model(
 async def test_roll_back_by_kubectl_writes_to_no_model(
     suite: Suite, api: Client, namespace: str, previous: Version
 ) -> None:
-    suite.plane.kubectl("apply", "-f", "-", input=previous.manifest)
+    suite.plane.kubectl("apply", "-f", "-", input=manifest(previous))
     await run_deployed(suite, api, previous, installed_webhooks(suite))
-    models = await create_models(api, namespace)
+    models = await create_models(api, namespace, MODELS)
     async with node(api, namespace):
         objects = await serving_objects(api, namespace, models)
         start = log_size(suite)
@@ -126,7 +97,7 @@ async def test_roll_back_by_kubectl_writes_to_no_model(
 
 
 def test_document_has_commands_for_each_step() -> None:
-    assert [len(commands(*step)) for step in STEPS] == [2, 1, 3, 2]
+    assert [len(document_commands(DOCUMENT, *step)) for step in STEPS] == [2, 1, 3, 2]
     assert len(re.findall(r"^    \S", DOCUMENT.read_text(), re.M)) == 8
 
 
@@ -138,13 +109,6 @@ STEPS: Final = (
 )
 
 
-def commands(section: str, program: str) -> list[list[str]]:
-    """Return the words of the commands of this program in a section of the document."""
-    [text] = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.M | re.S)
-    lines = re.findall(rf"^    ({program} .*)$", text, re.M)
-    return [shlex.split(line) for line in lines]
-
-
 async def change(
     suite: Suite, api: Client, namespace: str, name: str, section: str, program: str, version: Version
 ) -> None:
@@ -154,21 +118,26 @@ async def change(
     await until_revisions_are_recorded(api)
     webhooks = installed_webhooks(suite)
     without_webhooks(suite)
-    for words in commands(section, program):
+    for words in document_commands(DOCUMENT, section, program):
         # the document names one provider, as an example
         examples = [[word.replace("kaito", name) for word in words] for name in PROVIDERS]
         for command in examples if any("kaito" in word for word in words) else [words]:
             execute(suite, version, command)
     # an undo of Deployments leaves the webhooks as they are
     await run_deployed(suite, api, version, installed_webhooks(suite) or webhooks)
-    # Turns are taken in order: when later models run, all before them have had their turn.
-    await create_and_wait(api, namespace, name)
+    await until_every_model_had_its_turn(api, namespace, name)
+
+
+def manifest(version: Version) -> str:
+    """Return the text of the version's install.yaml, with images of its registry."""
+    text = (version.folder / "manifests" / "install.yaml").read_text()
+    return text.replace("image: kubefoundry/", f"image: {version.registry}/")
 
 
 def execute(suite: Suite, version: Version, command: list[str]) -> None:
     if command[0] == "kubectl":
         words = ["-" if word == "manifests/install.yaml" else word for word in command[1:]]
-        suite.plane.kubectl(*words, input=version.manifest if "-" in words else None)
+        suite.plane.kubectl(*words, input=manifest(version) if "-" in words else None)
         return
     program = [sys.executable, str(Path(sys.executable).with_name("kubefoundry"))]
     words = [version.registry if word == REGISTRY else word for word in command[1:]]
@@ -227,46 +196,14 @@ def without_webhooks(suite: Suite) -> None:
     suite.plane.kubectl("delete", WEBHOOKS, "kubefoundry-core", "--ignore-not-found")
 
 
-async def create_models(api: Client, namespace: str) -> list[str]:
-    models = [f"m-{index}" for index in range(MODELS)]
-    providers = list(PROVIDERS)
-    for index, name in enumerate(models):
-        await create(api, namespace, name, providers[index % len(providers)])
-    return models
-
-
-async def create_and_wait(api: Client, namespace: str, prefix: str) -> None:
-    for provider in PROVIDERS:
-        await create(api, namespace, f"{prefix}-{provider}", provider)
-    for provider in PROVIDERS:
-        await until_running(api, namespace, f"{prefix}-{provider}")
-
-
-async def create(api: Client, namespace: str, name: str, provider: str) -> None:
-    spec = CPU if provider == "direct" else GPU
-    body = model_deployment(name, namespace, spec, provider=provider)
-    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
-
-
-async def until_running(api: Client, namespace: str, name: str) -> None:
-    await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running", seconds=300)
-
-
 async def serving_objects(
     api: Client, namespace: str, models: list[str]
 ) -> dict[tuple[str, str], tuple[str, int]]:
     """Return the upstream objects once every model runs."""
-    for name in models:
-        await until_running(api, namespace, name)
+    await until_running(api, namespace, models)
     objects = await upstream_objects(api, namespace)
     assert len(objects) == len(models)
     return objects
-
-
-async def phases(api: Client, namespace: str, models: list[str]) -> dict[str, str | None]:
-    deployments, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
-    named = {obj["metadata"]["name"]: phase(obj) for obj in deployments}
-    return {name: named.get(name) for name in models}
 
 
 def image(deployment: Object) -> str:

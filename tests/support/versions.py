@@ -1,4 +1,4 @@
-"""An earlier version of KubeFoundry, from git: its sources, its manifests and how to run its code."""
+"""Versions of KubeFoundry: the sources here, and an earlier version from git."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import tarfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,24 @@ from kubefoundry_local.control_plane import ROOT
 
 REVISION: Final = "KUBEFOUNDRY_TEST_PREVIOUS"
 """Environment variable with the git revision of the earlier version; without it, the commit before."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of KubeFoundry. `folder`: its sources. `registry`: of its images. `environment`: runs its code."""
+
+    folder: Path
+    registry: str
+    environment: dict[str, str]
+
+
+CURRENT: Final = Version(ROOT, "registry.example.com/current", {})
+
+
+def previous_version(folder: Path) -> Version:
+    """Write the sources of the earlier version into the folder. Skip the test if git lacks them."""
+    extract(folder)
+    return Version(folder, "registry.example.com/previous", {"PYTHONPATH": import_path(folder)})
 
 
 def extract(folder: Path) -> Path:
