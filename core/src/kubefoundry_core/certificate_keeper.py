@@ -164,7 +164,7 @@ class CertificateKeeper:
         return material
 
     def _called_hosts(self) -> list[str]:
-        """Return the names that the API server uses: the Service's first one, and others if a webhook's URL does."""
+        """Return the hosts that the API server uses: the Service, and each `--webhook-host` in a webhook's URL."""
         used = {host for _, live in self._live() if live for host in url_hosts(live)}
         service, *others = self._hosts
         return [service, *(host for host in others if host.lower() in used)]

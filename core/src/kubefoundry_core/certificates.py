@@ -121,8 +121,8 @@ def check_existing(material: Material, hosts: Sequence[str]) -> None:
     """Check material that others maintain. Its authority has no key here.
 
     Raises:
-        Unusable: A part cannot be read, the key belongs to another certificate, the leaf does not name a host, or is
-            not for servers.
+        Unusable: A part cannot be read, the key belongs to another certificate, no authority has signed the leaf, or
+            the leaf does not name a host or is not for servers.
     """
     leaf = _certificate(material.leaf)
     _check_pair(leaf, material.leaf_key, "leaf")
@@ -132,8 +132,9 @@ def check_existing(material: Material, hosts: Sequence[str]) -> None:
         raise Unusable("the bundle holds no authority")
     if not any(_signed_by(leaf, _certificate(authority)) for authority in material.authorities):
         raise Unusable("no authority in ca.crt has signed tls.crt")
-    if missing := [host for host in hosts if not _covers(leaf, [host])]:
-        raise Unusable(f"tls.crt does not name {missing[0]}")
+    for host in hosts:
+        if not _covers(leaf, [host]):
+            raise Unusable(f"tls.crt does not name {host}")
 
 
 def next_renewal(material: Material, now: datetime) -> datetime:

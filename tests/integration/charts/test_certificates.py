@@ -45,7 +45,7 @@ async def test_existing_secret_is_served_and_never_written(
     core.start()
     core.wait_ready()
     await until_refused_by_webhook(api, namespace, BAD)
-    bundle = await ca_bundle(api)
+    bundle = bundle_of(await api.get(VALIDATING, CONFIGURATION))
     second = await api.replace(SECRETS, {**first, "data": secret()["data"]}, manager="administrator")
     await until(
         api, VALIDATING, CONFIGURATION, None, lambda obj: obj is not None and bundle_of(obj) != bundle
@@ -55,10 +55,6 @@ async def test_existing_secret_is_served_and_never_written(
     listed = {obj["metadata"]["name"]: obj for obj in (await api.list(SECRETS, NAMESPACE))[0]}
     assert listed[NAME]["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
     assert list(listed) == [NAME]
-
-
-async def ca_bundle(api: Client) -> str:
-    return bundle_of(await api.get(VALIDATING, CONFIGURATION))
 
 
 def bundle_of(configuration: Object) -> str:
