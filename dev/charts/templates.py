@@ -29,7 +29,7 @@ class MissingPlace(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place of a manifest. `pattern` is replaced by `text`, as `re.sub` does it."""
+    """A place of a manifest. `text` replaces `pattern`, as in `re.sub`."""
 
     pattern: str
     text: str
@@ -205,7 +205,7 @@ def crd_template(path: str, text: str, selectable: Sequence[str], condition: str
         raise MissingPlace(f"{path} contains {{{{, which Helm would evaluate: write it differently")
     text = replaced(text, CRD_METADATA, path)
     text = replaced(text, CRD_LABELS if "\n  labels:\n" in text else NO_CRD_LABELS, path)
-    if not condition:
+    if not condition:  # an optional CRD has only one version
         text = replaced(text, CRD_STORAGE, path)
     if selectable:
         fields = "".join(f"    - jsonPath: {field}\n" for field in selectable)
