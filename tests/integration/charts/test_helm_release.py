@@ -55,7 +55,7 @@ class Edits:
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Iterator[Suite]:
-    """Upstream CRDs and simulated operators, and CRDs that kubectl applied."""
+    """Our CRDs as kubectl applies them, upstream CRDs and simulated operators."""
     with upstream_suite(tmp_path) as running:
         yield running
 
