@@ -9,18 +9,21 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final
 
+from images.components import LOCKS, ROOT
 from images.tree import File, Link, Tree
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-NAMES: Final = ROOT / "requirements" / "debian.in"
-LOCK: Final = ROOT / "requirements" / "debian.txt"
+NAMES: Final = LOCKS / "debian.in"
+LOCK: Final = LOCKS / "debian.txt"
 CACHE: Final = ROOT / "build" / "images" / "debian"
 
-ARCHITECTURES: Final = ("amd64", "arm64")
+MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
+"""The kernel's names of the architectures, by Debian's."""
+
+ARCHITECTURES: Final = tuple(MACHINES)
 SUITE: Final = "bookworm"
 KEYRING: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
 HELPER: Final = "/usr/lib/apt/apt-helper"
@@ -124,12 +127,12 @@ def write_lock(lock: Path = LOCK, architectures: Sequence[str] = ARCHITECTURES) 
     mirrors = _mirrors()
     for architecture in architectures:
         with tempfile.TemporaryDirectory() as work:
-            found = {package.name: package for package in _newest(Path(work), architecture, names, mirrors)}
-        if absent := [name for name in names if name not in found]:
-            raise Failure(f"Debian {SUITE} has no {', '.join(absent)} for {architecture}")
-        for name in names:
-            one = found[name]
-            lines.append(f"{one.architecture} {one.name} {one.version} {one.sha256} {one.path}")
+            packages = {
+                package.name: package for package in _newest(Path(work), architecture, names, mirrors)
+            }
+        if missing := [name for name in names if name not in packages]:
+            raise Failure(f"Debian {SUITE} has no {', '.join(missing)} for {architecture}")
+        lines += [" ".join(astuple(packages[name])) for name in names]
     lock.write_text("\n".join(lines) + "\n")
 
 
@@ -161,9 +164,8 @@ def _newest(
         "Dir::Etc::SourceParts": "/dev/null",
         "APT::Architecture": architecture,
         "APT::Architectures": architecture,
-        "APT::Sandbox::User": "root",
     }
-    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
+    options = [*AS_CALLER, *(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))]
     done = subprocess.run(["apt-get", *options, "update"], capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"cannot read Debian's indexes: {done.stderr.strip()}")

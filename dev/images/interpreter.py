@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from images.debian import Failure
+from images.debian import MACHINES, Failure
 from images.tree import File, Folder, Link, Tree
-
-MACHINES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Debian's names of the architectures, by the kernel's."""
 
 LOADERS: Final = {
     "amd64": "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
@@ -39,11 +36,11 @@ class Interpreter:
 
     def run(self, arguments: Sequence[str], given: bytes = b"") -> bytes:
         """Run it, and return its output. Raises CalledProcessError."""
-        libraries = ":".join(str(path.parent) for path in sorted(self.root.glob("**/libc.so.6")))
-        libraries += ":" + ":".join(str(path.parent) for path in sorted(self.root.glob("**/libcrypto.so.3")))
+        loader = self.root / LOADERS[self.architecture]
+        libraries = f"{loader.parent}:{self.root / 'usr' / loader.parent.relative_to(self.root)}"
         command = [
-            str(self.root / LOADERS[self.architecture]),
-            *("--library-path", libraries, str(self.root / PROGRAM), "-I", "-S", "-B"),
+            *(str(loader), "--library-path", libraries),
+            *(str(self.root / PROGRAM), "-I", "-S", "-B"),
             *arguments,
         ]
         return subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, env={}).stdout
@@ -86,11 +83,12 @@ def unpacked(tree: Tree, architecture: str) -> Iterator[Interpreter]:
 def machine() -> str:
     """Return Debian's name of this machine's architecture. Raises Failure."""
     name = platform.machine()
-    if platform.system() != "Linux" or name not in MACHINES:
+    names = {kernel: debian for debian, kernel in MACHINES.items()}
+    if platform.system() != "Linux" or name not in names:
         raise Failure(
-            f"building images needs Linux on {' or '.join(MACHINES)}, not {platform.system()} on {name}"
+            f"building images needs Linux on {' or '.join(names)}, not {platform.system()} on {name}"
         )
-    return MACHINES[name]
+    return names[name]
 
 
 class Compiler:
@@ -98,7 +96,7 @@ class Compiler:
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
-        self._compiled: dict[tuple[str, str], dict[str, bytes]] = {}
+        self._compiled: dict[tuple[str, str], bytes | None] = {}
 
     def with_compiled(self, tree: Tree) -> Tree:
         """Return a tree with the compiled files of its sources."""
@@ -111,10 +109,11 @@ class Compiler:
         new = {path: content for path, content in sources.items() if keys[path] not in self._compiled}
         compiled = self._interpreter.compile(new) if new else {}
         for path in new:
-            name = _compiled_name(path)
-            self._compiled[keys[path]] = {name: compiled[name]} if name in compiled else {}
+            self._compiled[keys[path]] = compiled.get(_compiled_name(path))
         added = {
-            name: File(content) for key in keys.values() for name, content in self._compiled[key].items()
+            _compiled_name(path): File(content)
+            for path, key in keys.items()
+            if (content := self._compiled[key]) is not None
         }
         return {**tree, **added}
 

@@ -20,7 +20,7 @@ from typing import Final
 import build_wheels
 
 from images.components import ROOT
-from images.debian import Failure
+from images.debian import MACHINES, Failure
 from images.tree import File, Tree
 
 CACHE: Final = ROOT / "build" / "images" / "wheels"
@@ -28,7 +28,6 @@ PYTHON: Final = "3.11"
 GLIBC: Final = range(17, 37)
 """Minor versions of the C library whose wheels Debian 12 runs: it has 2.36, and 2.17 is that of manylinux2014."""
 
-MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 HOME: Final = "opt/kubefoundry"
 SITE: Final = f"{HOME}/lib/python{PYTHON}/site-packages"
 NOT_INSTALLED: Final = re.compile(r"[^/]+\.data/(scripts|headers)/|[^/]+\.dist-info/RECORD$")

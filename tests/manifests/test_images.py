@@ -32,7 +32,7 @@ def test_list_is_up_to_date() -> None:
 
 
 def test_list_has_each_image_of_the_manifests() -> None:
-    named = {container["image"] for _, container in _containers()}
+    named = {container["image"] for container in _containers()}
 
     assert named == {image for image in bundle.images() if image.startswith(bundle.IMAGES)}
 
@@ -40,7 +40,7 @@ def test_list_has_each_image_of_the_manifests() -> None:
 def test_images_are_built_with_the_commands_of_the_manifests() -> None:
     started = {
         container["image"].removeprefix(bundle.IMAGES).partition(":")[0]: container["command"]
-        for _, container in _containers()
+        for container in _containers()
     }
 
     assert started == {name: [component.program] for name, component in components().items()}
@@ -61,12 +61,11 @@ def test_list_has_each_distribution() -> None:
     assert set(distribution.IMAGES.values()) <= bundle.images().keys()
 
 
-def _containers() -> Iterator[tuple[str, dict[str, Any]]]:
-    for path in sorted(MANIFESTS.rglob("*.yaml")):
+def _containers() -> Iterator[dict[str, Any]]:
+    for path in MANIFESTS.rglob("*.yaml"):
         for document in yaml.safe_load_all(path.read_text()):
             if document and document["kind"] == "Deployment":
-                for container in document["spec"]["template"]["spec"]["containers"]:
-                    yield path.name, container
+                yield from document["spec"]["template"]["spec"]["containers"]
 
 
 def _rendered(name: str) -> set[str]:
