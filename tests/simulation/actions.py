@@ -15,6 +15,7 @@ from kubefoundry_sdk._cluster.requests import path
 from kubefoundry_sdk.testing._server.patches import json_patched, merge_patched
 from kubefoundry_sdk.testing._server.requests import APPLY, Answer, Request
 from kubefoundry_simulators.steps import FAIL_ANNOTATION, FAIL_LABEL
+from simulation.link import DISTURBANCES
 from simulation.policies import POLICIES, quota, unlisted
 from simulation.steps import SPECS, Step
 from simulation.world import NAMESPACE, RESTARTED, World
@@ -305,25 +306,9 @@ class Actions:
         """End a component. It is started again later."""
         self.world.crash(step.on, step.value or RESTARTED)
 
-    def cut(self, step: Step) -> None:
-        """Cut a component off."""
-        self.world.links[step.on].cut_until = self.world.loop.time() + step.value
-
-    def freeze(self, step: Step) -> None:
-        """Stop a component for a while."""
-        self.world.links[step.on].frozen_until = self.world.loop.time() + step.value
-
-    def hold(self, step: Step) -> None:
-        """Let a component see stale objects."""
-        self.world.links[step.on].held_until = self.world.loop.time() + step.value
-
-    def expire(self, step: Step) -> None:
-        """Let a component's watches be too old."""
-        self.world.links[step.on].expired_until = self.world.loop.time() + step.value
-
-    def repeat(self, step: Step) -> None:
-        """Let a component see each event twice."""
-        self.world.links[step.on].repeated_until = self.world.loop.time() + step.value
+    def disturb(self, step: Step) -> None:
+        """Disturb the connection of a component for a while."""
+        self.world.links[step.on].until[step.do] = self.world.loop.time() + step.value
 
     def operator_down(self, step: Step) -> None:
         """Stop an upstream operator for a while."""
@@ -337,35 +322,31 @@ class Actions:
 
 
 ACTIONS: Final[dict[str, Callable[[Actions, Step], None]]] = {
-    name.replace("_", "-"): getattr(Actions, name)
-    for name in (
-        *(
-            "create",
-            "copy",
-            "edit",
-            "delete",
-            "annotate",
-            "label",
-            "unfinalize",
-            "plant",
-            "reset",
-            "reset_upstream",
-        ),
-        *("restore", "forge", "drift", "delete_upstream", "second_owner", "foreign", "operator_word", "rule"),
-        *(
-            "unregister",
-            "policy",
-            "unlisted",
-            "fail",
-            "crash",
-            "cut",
-            "freeze",
-            "hold",
-            "repeat",
-            "expire",
-            "breaks",
-            "operator_down",
-        ),
-        "wait",
-    )
+    "create": Actions.create,
+    "copy": Actions.copy,
+    "edit": Actions.edit,
+    "delete": Actions.delete,
+    "annotate": Actions.annotate,
+    "label": Actions.label,
+    "breaks": Actions.breaks,
+    "unfinalize": Actions.unfinalize,
+    "plant": Actions.plant,
+    "reset": Actions.reset,
+    "reset-upstream": Actions.reset_upstream,
+    "restore": Actions.restore,
+    "forge": Actions.forge,
+    "drift": Actions.drift,
+    "delete-upstream": Actions.delete_upstream,
+    "second-owner": Actions.second_owner,
+    "foreign": Actions.foreign,
+    "operator-word": Actions.operator_word,
+    "operator-down": Actions.operator_down,
+    "rule": Actions.rule,
+    "unregister": Actions.unregister,
+    "policy": Actions.policy,
+    "unlisted": Actions.unlisted,
+    "fail": Actions.fail,
+    "crash": Actions.crash,
+    **dict.fromkeys(DISTURBANCES, Actions.disturb),
+    "wait": Actions.wait,
 }

@@ -10,7 +10,7 @@ from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.kinds import Object
 from simulation.facts import Facts, is_registration
 from simulation.invariants import Violation, marks
-from simulation.policies import MODELS, UPSTREAM
+from simulation.policies import MODELS
 from simulation.world import NAMESPACE, component
 
 PATIENCE: Final = 15.0
@@ -221,6 +221,3 @@ def state(facts: Facts) -> dict[str, Any]:
             if names.MANAGED_BY_LABEL in (obj["metadata"].get("labels") or {}):
                 seen[f"{provider_name} {obj['metadata']['name']}"] = copy.deepcopy(operator.workload(obj))
     return seen
-
-
-__all__ = ["UPSTREAM", "Sampler", "ends", "final", "quiet", "settled", "state"]

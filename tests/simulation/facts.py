@@ -13,7 +13,6 @@ from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Deployment
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from simulation.actions import Actions
-from simulation.operators import plain
 from simulation.policies import MODELS, UPSTREAM
 from simulation.server import Write
 from simulation.world import NAMESPACE, SELECTOR, World, component
@@ -178,6 +177,3 @@ class Facts:
 def is_registration(write: Write) -> bool:
     """Check whether a write is a heartbeat, a Lease or an Event."""
     return write.place.storage[1] in ("leases", "events", names.PROVIDER_CONFIGS)
-
-
-__all__ = ["RECENT", "Facts", "is_registration", "plain"]

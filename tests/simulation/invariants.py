@@ -76,8 +76,8 @@ def check(facts: Facts, write: Write) -> Iterator[Violation]:
     """Yield the invariants that a write breaks. Call it before `facts.note`."""
     if not write.ok or write.is_dry or not write.by.startswith("kubefoundry-"):
         return
-    for one in CHECKS:
-        yield from one(facts, write)
+    for check_write in CHECKS:
+        yield from check_write(facts, write)
 
 
 def _broken(name: str, write: Write, text: str) -> Violation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -23,6 +23,10 @@ broken server (500) or a busy one (429); carried out, and the process ends befor
 STALENESS: Final = 2
 """Versions of a kind by which a view may lag behind."""
 
+DISTURBANCES: Final = ("cut", "freeze", "hold", "repeat", "expire")
+"""While a link is cut, nothing gets through, and the process notices. A frozen one does not notice, as if it was
+stopped. The events of watches are held until STALENESS newer ones wait, or repeated, or watches are too old (410)."""
+
 LATENCIES: Final = (0.0, 0.001, 0.002, 0.003, 0.005, 0.02, 0.2)
 """Seconds that a request or an answer may take."""
 
@@ -39,11 +43,7 @@ class Link:
         now: Returns simulated seconds.
         crash: Ends the process.
         alive: Whether the process runs.
-        cut_until: Until then nothing gets through, and the process notices.
-        frozen_until: Until then nothing gets through, and the process does not notice, as if it was stopped.
-        held_until: Until then events of watches arrive only once STALENESS newer ones wait.
-        repeated_until: Until then events of watches arrive twice.
-        expired_until: Until then watches are refused as too old (410).
+        until: When each of the DISTURBANCES is over, in simulated seconds.
         failing: The number of the write that fails, counted down, and how.
     """
 
@@ -51,42 +51,37 @@ class Link:
     now: Callable[[], float]
     crash: Callable[[], None]
     alive: bool = True
-    cut_until: float = -1.0
-    frozen_until: float = -1.0
-    held_until: float = -1.0
-    repeated_until: float = -1.0
-    expired_until: float = -1.0
+    until: dict[str, float] = field(default_factory=lambda: dict.fromkeys(DISTURBANCES, -1.0))
     failing: list[tuple[int, Fault]] = field(default_factory=list)
     _due: Fault | None = None
 
     @property
     def disturbed_until(self) -> float:
         """Return when the last of its disturbances is over."""
-        return max(
-            self.cut_until, self.frozen_until, self.held_until, self.repeated_until, self.expired_until
-        )
+        return max(self.until.values())
+
+    def is_disturbed(self, name: str) -> bool:
+        """Check whether one of the DISTURBANCES lasts."""
+        return self.now() < self.until[name]
 
     def heal(self) -> None:
         """End all faults."""
-        self.cut_until = min(self.cut_until, self.now())
-        self.frozen_until = min(self.frozen_until, self.now())
-        self.held_until = min(self.held_until, self.now())
-        self.repeated_until = min(self.repeated_until, self.now())
-        self.expired_until = min(self.expired_until, self.now())
+        now = self.now()
+        self.until = {name: min(end, now) for name, end in self.until.items()}
         self.failing.clear()
 
     async def travel(self, what: str) -> None:
         """Take the time of a request or an answer. Raise Unreachable if the connection is cut."""
         self._check(what)
         await asyncio.sleep(self.chance.choice(LATENCIES))
-        while self.alive and self.now() < self.frozen_until:
-            await asyncio.sleep(min(0.5, self.frozen_until - self.now()))  # `heal` may shorten it
+        while self.alive and self.is_disturbed("freeze"):
+            await asyncio.sleep(min(0.5, self.until["freeze"] - self.now()))  # `heal` may shorten it
         self._check(what)
 
     def _check(self, what: str) -> None:
         if not self.alive:
             raise Unreachable(f"{what}: the process has ended")
-        if self.now() < self.cut_until:
+        if self.is_disturbed("cut"):
             raise Unreachable(f"{what}: connection refused")
 
     def asked(self, request: Request) -> None:
@@ -148,38 +143,20 @@ class FaultyTransport(MemoryTransport):
         self._simulated = server
         self._link = link
 
-    async def exchange(
-        self,
-        method: str,
-        url: str,
-        parameters: Mapping[str, str] | None,
-        data: bytes | None,
-        headers: Mapping[str, str],
-        most: int,
-        before: Callable[[], None] | None = None,
-    ) -> bytearray:
+    async def exchange(self, method: str, url: str, *arguments: Any, **options: Any) -> bytearray:
         """Answer a request, as Transport.exchange does."""
         await self._link.travel(f"{method} {url}")
-        answer = await super().exchange(method, url, parameters, data, headers, most, before)
+        answer = await super().exchange(method, url, *arguments, **options)
         await self._link.travel(f"{method} {url}")
         return answer
 
     @asynccontextmanager
     async def stream(
-        self,
-        method: str,
-        url: str,
-        parameters: Mapping[str, str] | None = None,
-        data: bytes | None = None,
-        *,
-        headers: Mapping[str, str],
-        request: str,
-        silence: float | None = None,
+        self, method: str, url: str, *arguments: Any, request: str, **options: Any
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yield the events of a watch, as Transport.stream does."""
         await self._link.travel(request)
-        options: dict[str, Any] = {"headers": headers, "request": request, "silence": silence}
-        async with super().stream(method, url, parameters, data, **options) as lines:
+        async with super().stream(method, url, *arguments, request=request, **options) as lines:
             yield self._delayed(lines, place_of(url).storage, request)
 
     async def _delayed(
@@ -187,14 +164,14 @@ class FaultyTransport(MemoryTransport):
     ) -> AsyncIterator[bytes]:
         link, store = self._link, self._simulated.store
         async for line in lines:
-            if link.now() < link.held_until:
+            if link.is_disturbed("hold"):
                 version = int(json.loads(line)["object"]["metadata"]["resourceVersion"])
-                while link.now() < link.held_until and len(store.since(version, storage)) < STALENESS:
-                    await asyncio.sleep(min(0.1, link.held_until - link.now()))
+                while link.is_disturbed("hold") and len(store.since(version, storage)) < STALENESS:
+                    await asyncio.sleep(min(0.1, link.until["hold"] - link.now()))
             await link.travel(request)
-            if link.now() < link.expired_until:
+            if link.is_disturbed("expire"):
                 yield EXPIRED
                 return
             yield line
-            if link.now() < link.repeated_until:
+            if link.is_disturbed("repeat"):
                 yield line

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk.testing._server.requests import JSON_PATCH, Answer, Request
-from simulation.operators import OPERATORS, USER_AGENT
+from simulation.operators import OPERATORS
 from simulation.server import Place, Policy, refusal
 
 MODELS: Final = (names.GROUP, names.MODEL_DEPLOYMENTS)
@@ -55,26 +55,15 @@ def rewrite_labels(request: Request, place: Place, body: Any, before: Object | N
     return request
 
 
-def cold_webhook(request: Request, place: Place, body: Any, before: Object | None) -> Request | Answer:
-    """Deny writes of upstream objects as a webhook whose cache has not started."""
-    if place.storage in UPSTREAM and _is_ours(request) and request.method != "DELETE":
-        text = (
-            'admission webhook "validation.upstream" denied the request: validation failed: '
-            "Failed to list nodes with labelSelector: the cache is not started, can not read objects"
-        )
-        return refusal(400, "BadRequest", text)
-    return request
+def failing_webhook(code: int, reason: str, text: str) -> Policy:
+    """Return a webhook that fails all our writes of upstream objects, apart from deletions."""
 
+    def decide(request: Request, place: Place, body: Any, before: Object | None) -> Request | Answer:
+        if place.storage in UPSTREAM and _is_ours(request) and request.method != "DELETE":
+            return refusal(code, reason, text)
+        return request
 
-def webhook_down(request: Request, place: Place, body: Any, before: Object | None) -> Request | Answer:
-    """Fail writes of upstream objects, because their webhook does not answer."""
-    if place.storage in UPSTREAM and _is_ours(request) and request.method != "DELETE":
-        text = (
-            'Internal error occurred: failed calling webhook "validation.upstream": '
-            "connect: connection refused"
-        )
-        return refusal(500, "InternalError", text)
-    return request
+    return decide
 
 
 def quota(count: Callable[[Place], int]) -> Policy:
@@ -113,8 +102,15 @@ POLICIES: Final[dict[str, Policy]] = {
     "deny-finalizers": deny_finalizers,
     "deny-removal": deny_removal,
     "rewrite-labels": rewrite_labels,
-    "cold-webhook": cold_webhook,
-    "webhook-down": webhook_down,
+    "cold-webhook": failing_webhook(
+        400,
+        "BadRequest",
+        'admission webhook "validation.upstream" denied the request: validation failed: '
+        "Failed to list nodes with labelSelector: the cache is not started, can not read objects",
+    ),
+    "webhook-down": failing_webhook(
+        500,
+        "InternalError",
+        'Internal error occurred: failed calling webhook "validation.upstream": connect: connection refused',
+    ),
 }
-
-__all__ = ["MODELS", "POLICIES", "UPSTREAM", "USER_AGENT", "quota", "unlisted"]

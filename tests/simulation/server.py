@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import Unreachable
@@ -71,8 +71,6 @@ class Write:
 
 Policy = Callable[[Request, Place, Any, Object | None], "Request | Answer"]
 """Returns the request as admission changes it, or a refusal. Receives the body and the live object, too."""
-
-Phase = Literal["GET", "WRITE"]
 
 
 def refusal(code: int, reason: str, message: str, details: Object | None = None) -> Answer:

@@ -27,7 +27,7 @@ class Step(NamedTuple):
     wait: float = 0.0
 
 
-MODELS: Final = ("m", "n")
+MODEL_NAMES: Final = ("m", "n")
 LONG: Final = "m" * 45
 """A name that is too long for a worker of Dynamo."""
 
@@ -48,9 +48,6 @@ SPECS: Final = {
     "half": HALF,
     "cpu": CPU,
 }
-SERVABLE: Final = ("gpu", "other", "tuned")
-"""Specs that every provider serves: the ends of histories."""
-
 WAITS: Final = (0.0, 0.0, 0.01, 0.1, 0.5, 2.0, 6.0, 12.0)
 FAULTS: Final = ("lost", "unsent", "conflict", "error", "busy", "crash", "crash", "crash")
 
@@ -94,8 +91,8 @@ class Draw:
 
     def history(self) -> list[Step]:
         """Return the steps."""
-        first = MODELS[0] if self.chance.random() < 0.93 else LONG
-        self.models = [first, *([MODELS[1]] if self.chance.random() < 0.15 else [])]
+        first = MODEL_NAMES[0] if self.chance.random() < 0.93 else LONG
+        self.models = [first, *([MODEL_NAMES[1]] if self.chance.random() < 0.15 else [])]
         if self.chance.random() < 0.5:
             self.add("rule", self.providers[1], self.chance.choice((99, 10, -1)), wait=0.5)
         for model in self.models:
