@@ -103,9 +103,9 @@ def completed(obj: Object, resource: Resource) -> Object:
     """Return an object with the defaults of its schema, and metadata as the server encodes it."""
     obj = {**obj, "metadata": _metadata(obj["metadata"])}
     if resource.custom:
-        return dict(schemas.defaulted(obj, resource.schema))
+        return dict(schemas.defaulted(obj, resource.defaults))
     _check_types(obj, resource)
-    whole: Object = schemas.defaulted({**_without_empty(obj), "metadata": obj["metadata"]}, resource.schema)
+    whole: Object = schemas.defaulted({**_without_empty(obj), "metadata": obj["metadata"]}, resource.defaults)
     if resource.plural in ("deployments", "pods"):
         _set_pull_policies(whole)
         _unset_rolling_update(whole, obj)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk.testing._server import builtin
+from kubefoundry_sdk.testing._server import builtin, schemas
 from kubefoundry_sdk.testing._server.types import Type, of_resource
 
 Schema = Mapping[str, Any]
@@ -31,6 +31,7 @@ class Resource:
         scale: The paths of the scale subresource.
         selectable: JSON paths for field selectors, apart from name and namespace.
         type: The type for server-side apply.
+        defaults: The parts of the schema that set defaults.
         served: Stored states in this version, by uid and resource version: each is read several times.
     """
 
@@ -47,10 +48,12 @@ class Resource:
     scale: Mapping[str, str] | None = None
     selectable: tuple[str, ...] = ()
     type: Type = field(init=False)
+    defaults: Schema = field(init=False, repr=False)
     served: dict[tuple[str, str], Object] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", of_resource(self.schema))
+        object.__setattr__(self, "defaults", schemas.defaults_of(self.schema))
 
     @property
     def api_version(self) -> str:

@@ -82,38 +82,36 @@ def without_nulls(value: Any, schema: Schema) -> Any:
     return kept
 
 
-def defaulted(value: Any, schema: Schema) -> Any:
-    """Return the value with the schema's defaults."""
-    if not isinstance(value, dict | list) or not _has_defaults(schema):
+def defaults_of(schema: Schema) -> Schema:
+    """Return the parts of a schema that set defaults, for `defaulted`; empty if there are none."""
+    parts = {name: schema[name] for name in ("default", "nullable") if "default" in schema and name in schema}
+    # A structural schema has `properties` or `additionalProperties`, not both, so a missing property has no schema.
+    properties = {name: defaults_of(declared) for name, declared in (schema.get("properties") or {}).items()}
+    if any(properties.values()):
+        parts["properties"] = {name: declared for name, declared in properties.items() if declared}
+    for name in ("additionalProperties", "items"):
+        if isinstance(schema.get(name), Mapping) and (below := defaults_of(schema[name])):
+            parts[name] = below
+    return parts
+
+
+def defaulted(value: Any, defaults: Schema) -> Any:
+    """Return the value with the defaults of a schema, as `defaults_of` returns them."""
+    if not defaults:
         return value
     if isinstance(value, list):
-        items = schema.get("items") or {}
+        items = defaults.get("items") or {}
         return [defaulted(_or_default(item, items), items) for item in value]
+    if not isinstance(value, dict):
+        return value
     whole = dict(value)
-    for name, declared in (schema.get("properties") or {}).items():
+    for name, declared in (defaults.get("properties") or {}).items():
         if "default" in declared and name not in whole:
             whole[name] = copy.deepcopy(declared["default"])
     for name, child in whole.items():
-        declared = _declared(schema, name) or {}
+        declared = _declared(defaults, name) or {}
         whole[name] = defaulted(_or_default(child, declared), declared)
     return whole
-
-
-_DEFAULTS: Final[dict[int, tuple[Schema, bool]]] = {}
-"""Whether there are defaults below a schema, by its identity. The schema is kept, so that no other one gets it."""
-
-
-def _has_defaults(schema: Schema) -> bool:
-    known = _DEFAULTS.get(id(schema))
-    if known is None:
-        below = [
-            *(schema.get("properties") or {}).values(),
-            schema.get("additionalProperties"),
-            schema.get("items"),
-        ]
-        found = any("default" in item or _has_defaults(item) for item in below if isinstance(item, Mapping))
-        known = _DEFAULTS[id(schema)] = (schema, found)
-    return known[1]
 
 
 def _declared(schema: Schema, name: str) -> Schema | None:

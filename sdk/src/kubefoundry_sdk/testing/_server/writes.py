@@ -301,9 +301,9 @@ def in_version(obj: Object, resource: Resource) -> Object:
     key = (meta["uid"], meta["resourceVersion"])
     served = resource.served.get(key)
     if served is None:
-        if len(resource.served) > SERVED:
+        if len(resource.served) >= SERVED:
             resource.served.clear()
-        served = schemas.defaulted({**obj, "apiVersion": resource.api_version}, resource.schema)
+        served = schemas.defaulted({**obj, "apiVersion": resource.api_version}, resource.defaults)
         resource.served[key] = served
     return served
 
