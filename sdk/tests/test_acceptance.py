@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kubefoundry_sdk._api import handover
 from kubefoundry_sdk._api.managed_fields import HAND_OVER, compact
 from kubefoundry_sdk._provider.reconcile import release
+from kubefoundry_sdk._runtime.status import owned_conditions
 from support.plans import provider
 from support.status_ownership import OwnedConditions
 
@@ -123,7 +124,7 @@ def test_released_condition_leaves_no_share_of_ours(steps: list[Step]) -> None:
     state.chosen = "new"
     live = state.object()
 
-    kept = release.conditions_of(live, OLD) - release.shared(live, OLD, HAND_OVER)
+    kept = owned_conditions(live, OLD) - release.shared(live, OLD, HAND_OVER)
 
     for type_ in kept & state.values.keys():
         owners = {manager for manager, fields in state.owners.items() if type_ in dict(fields)}

@@ -58,7 +58,7 @@ class Context:
     now: Callable[[], datetime] = wall_clock.now
     stale_after: float = staleness.THRESHOLD
     memories: dict[Key, Memory] = field(default_factory=dict)
-    _uids: dict[Key, str] = field(default_factory=dict)
+    _uids: dict[Key, str] = field(default_factory=dict, init=False, repr=False)
     secrets: SecretCheck = field(init=False)
     creations: CreationWatch | None = None
     """None if the provider declares no Events."""
@@ -89,7 +89,7 @@ class Context:
             memory = self.memories[key] = Memory()
         return memory
 
-    def meet(self, key: Key, uid: str) -> None:
+    def forget_earlier(self, key: Key, uid: str) -> None:
         """Forget an earlier ModelDeployment of that name, whose deletion no reconcile has seen.
 
         Otherwise the memory of it would recognize its upstream object as one of the new ModelDeployment.

@@ -26,11 +26,11 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
         ApiError: The status could not be written.
     """
     kept = {item["type"] for item in desired.get("conditions", ())}
-    released = release.conditions_of(live, context.manager) - kept
+    released = status.owned_conditions(live, context.manager) - kept
     whole = release.shared(live, context.manager, released)
     if whole:
         # Remove these conditions first, because after our apply nothing would show that they were ours.
-        live = await remove(context, live, (), whole)
+        live = await _remove(context, live, (), whole)
 
     return await status.write(
         context.client, context.deployments, MODEL_DEPLOYMENTS, live, desired, manager=context.manager
@@ -53,17 +53,12 @@ async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) 
     reported = {item.get("type") for item in current.get("conditions") or ()}
     warnings = (reported & _WARNINGS) - {item["type"] for item in desired.get("conditions", ())}
     if fields or warnings:
-        await remove(context, live, fields, warnings)
+        await _remove(context, live, fields, warnings)
 
 
-async def remove(
+async def _remove(
     context: Context, live: Object, fields: Collection[str], conditions: Collection[str]
 ) -> Object:
-    """Remove these fields and the conditions of these types, whoever wrote them, and return the object as stored.
-
-    Raises:
-        ApiError: A conflict if the object has changed meanwhile, or another error.
-    """
     return await status.remove(
         context.client,
         context.deployments,

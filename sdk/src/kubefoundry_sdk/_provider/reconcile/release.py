@@ -27,7 +27,7 @@ def obstacle(deployment: Object, manager: str, *, has_our_messages: bool = False
         return "Waiting for a provider to be selected"
     if dry_run.is_requested(deployment):
         return f"Waiting to hand over to provider {chosen}: annotation {names.DRY_RUN_ANNOTATION} is set"
-    ours = conditions_of(deployment, manager)
+    ours = status.owned_conditions(deployment, manager)
     if not ours & managed_fields.HAND_OVER and not has_our_messages and handover.accepted(deployment):
         return None
     for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED):
@@ -86,7 +86,7 @@ def shared(deployment: Object, manager: str, types: Collection[str]) -> set[str]
         chosen = None
     return {
         type_
-        for type_ in conditions_of(deployment, manager) & set(types)
+        for type_ in status.owned_conditions(deployment, manager) & set(types)
         if managed_fields.condition_owners(deployment, type_) - {manager}
         and not (chosen and handover.states(deployment, chosen, type_))
     }
@@ -99,12 +99,7 @@ def has_reported(deployment: Object, manager: str) -> bool:
 
 def owns_condition(deployment: Object, manager: str, type_: str) -> bool:
     """Check whether we own the condition of that type, alone or with others."""
-    return type_ in conditions_of(deployment, manager)
-
-
-def conditions_of(deployment: Object, manager: str) -> set[str]:
-    """Return the types of the conditions that we own, in full or in part."""
-    return status.owned_conditions(deployment, manager)
+    return type_ in status.owned_conditions(deployment, manager)
 
 
 def _ours(deployment: Object, manager: str) -> managed_fields.Fields:

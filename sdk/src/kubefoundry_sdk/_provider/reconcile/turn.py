@@ -82,7 +82,7 @@ class Turn:
         self.exists = live is not None
         if live is not None:
             self.live = live
-            self.context.meet(self.key, live["metadata"]["uid"])
+            self.context.forget_earlier(self.key, live["metadata"]["uid"])
 
     @cached_property
     def report(self) -> Report:
