@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import signal
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -76,8 +77,6 @@ class Started:
             text = json.dumps({name: getattr(outcome, name) for name in Outcome.__slots__})
             code = 0
         except BaseException as error:
-            import traceback
-
             text = "".join(traceback.format_exception(error))
         finally:
             with os.fdopen(pipe, "wb") as out:

@@ -39,11 +39,7 @@ FOUND: dict[str, list[Step]] = {
 
 def simulate(*flags: str) -> subprocess.CompletedProcess[str]:
     """Run the simulation in a process of its own, because a history depends on the order of sets of texts."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(Path(__file__).resolve().parents[1]),
-        "PYTHONHASHSEED": "0",
-    }
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     command = [sys.executable, "-m", "simulation", *flags]
     return subprocess.run(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
