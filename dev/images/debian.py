@@ -8,7 +8,7 @@ import re
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final
@@ -65,12 +65,22 @@ def locked(architecture: str, lock: Path = LOCK) -> list[Package]:
     return [Package(*fields) for fields in lines if fields[0] == architecture]
 
 
-def fetch(packages: Sequence[Package]) -> dict[Package, Path]:
-    """Return a verified file of each package. Raises Failure."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    files = {package: CACHE / f"{package.sha256}.deb" for package in packages}
+def fetch(
+    packages: Sequence[Package], cache: Path = CACHE, archives: Mapping[str, str] | None = None
+) -> dict[Package, Path]:
+    """Return a verified file of each package. Raises Failure.
+
+    Args:
+        packages: The packages.
+        cache: The folder for the files.
+        archives: Addresses of archives by label; by default those of this machine.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    files = {package: cache / f"{package.sha256}.deb" for package in packages}
     missing = [package for package, path in files.items() if not _is_complete(path, package)]
-    archives = _mirrors() if missing else {}
+    if not missing:
+        return files
+    archives = archives or _mirrors()
     for package in missing:
         label = "Debian-Security" if package.path.startswith(SECURITY) else "Debian"
         download(package, archives[label], files[package])

@@ -79,15 +79,12 @@ def test_other_content_is_reported_without_that_remedy(tmp_path: Path) -> None:
     assert not (tmp_path / "libc6.deb").exists()
 
 
-def test_damaged_package_in_the_cache_is_downloaded_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_package_in_the_cache_is_downloaded_again(tmp_path: Path) -> None:
     digest = hashlib.sha256(b"content").hexdigest()
+    package = debian.Package("amd64", "libc6", "1", digest, "libc6_1.deb")
     (tmp_path / "libc6_1.deb").write_bytes(b"content")
     (tmp_path / f"{digest}.deb").write_bytes(b"damaged")
-    monkeypatch.setattr(debian, "CACHE", tmp_path)
-    monkeypatch.setattr(debian, "_mirrors", lambda: {"Debian": tmp_path.as_uri()})
 
-    [path] = debian.fetch([debian.Package("amd64", "libc6", "1", digest, "libc6_1.deb")]).values()
+    files = debian.fetch([package], tmp_path, {"Debian": tmp_path.as_uri()})
 
-    assert path.read_bytes() == b"content"
+    assert files[package].read_bytes() == b"content"
