@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -219,6 +220,30 @@ async def test_noop_patch_after_deletion_began_keeps_version() -> None:
         patched = await client.json_patch(PROVIDER_CONFIGS, "a", None, patch, manager="t")
 
     assert patched == marked
+
+
+@simulated
+async def test_refused_update_names_problems_of_metadata_and_spec() -> None:
+    body = {
+        "apiVersion": PROVIDER_CONFIGS.api_version,
+        "kind": PROVIDER_CONFIGS.kind,
+        "metadata": {"name": "a", "finalizers": ["example.com/a"]},
+        "spec": {},
+    }
+    async with served() as (server, client):
+        server.install(provider_configs())
+        created = await client.create(PROVIDER_CONFIGS, body, manager="t")
+        await client.delete(PROVIDER_CONFIGS, "a", None, uid=created["metadata"]["uid"])
+        patch = [
+            {"op": "add", "path": "/metadata/finalizers/-", "value": "example.com/b"},
+            {"op": "add", "path": "/spec/selectionRules", "value": "none"},
+        ]
+        with pytest.raises(ApiError) as refusal:
+            await client.json_patch(PROVIDER_CONFIGS, "a", None, patch, manager="t")
+
+    assert {"metadata.finalizers", "spec.selectionRules"} <= set(
+        re.findall(r"[\w.]+(?=: )", str(refusal.value))
+    )
 
 
 @simulated

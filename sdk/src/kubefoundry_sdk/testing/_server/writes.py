@@ -135,6 +135,8 @@ class Writes:
                     else workloads.deployment_problems(old, obj)
                 )
             ]
+        if old is not None:
+            found = [*metadata.update_problems(old, obj, resource), *found]
         if found:
             raise errors.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), found)
 
@@ -239,9 +241,6 @@ class Writes:
         resource = target.resource
         self._check_version(target, live, new)
         new = self._prepared(target, live, new)
-        found = [*metadata.update_problems(live, new, resource)]
-        if found:
-            raise errors.invalid(resource.group, resource.kind, target.name, found)
         self._check(new, resource, live, target.subresource)
         untidy = frozenset(empty) if resource.custom and not target.subresource else frozenset()
         if same(_untimed(live), _untimed(new)) and untidy == self.store.untidy(resource.storage, target.key):
