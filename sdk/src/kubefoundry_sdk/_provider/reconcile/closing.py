@@ -30,11 +30,10 @@ async def write_status(turn: Turn) -> End | None:
     model that stops serving, a newer generation of the spec, or a new obstacle to writing.
     """
     context, report = turn.context, turn.report
-    exists = turn.refresh()
-    if exists and report.stop is not None and report.stop.reason != "DryRun":
-        exists = await _withdraw_dry_run(turn)
-    if not exists:
-        # The event of the deletion, or of another ModelDeployment with that name, starts the next turn.
+    is_ours = turn.refresh()
+    if is_ours and report.stop is not None and report.stop.reason != "DryRun":
+        is_ours = await _withdraw_dry_run(turn)
+    if not is_ours:
         return End()
     if report.stop is None and report.compatible is None:
         # This reconcile has no result, and we own no status: core's report stays.
@@ -62,7 +61,7 @@ async def write_status(turn: Turn) -> End | None:
 
 
 async def _withdraw_dry_run(turn: Turn) -> bool:
-    """Remove the outdated result of an earlier dry run. Return whether the ModelDeployment still exists."""
+    """Remove the outdated result of an earlier dry run. Return as `Turn.refresh`."""
     if not finalizer.owns_result(turn.live, turn.context.provider.name):
         return True
     turn.retry_in(await dry_run.withdraw(turn.context, turn.live))

@@ -100,7 +100,6 @@ async def keep_finalizer(turn: Turn) -> End | None:
     # A refusal does not end the reconcile: a paused model stays paused, and for other models `add_finalizer` reports
     # the refusal.
     turn.retry_in(await finalizer.restore(context, turn.live))
-    # Deleted during the write: the deletion's event starts the next turn.
     return None if turn.refresh() else End(reports=False)
 
 

@@ -115,10 +115,11 @@ class Turn:
         return asyncio.get_running_loop().time()
 
     def refresh(self) -> bool:
-        """Take the newest version of the ModelDeployment, after a write of ours.
+        """Take the newest version of a ModelDeployment of ours, after a write of ours.
 
         Returns:
-            False if the ModelDeployment is gone, or if another one has its name.
+            False if the ModelDeployment is gone, another one has its name, or another provider is chosen meanwhile.
+            The event of that change starts the next turn.
         """
         state = self.context.deployments.state(self.key)
         if state == self._state:
@@ -127,7 +128,7 @@ class Turn:
         if newest is None or newest["metadata"]["uid"] != self.live["metadata"]["uid"]:
             return False
         self.live, self._state = newest, state
-        return True
+        return self.is_ours
 
     def retry_in(self, seconds: float | None) -> None:
         """Make the next reconcile due in that many seconds, unless it is due sooner."""
