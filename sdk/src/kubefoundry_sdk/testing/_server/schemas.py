@@ -304,7 +304,7 @@ def _placed(problem: Problem, root: str) -> Problem:
 
 
 def _duplicates(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
-    """Yield repeated items of sets and list-maps."""
+    """Yield repeated items of sets and list-maps, and items of list-maps that have no keys."""
     if isinstance(value, dict):
         for name, child in value.items():
             if (declared := _declared(schema, name)) is not None:
@@ -312,6 +312,9 @@ def _duplicates(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     elif isinstance(value, list):
         identities = [_identity(item, schema) for item in value]
         for index, identity in enumerate(identities):
+            if schema.get("x-kubernetes-list-type") == "map" and not isinstance(value[index], dict):
+                text = f"Invalid value: {_shown(value[index])}: must be an object for an array of list-type map"
+                yield Problem("FieldValueInvalid", f"{path}[{index}]", text)
             if identity is not None and any(same(identity, other) for other in identities[:index]):
                 yield Problem(
                     "FieldValueDuplicate", f"{path}[{index}]", f"Duplicate value: {_shown(identity)}"
