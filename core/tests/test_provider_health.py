@@ -74,7 +74,7 @@ def test_a_provider_that_is_never_heard_of_is_silent_too() -> None:
 
     assert seen.providers.expect("acme") is True
     assert seen.providers.expect("acme") is False
-    assert seen.providers.registered() == frozenset()
+    assert seen.providers.registered() == {}
     assert seen.after(TIMEOUT) == LOST
     assert "is not registered" in seen.providers.healths()["acme"].message
 

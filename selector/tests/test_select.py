@@ -127,6 +127,15 @@ def test_a_provider_that_refused_is_left_out() -> None:
     assert select(refused, [other("a", ALWAYS), other("b", ALWAYS)]).provider == "b"
 
 
+def test_provider_of_earlier_contract_is_left_out_for_newer_field() -> None:
+    newer = {**ON_GPU, "engine": {**ON_GPU["engine"], "extraArgs": ["--repeated", "a"]}}
+    providers = [replace(other("a", ALWAYS), contract="0.2"), replace(other("b", ALWAYS), contract="0.3")]
+
+    assert select(asked(ON_GPU), providers).provider == "a"
+    assert select(asked(newer), providers).provider == "b"
+    assert "a implements version 0.2 of the contract" in select(asked(newer), providers[:1]).text
+
+
 def test_rules_see_metadata() -> None:
     rule = {"condition": "metadata.namespace == 'team-x' && metadata.labels['tier'] == 'gold'"}
     providers = [other("a", rule)]

@@ -10,12 +10,12 @@ Core writes these fields (contract §3):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubefoundry_core.provider_health import Health, provider_healthy
-from kubefoundry_sdk._api import handover, managed_fields, names, reasons, validation
+from kubefoundry_sdk._api import contract_version, handover, managed_fields, names, reasons, validation
 from kubefoundry_sdk._api.conditions import Condition, condition
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
@@ -44,13 +44,13 @@ class Surroundings:
     """The state of the cluster that a decision depends on.
 
     Attributes:
-        registered: Names of the InferenceProviderConfigs.
+        registered: The versions of the contract that the registered providers implement (`Providers.registered`).
         selector: Whether a selector holds its Lease.
         health: Health of providers by name, if it is known and due to be reported.
         unreported: Whether the ModelDeployment is being deleted, and no provider has reported that in time.
     """
 
-    registered: Set[str]
+    registered: Mapping[str, str | None]
     selector: bool
     health: Mapping[str, Health] = field(default_factory=dict)
     unreported: bool = False
@@ -86,6 +86,7 @@ def decide(
     generation = live.generation
     if problems is None:
         problems = validation.validate(deployment.get("spec", {}))
+    problems = [*problems, *_ignored_fields(live, surroundings)]
     invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
     selection = select(deployment, surroundings, valid=not invalid)
     status: Object = {}
@@ -123,6 +124,20 @@ def decide(
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
     return {**status, "conditions": conditions}
+
+
+def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> list[validation.Problem]:
+    """Return the fields that the provider would ignore, because it implements an earlier version of the contract.
+
+    A selector checks this itself when it selects a provider for a generation. Later, an earlier version of the
+    provider may replace it.
+    """
+    selected = live.condition(reasons.PROVIDER_SELECTED) or {}
+    is_selected = selected.get("observedGeneration") == live.generation
+    chosen = live.requested_provider or (live.provider_name if is_selected else None)
+    version = surroundings.registered.get(chosen or "")
+    why = contract_version.ignored_fields(live.obj.get("spec") or {}, version)
+    return [validation.Problem("spec", f"provider {chosen} {why}")] if why else []
 
 
 def _core_reports_deletion(deployment: Object, surroundings: Surroundings) -> bool:
@@ -236,7 +251,7 @@ def select(deployment: Object, surroundings: Surroundings, *, valid: bool) -> Se
     return Selection(own_choice, selected(False, "NoSelector", NO_SELECTOR + note), NO_SELECTOR)
 
 
-def not_registered(name: str, registered: Set[str]) -> str:
+def not_registered(name: str, registered: Collection[str]) -> str:
     """Return the message for a provider that is not registered. It lists the registered ones and a remedy."""
     listed = ", ".join(sorted(registered)) or "none"
     choose = "name one of these, or " if registered else ""

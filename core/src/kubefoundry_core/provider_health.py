@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api import contract_version, reasons
 from kubefoundry_sdk._api.conditions import Condition, condition, find
 from kubefoundry_sdk._api.kinds import Object
 
@@ -39,12 +39,14 @@ class _Seen:
 
     Attributes:
         since: The time at which its heartbeat last changed, or at which core first knew of the provider.
+        contract: The version of the contract that it implements, None if it has not reported.
         expected: Whether a deployment depends on it and it was never registered.
         trouble: The message about its upstream operator, if that is down.
     """
 
     since: float
     registered: bool = False
+    contract: str | None = None
     expected: bool = False
     heartbeat: object = None
     changed: bool = False
@@ -88,7 +90,8 @@ class Providers:
         if trouble is not None and seen.trouble is None:
             seen.trouble_since = now
         seen.trouble = trouble
-        return is_new
+        before, seen.contract = seen.contract, contract_version.implemented(config)
+        return is_new or seen.contract != before
 
     def expect(self, name: str) -> bool:
         """Record that a deployment depends on the provider. Return whether the provider is new to core.
@@ -100,9 +103,9 @@ class Providers:
         self._seen[name] = _Seen(self._clock(), expected=True)
         return True
 
-    def registered(self) -> frozenset[str]:
-        """Return the names of the registered providers."""
-        return frozenset(name for name, seen in self._seen.items() if seen.registered)
+    def registered(self) -> dict[str, str | None]:
+        """Return the version of the contract that each registered provider implements."""
+        return {name: seen.contract for name, seen in self._seen.items() if seen.registered}
 
     def lost_in(self) -> dict[str, float]:
         """Return the seconds until each provider counts as gone without a heartbeat, 0 if it already does."""

@@ -65,6 +65,8 @@ CHANGES: dict[str, Spec] = {
     "engine.contextLength": {"engine": {"contextLength": 8192}},
     "engine.trustRemoteCode": {"engine": {"trustRemoteCode": True}},
     "engine.args": {"engine": {"args": {"log-level": "debug"}}},
+    "engine.extraArgs": {"engine": {"extraArgs": ["--lora-modules", "a=org/a", "b=org/b"]}},
+    "engine.extraArgs: port": {"engine": {"extraArgs": ["--port=80"]}},
     "engine.args: a key": {"engine": {"args": {"kv_cache_config": '{"dtype":"fp8"}'}}},
     "engine.args: port": {"engine": {"args": {"port": "80"}}},
     "engine.args: ssl-certfile": {"engine": {"args": {"ssl-certfile": "/tls.crt"}}},

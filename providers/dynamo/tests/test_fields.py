@@ -57,6 +57,8 @@ SAMPLES: Mapping[str, tuple[Any, Any]] = {
     "engine.contextLength": (None, 8192),
     "engine.trustRemoteCode": (False, True),
     "engine.args": ({}, {"quantization": "awq"}),
+    "engine.extraArgs": ([], ["--lora-modules", "a=org/a", "b=org/b"]),
+    "engine.extraArgs: disaggregation-mode": ([], ["--disaggregation-mode", "prefill"]),
     "engine.args: disaggregation-mode": ({}, {"disaggregation-mode": "prefill"}),
     "scaling.replicas": (1, 0),
     "scaling.prefill.replicas: 0": (1, 0),

@@ -32,7 +32,7 @@ CONFIG = "KAITO does not roll out a change of the inference config"
 def test_registration_says_that_edits_recreate() -> None:
     annotations = registration(with_defaults())["metadata"]["annotations"]
 
-    assert annotations == {EDITS_RECREATE_ANNOTATION: "true"}
+    assert annotations[EDITS_RECREATE_ANNOTATION] == "true"
 
 
 def rendered(spec: dict[str, Any]) -> Rendered:

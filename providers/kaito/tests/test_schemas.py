@@ -63,7 +63,7 @@ def _as_preset(spec: Spec, schema: Schema) -> Spec:
         **{field: value for field, value in spec.items() if field in kept},
         **secrets,
         "model": model,
-        "engine": {**spec["engine"], "trustRemoteCode": True, "args": args},
+        "engine": {**spec["engine"], "trustRemoteCode": True, "args": args, "extraArgs": []},
         "resources": {"gpu": {"count": spec["resources"]["gpu"]["count"]}},
     }
 

@@ -56,6 +56,7 @@ VALUES: dict[str, Any] = {
     "engine.trustRemoteCode: true": True,
     "engine.trustRemoteCode: false": False,
     "engine.args": {"quantization": "awq"},
+    "engine.extraArgs": ["--lora-modules", "a=org/a"],
     "scaling.replicas": 3,
     "scaling.replicas: 0": 0,
     "resources.gpu.count": 4,

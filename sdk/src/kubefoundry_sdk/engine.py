@@ -23,6 +23,7 @@ from kubefoundry_sdk._provider.command_line import (
     contradictions,
     is_switch,
     literal,
+    repetitions,
 )
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "json_value",
     "literal",
     "parallel",
+    "repetitions",
     "stated_sizes",
     "states_tensor_parallelism",
     "typed_value",

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from kubefoundry_sdk._api.conditions import Condition, ConditionStatus, clip, condition, find, is_true
+    from kubefoundry_sdk._api.contract_version import ignored_fields
+    from kubefoundry_sdk._api.contract_version import implemented as implemented_contract
     from kubefoundry_sdk._api.handover import holders
     from kubefoundry_sdk._api.handover import states as has_reported
     from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind
@@ -95,6 +97,8 @@ __all__ = [
     "find",
     "has_reported",
     "holders",
+    "ignored_fields",
+    "implemented_contract",
     "is_true",
     "load_credentials",
     "run_process",
@@ -152,6 +156,8 @@ _SOURCES: Final = {
     "find": "_api.conditions",
     "has_reported": "_api.handover:states",
     "holders": "_api.handover",
+    "ignored_fields": "_api.contract_version",
+    "implemented_contract": "_api.contract_version:implemented",
     "is_true": "_api.conditions",
     "load_credentials": "_cluster.credentials:load",
     "run_process": "_runtime.process:run",

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kubefoundry_sdk import Object, cel
-from kubefoundry_sdk.selector import UPSTREAM_READY, find, with_defaults
+from kubefoundry_sdk.selector import (
+    UPSTREAM_READY,
+    find,
+    ignored_fields,
+    implemented_contract,
+    with_defaults,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,7 @@ class Provider:
     Attributes:
         not_ready: The reason for which `status.ready` is not true, None if it is true.
         outage: The outage if the provider is not healthy and was healthy before, else None.
+        contract: The version of the contract that it implements, None if it has not reported yet.
     """
 
     name: str
@@ -44,6 +51,7 @@ class Provider:
     rules: tuple[SelectionRule, ...]
     heartbeat_fresh: bool = True
     outage: Outage | None = None
+    contract: str | None = None
 
     @property
     def healthy(self) -> bool:
@@ -69,6 +77,7 @@ class Request:
     namespace: str = ""
     gpu_type: str = ""
     """Resource name of the GPUs; in disaggregated mode those of prefill."""
+    spec: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def on_gpu(self) -> bool:
@@ -81,7 +90,7 @@ class Request:
         )
 
 
-Check = Literal["ready", "heartbeat", "engine", "mode", "gpu", "cpu", "refused"]
+Check = Literal["ready", "heartbeat", "engine", "mode", "gpu", "cpu", "fields", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,7 @@ def provider(config: Object) -> Provider:
         cpu_support=bool(capabilities.get("cpuSupport")),
         gpu_support=bool(capabilities.get("gpuSupport")),
         not_ready=None if status.get("ready") is True else _not_ready(status),
+        contract=implemented_contract(config),
         rules=tuple(_rule(index, rule) for index, rule in enumerate(spec.get("selectionRules") or ())),
     )
 
@@ -123,6 +133,7 @@ def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Re
         left_out=left_out or {},
         namespace=deployment["metadata"].get("namespace", ""),
         gpu_type=part.get("gpu", {}).get("type", ""),
+        spec=spec,
     )
 
 
@@ -150,6 +161,8 @@ def incapabilities(request: Request, offered: Provider) -> tuple[Exclusion, ...]
         lacks.append(Exclusion("gpu", "does not support GPU"))
     if not request.on_gpu and not offered.cpu_support:
         lacks.append(Exclusion("cpu", "requires GPU (set resources.gpu.count > 0)"))
+    if why := ignored_fields(request.spec, offered.contract):
+        lacks.append(Exclusion("fields", why))
     return tuple(lacks)
 
 

@@ -65,6 +65,7 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "image": ("", IMAGE, "example.com/engine:2.0.0"),
     "engine.contextLength": ("", "4096", "8192"),
     "engine.trustRemoteCode": ("", "true", "false"),
+    "engine.extraArgs": ("", "[--lora-modules, a=org/a, b=org/b]", '["--port=1"]'),
     "engine.args.max-num-seqs": ("", "32", "64"),
     "engine.args.enable-prefix-caching": ("", "true"),
     "model.id": ("org/model", "org/other", "org/name/file.gguf"),

@@ -26,6 +26,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "model.servedName": ("another-name",),
     "engine.contextLength": (4096,),
     "engine.trustRemoteCode": (True, False),
+    "engine.extraArgs": (["--probe-option", "a", "b"],),
     "scaling.replicas": (3,),
     **{
         f"scaling.{role}.{field}": (value,)

@@ -112,7 +112,7 @@ def _pod(spec: ModelDeploymentSpec) -> dict[str, Any]:
         "name": CONTAINER,
         # Both are set, because a release of KServe starts vLLM through a shell, which would expand the arguments.
         "command": ["vllm", "serve", WEIGHTS],
-        "args": argv(derived, spec.engine.args),
+        "args": argv(derived, spec.engine.args, spec.engine.extra_args),
         **LAST_WORDS,
     }
     if spec.image:
@@ -134,6 +134,7 @@ def provider() -> Provider:
         name=NAME,
         title="KServe",
         version=version("kubefoundry-provider-kserve"),
+        contract="0.3",
         documentation="https://kserve.github.io/website/",
         capabilities=Capabilities(
             engines=("vllm",), serving_modes=("aggregated",), cpu_support=False, gpu_support=True

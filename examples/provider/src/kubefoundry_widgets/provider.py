@@ -37,6 +37,7 @@ NEEDED: Final = tuple(
 )
 
 NO_PLACE: Final = (
+    "engine.extraArgs",
     "resources.cpu",
     "resources.memory",
     "podTemplate.metadata.labels",
@@ -120,6 +121,7 @@ def provider(images: Mapping[str, str]) -> Provider:
         name=NAME,
         title="Widgets",
         version=version("kubefoundry-provider-widgets"),
+        contract="0.3",
         documentation="https://example.com/widgets",
         capabilities=Capabilities(
             engines=("vllm",), serving_modes=("aggregated",), cpu_support=False, gpu_support=True

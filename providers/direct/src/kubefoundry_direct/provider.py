@@ -69,6 +69,7 @@ def provider(settings: Settings) -> Provider:
         name=NAME,
         title=TITLE,
         version=version("kubefoundry-provider-direct"),
+        contract="0.3",
         documentation="https://kubernetes.io/docs/concepts/workloads/controllers/deployment/",
         capabilities=CAPABILITIES,
         upstream=UPSTREAM,

@@ -11,7 +11,7 @@ from kubefoundry_direct.names import OPTIONS_ANNOTATION, OWN_KEYS, PORT
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import contradictions
+from kubefoundry_sdk.engine import contradictions, repetitions
 from kubefoundry_sdk.pod import label_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
@@ -36,6 +36,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
         *_name(deployment.name),
         *_image(spec, settings),
         *contradictions(engine_of(spec).derived(spec), spec.engine.args),
+        *repetitions(engine_of(spec).derived(spec), spec.engine.extra_flags),
         *_elsewhere(spec),
         *_annotation(spec),
         *label_problems(spec.pod_template.metadata.labels, TITLE, (OWN_KEYS,)),
@@ -65,6 +66,11 @@ def _elsewhere(spec: ModelDeploymentSpec) -> Iterator[str]:
                 f'engine.args "{flag}" is "{value}", but the Service and the probes send HTTP to port {PORT} of the '
                 "pod: remove it"
             )
+    for flag in engine_of(spec).elsewhere & spec.engine.extra_flags.keys():
+        yield (
+            f'engine.extraArgs has the flag "{flag}", but the Service and the probes send HTTP to port {PORT} of the '
+            "pod: remove it"
+        )
 
 
 def _annotation(spec: ModelDeploymentSpec) -> Iterator[str]:

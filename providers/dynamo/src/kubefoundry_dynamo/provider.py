@@ -67,6 +67,7 @@ def provider(settings: Settings) -> Provider:
         name=NAME,
         title="Dynamo",
         version=version("kubefoundry-provider-dynamo"),
+        contract="0.3",
         documentation="https://docs.nvidia.com/dynamo",
         capabilities=CAPABILITIES,
         upstream=UPSTREAM,

@@ -115,6 +115,9 @@ def _engine_args(spec: ModelDeploymentSpec) -> Iterator[str]:
             yield f"engine.args.{name} is set by Dynamo itself, from serving.mode: remove it"
         elif engine == "trtllm":
             yield from _trtllm_arg(name)
+    for flag, name in spec.engine.extra_flags.items():
+        if flag in (*ROLE_FLAGS[engine], "override-engine-args", "trust-remote-code"):
+            yield f'engine.extraArgs has the flag "{name}", which Dynamo sets itself: remove it'
 
 
 def _trtllm_arg(name: str) -> Iterator[str]:

@@ -56,8 +56,9 @@ def command_line(spec: ModelDeploymentSpec, server: LlamaCppServer) -> list[str]
     entry, because older runners read two entries for each option and fail if a switch ends the line.
     """
     if server == "llama-server":
-        return argv(derived(spec, server), for_command_line(spec.engine.type, spec.engine.args))
+        args = for_command_line(spec.engine.type, spec.engine.args)
+        return argv(derived(spec, server), args, spec.engine.extra_args)
     before = [option for option in derived(spec, server) if option.flag != ADDRESS_FLAG]
     args = {flag: value for flag, value in spec.engine.args.items() if flag != ADDRESS_FLAG}
     first = "run" if spec.model.source == "custom" else f"huggingface://{spec.model.id}"
-    return [first, *argv(before, args), f"--{ADDRESS_FLAG}={ADDRESS}"]
+    return [first, *argv(before, args, spec.engine.extra_args), f"--{ADDRESS_FLAG}={ADDRESS}"]

@@ -70,6 +70,7 @@ def provider(settings: Settings) -> Provider:
         name=NAME,
         title="KAITO",
         version=version("kubefoundry-provider-kaito"),
+        contract="0.3",
         documentation="https://kaito-project.github.io/kaito/docs/",
         capabilities=CAPABILITIES,
         upstream=WORKSPACES,

@@ -11,7 +11,7 @@ from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import contradictions, is_switch
+from kubefoundry_sdk.engine import contradictions, is_switch, repetitions
 from kubefoundry_sdk.pod import label_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
 
@@ -35,6 +35,7 @@ MISLEADING_NAMES: Final = {
 its port. KAITO gives its Service the name of the Workspace, and its presets' pods have such variables."""
 
 OF_PODS: Final = (
+    "engine.extraArgs",
     "resources.memory",
     "resources.cpu",
     "env",
@@ -42,7 +43,7 @@ OF_PODS: Final = (
     "podTemplate.metadata.annotations",
     "tolerations",
 )
-"""Fields of pods, which a preset sets itself."""
+"""Fields of the pod and its command line, which a preset sets itself."""
 
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
@@ -140,9 +141,11 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
         yield f"KAITO has no default image for {spec.engine.type}: set image"
     if spec.engine.type == "vllm":
         yield from contradictions(vllm.derived(spec), spec.engine.args)
+        yield from repetitions(vllm.derived(spec), spec.engine.extra_flags)
         return
     server = overrides_of(spec).llamacpp_server
     yield from contradictions(llamacpp.derived(spec, server), spec.engine.args)
+    yield from repetitions(llamacpp.derived(spec, server), spec.engine.extra_flags)
     if server == "aikit" and spec.model.source == "huggingface" and llamacpp.file_of(spec):
         yield (
             f"AIKit's runner expects a repository, org/repository, but model.id {spec.model.id} names a file in one: "

@@ -81,6 +81,7 @@ def _args(spec: ModelDeploymentSpec) -> list[str]:
         return argv(
             [*vllm.derived(spec), *vllm.parallelism(spec)],
             for_command_line("vllm", spec.engine.args),
+            spec.engine.extra_args,
         )
     return llamacpp.command_line(spec, overrides_of(spec).llamacpp_server)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kubefoundry_kuberay.roles import Role
 from kubefoundry_sdk.engine import is_dotted, json_value, parallel
-from kubefoundry_sdk.spec import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
 
 Kwargs = dict[str, Any]
 
@@ -95,8 +95,12 @@ def arguments(spec: ModelDeploymentSpec) -> Kwargs:
 
 
 def problems(spec: ModelDeploymentSpec) -> list[str]:
-    """Return a sentence for each problem of `engine.args`."""
-    return [*_contradictions(spec), *_owned(spec)]
+    """Return a sentence for each problem of `engine.args` and `engine.extraArgs`."""
+    extra = (
+        "KubeRay starts engines without a command line, so it has no place for {field}: use engine.args, whose JSON "
+        "lists become lists"
+    )
+    return [*_contradictions(spec), *_owned(spec), *refused_fields(spec, {"engine.extraArgs": extra})]
 
 
 def _contradictions(spec: ModelDeploymentSpec) -> Iterator[str]:

@@ -63,6 +63,7 @@ def provider(settings: Settings) -> Provider:
         name=NAME,
         title="KubeRay",
         version=version("kubefoundry-provider-kuberay"),
+        contract="0.3",
         documentation="https://docs.ray.io/en/latest/serve/llm/index.html",
         capabilities=Capabilities(
             engines=("vllm",),

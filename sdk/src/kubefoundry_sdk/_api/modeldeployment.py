@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
-from kubefoundry_sdk._api import engine_args, formats
+from kubefoundry_sdk._api import engine_args, extra_args, formats
 from kubefoundry_sdk._api.fields import ALWAYS_THERE, MAX_INT32, Count, ItemsLike
 from kubefoundry_sdk._api.fields import ApiModel as ApiModel
 from kubefoundry_sdk._api.fields import Quantity as Quantity
@@ -75,11 +75,23 @@ class EngineSpec(ApiModel):
     produces --no-FLAG if the engine has such flags, otherwise nothing. Any other value produces --FLAG VALUE. Flags
     that contradict another field, or that set the same option twice, are rejected."""
 
+    extra_args: Annotated[
+        list[Annotated[str, Field(max_length=16384)]],
+        Field(max_length=128, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = Field(default_factory=list)
+    """Entries for the end of the engine's command line, each passed on as it is: repeated flags, and flags with
+    several values (["--lora-modules", "a=org/a", "b=org/b"]). A flag that a field or `args` sets is rejected."""
+
     @field_validator("args")
     @classmethod
     def _by_one_name_each(cls, args: dict[str, str], info: ValidationInfo) -> dict[str, str]:
         """Return the flags by one name each for providers; the stored spec stays as the user wrote it."""
         return engine_args.effective(info.data.get("type"), args)
+
+    @property
+    def extra_flags(self) -> dict[str, str]:
+        """The flags in `extraArgs`: the canonical name with dashes, and the name as written."""
+        return extra_args.flags(self.type, self.extra_args)
 
 
 class ServingSpec(ApiModel):

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Any, Final
 
-from kubefoundry_sdk._api import engine_args, quantity, spec_limits, structure
+from kubefoundry_sdk._api import engine_args, extra_args, quantity, spec_limits, structure
 from kubefoundry_sdk._api.formats import MEANINGS, QUALIFIED_NAME
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.rules import RULES, Rule
@@ -60,7 +60,9 @@ def validate(spec: Spec) -> list[Problem]:
     if wrong_values:
         return wrong_values
     broken = (problem for rule in RULES for problem in _broken(rule, complete))
-    return _first(chain(broken, _keys(complete))) or _first(engine_args.problems(complete))
+    return _first(chain(broken, _keys(complete))) or _first(
+        chain(engine_args.problems(complete), extra_args.problems(complete))
+    )
 
 
 def name_problem(name: str) -> Problem | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from kubefoundry_sdk._api import formats
+from kubefoundry_sdk._api import contract_version, formats
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._functions import overrides as overrides_form
 from kubefoundry_sdk._provider.contract import (
@@ -140,6 +140,9 @@ class Description(ProviderDescription):
 
     protocol: int
     """The version of this protocol that the program speaks, one of the request's `protocols`."""
+    contract: Annotated[str, Field(pattern=f"^{contract_version.PATTERN}$")] = contract_version.SILENT
+    """The version of the contract whose fields the program knows. The runtime refuses a spec with a field that a
+    later version added."""
     functions: tuple[Optional, ...] = ()
     """The optional functions that the program has."""
     helper_kinds: tuple[HelperKind, ...] = ()

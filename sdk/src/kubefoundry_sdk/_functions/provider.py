@@ -34,6 +34,7 @@ def provider(client: Client) -> Provider:
         built,
         probe=functions.probe if "probe" in optional else built.probe,
         recreate=functions.recreate if "recreate" in optional else built.recreate,
+        contract=description.contract,
         edits_recreate=description.edits_recreate,
         must_recreate=functions.must_recreate if "mustRecreate" in optional else built.must_recreate,
         helper_kinds=description.helper_kinds,

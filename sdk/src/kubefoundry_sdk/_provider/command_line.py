@@ -37,7 +37,7 @@ def all_addresses(args: Mapping[str, str], source: str) -> Derived:
     return Derived("host", "::" if args.get("host") == "::" else "0.0.0.0", source)
 
 
-def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
+def argv(derived: Iterable[Derived], args: Mapping[str, str], extra: Iterable[str] = ()) -> list[str]:
     """Return the `args` of a container, each as a separate entry.
 
     An option that `args` repeats appears once (contract §2).
@@ -45,6 +45,7 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
     Args:
         derived: The options that the provider derives from fields.
         args: `spec.engine.args`; for an engine without `--no-` flags, as `for_command_line` returns them.
+        extra: `spec.engine.extraArgs`, which end the command line.
     """
     derived = list(derived)
     derived_flags = {option.flag for option in derived}
@@ -56,6 +57,7 @@ def argv(derived: Iterable[Derived], args: Mapping[str, str]) -> list[str]:
             if dashed(flag) not in derived_flags
             for entry in _argument_entries(flag, args[flag])
         ),
+        *extra,
     ]
     return [literal(entry) for entry in entries]
 
@@ -76,6 +78,20 @@ def contradictions(derived: Iterable[Derived], args: Mapping[str, str]) -> list[
         f'engine.args "{flag}" is "{value}", but {option.source} makes it "{option.value}": remove it'
         for flag, value in sorted(args.items())
         if (option := options.get(dashed(flag))) and _normalized(value) != _normalized(option.value)
+    ]
+
+
+def repetitions(derived: Iterable[Derived], extra_flags: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each flag in `engine.extraArgs` that a derived option sets.
+
+    Args:
+        derived: The options that the provider derives.
+        extra_flags: `spec.engine.extra_flags`.
+    """
+    return [
+        f'engine.extraArgs has the flag "{extra_flags[option.flag]}", which {option.source} sets: remove it'
+        for option in derived
+        if option.flag in extra_flags
     ]
 
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+from kubefoundry_sdk._api import contract_version
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._provider.upstream_kind import (
@@ -222,6 +223,8 @@ class Provider:
             the field.
         render: Returns the upstream objects, see `Rendered`. Called only if `supports` found no problem.
         observe: Returns the state of the upstream object, see `Observation`.
+        contract: The version of the contract whose fields `supports` and `render` know. The runtime refuses a spec
+            with a field that a later version added, because the provider would drop it silently.
         settles: Seconds after an acknowledged change (`status.observedGeneration`) during which the upstream's
             status may still describe the state before it. The status during that time does not make a new
             generation Ready.
@@ -267,6 +270,7 @@ class Provider:
     must_recreate: Callable[[Object], bool] = never
     ignored_differences: tuple[str, ...] = ()
     scaled: tuple[str, ...] = ()
+    contract: str = contract_version.SILENT
     settles: float = 0.0
     names_generation: bool = False
     documents: tuple[Document, ...] = ()

@@ -155,8 +155,10 @@ class Registration:
 def registration(provider: Provider) -> Object:
     """Return the InferenceProviderConfig that the provider applies."""
     head = _head(provider)
+    annotations = {names.CONTRACT_ANNOTATION: provider.contract}
     if provider.edits_recreate:
-        head["metadata"]["annotations"] = {names.EDITS_RECREATE_ANNOTATION: "true"}
+        annotations[names.EDITS_RECREATE_ANNOTATION] = "true"
+    head["metadata"]["annotations"] = annotations
     return {
         **head,
         "spec": {

@@ -96,6 +96,12 @@ def engine_args(engine: str) -> Values:
     return st.dictionaries(st.sampled_from(ARG_NAMES[engine]), ODD_TEXTS, max_size=3)
 
 
+EXTRA_ARGS: Final[Values] = st.lists(
+    st.builds(lambda value: ["--repeated-option", value], ODD_TEXTS), max_size=2
+).map(lambda pairs: [entry for pair in pairs for entry in pair])
+"""`engine.extraArgs`: a repeated flag with odd values."""
+
+
 def _one(**fields: Values) -> Values:
     return st.fixed_dictionaries(fields)
 

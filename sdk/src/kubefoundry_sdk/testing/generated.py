@@ -18,6 +18,7 @@ from kubefoundry_sdk.testing.fields import (
     ANNOTATIONS,
     CPU,
     ENV,
+    EXTRA_ARGS,
     GPU_TYPES,
     IMAGES,
     LABELS,
@@ -116,6 +117,7 @@ def _engines(engine: str) -> SearchStrategy[Spec]:
         contextLength=st.sampled_from([1, 2048, 8192, 131072]),
         trustRemoteCode=st.booleans(),
         args=engine_args(engine),
+        extraArgs=EXTRA_ARGS,
     ).map(lambda rest: {"type": engine, **rest})
 
 

@@ -34,14 +34,19 @@ def derived(spec: ModelDeploymentSpec) -> list[Derived]:
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
     """Return the command line; it puts all layers on GPUs, and limits the threads to the pod's CPUs."""
     more = []
-    if spec.gpu_count and "gpu-layers" not in spec.engine.args:
+    if spec.gpu_count and not _states(spec, "gpu-layers"):
         more.append(Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count"))
-    if spec.resources.cpu is not None and "threads" not in spec.engine.args:
+    if spec.resources.cpu is not None and not _states(spec, "threads"):
         # By default the server starts one thread for each core of the node. The threads spin, so more of them than
         # the pod's CPUs are very slow. 0 threads mean that default.
         cores = max(1, ceil(parse_quantity(spec.resources.cpu)))
         more.append(Derived("threads", str(cores), "resources.cpu"))
-    return argv([*derived(spec), *more], for_command_line(spec.engine.type, spec.engine.args))
+    args = for_command_line(spec.engine.type, spec.engine.args)
+    return argv([*derived(spec), *more], args, spec.engine.extra_args)
+
+
+def _states(spec: ModelDeploymentSpec, flag: str) -> bool:
+    return flag in spec.engine.args or flag in spec.engine.extra_flags
 
 
 def split(model_id: str) -> tuple[str, str | None]:

@@ -26,7 +26,7 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
         for name, value in for_command_line(spec.engine.type, spec.engine.args).items()
         if not (on_hub(spec) and name == "model")
     }
-    return argv([*derived(spec), *tensor(spec, "tensor-parallel-size")], stated)
+    return argv([*derived(spec), *tensor(spec, "tensor-parallel-size")], stated, spec.engine.extra_args)
 
 
 SGLANG = Engine(

@@ -56,6 +56,7 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
         *argv(
             [replace(option, flag=_underscored(option.flag)) for option in flags_of_spec],
             {_underscored(name): value for name, value in flags.items() if name not in derived_flags},
+            spec.engine.extra_args,
         ),
     ]
 

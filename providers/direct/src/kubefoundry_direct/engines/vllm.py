@@ -25,7 +25,7 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     model = [spec.model.id or ""] if on_hub(spec) else []
     given = for_command_line(spec.engine.type, spec.engine.args)
     stated = {name: value for name, value in given.items() if not (model and name == "model")}
-    return [*model, *argv([*derived(spec), *tensor(spec, TENSOR_PARALLEL)], stated)]
+    return [*model, *argv([*derived(spec), *tensor(spec, TENSOR_PARALLEL)], stated, spec.engine.extra_args)]
 
 
 VLLM = Engine(

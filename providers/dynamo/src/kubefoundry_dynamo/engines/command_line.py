@@ -51,15 +51,15 @@ def tensor_parallelism(spec: ModelDeploymentSpec, worker: Worker, flag: str) -> 
     return {flag: str(parallel(spec.engine.type, args, worker.gpus).tensor)}
 
 
-def command_line(derived: Flags, args: Mapping[str, str]) -> list[str]:
-    """Return the derived flags followed by the sorted `engine.args`; an arg replaces the same derived flag."""
-    repeated = {dashed(name) for name in args}
+def command_line(spec: ModelDeploymentSpec, derived: Flags, args: Mapping[str, str]) -> list[str]:
+    """Return the derived flags, the sorted args, and `engine.extraArgs`; they replace the same derived flag."""
+    repeated = {*map(dashed, args), *spec.engine.extra_flags}
     kept = [
         Derived(name, "true" if value is None else value, "", switch=value is None)
         for name, value in derived.items()
         if name not in repeated
     ]
-    return argv(kept, args)
+    return argv(kept, args, spec.engine.extra_args)
 
 
 def states_any(args: Mapping[str, str], names: Iterable[str]) -> bool:

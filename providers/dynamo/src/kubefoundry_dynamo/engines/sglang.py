@@ -29,4 +29,4 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
         }
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS
-    return command_line(flags, for_command_line("sglang", spec.engine.args))
+    return command_line(spec, flags, for_command_line("sglang", spec.engine.args))

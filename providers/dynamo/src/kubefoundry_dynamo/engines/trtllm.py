@@ -30,7 +30,8 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
     configuration = _configuration(spec, worker)
     if configuration:
         flags["override-engine-args"] = json.dumps(configuration, sort_keys=True, separators=(",", ":"))
-    return command_line(flags, {name: value for name, value in spec.engine.args.items() if "-" in name})
+    args = {name: value for name, value in spec.engine.args.items() if "-" in name}
+    return command_line(spec, flags, args)
 
 
 def _configuration(spec: ModelDeploymentSpec, worker: Worker) -> dict[str, Any]:

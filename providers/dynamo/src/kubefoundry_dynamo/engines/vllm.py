@@ -32,7 +32,7 @@ def arguments(spec: ModelDeploymentSpec, worker: Worker) -> list[str]:
     flags |= _role(worker)
     if worker.kv_events:
         flags["kv-events-config"] = KV_EVENTS
-    return command_line(flags, for_command_line("vllm", spec.engine.args))
+    return command_line(spec, flags, for_command_line("vllm", spec.engine.args))
 
 
 def _role(worker: Worker) -> Flags:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from kubefoundry_sdk._api import contract_version
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Object
 from kubefoundry_sdk._cel import rule
 from kubefoundry_sdk._cel.lint import Scope
@@ -58,7 +59,8 @@ def provider(text: str, images: Mapping[str, str]) -> Provider:
     functions = _compiled(file, images)
     kinds = tuple(dict.fromkeys(helper["kind"] for helper in file.helpers))
     built = provider_of(file, functions.supports, functions.render, functions.observe)
-    return replace(built, helper_kinds=kinds)
+    # A mapping refuses every field that it does not read, so it knows those of all versions.
+    return replace(built, helper_kinds=kinds, contract=contract_version.CURRENT)
 
 
 @dataclass(frozen=True, slots=True)

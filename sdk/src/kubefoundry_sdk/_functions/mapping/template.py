@@ -23,7 +23,7 @@ from kubefoundry_sdk._functions.mapping.expression import (
 from kubefoundry_sdk._functions.mapping.variables import fields_in
 from kubefoundry_sdk._provider.contract import Deployment
 from kubefoundry_sdk._provider.results import Fault
-from kubefoundry_sdk.engine import Derived, argv, contradictions, for_command_line
+from kubefoundry_sdk.engine import Derived, argv, contradictions, for_command_line, repetitions
 
 MAX_CHARACTERS: Final = 2**20
 """The most characters of one render: the API server stores objects of at most 1.5 MiB."""
@@ -165,12 +165,13 @@ class Compiler:
             raise Invalid(f"{path}: should be a map of the options that the engine needs, by name")
         options = self._map(value, path)
         self.options.append(options)
-        self.fields.add("engine.args")
+        self.fields |= {"engine.args", "engine.extraArgs"}
 
         def arguments(rendering: Rendering) -> Any:
             engine = rendering.deployment.spec.engine
             args = for_command_line(engine.type, engine.args)
-            return _filled(rendering.admit(argv(self._derived(options, rendering), args), path))
+            words = argv(self._derived(options, rendering), args, engine.extra_args)
+            return _filled(rendering.admit(words, path))
 
         return arguments
 
@@ -181,11 +182,12 @@ class Compiler:
         ]
 
     def contradictions(self, rendering: Rendering) -> Iterator[str]:
-        """Yield a sentence for each entry of `engine.args` that gives an option of `$argv` another value."""
+        """Yield a sentence for each flag of the user's that contradicts or repeats an option of `$argv`."""
+        engine = rendering.deployment.spec.engine
         for options in self.options:
-            yield from contradictions(
-                self._derived(options, rendering), rendering.deployment.spec.engine.args
-            )
+            derived = self._derived(options, rendering)
+            yield from contradictions(derived, engine.args)
+            yield from repetitions(derived, engine.extra_flags)
 
 
 def _filled(value: Any) -> Any:

@@ -313,7 +313,9 @@ def _duplicates(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         identities = [_identity(item, schema) for item in value]
         for index, identity in enumerate(identities):
             if schema.get("x-kubernetes-list-type") == "map" and not isinstance(value[index], dict):
-                text = f"Invalid value: {_shown(value[index])}: must be an object for an array of list-type map"
+                text = (
+                    f"Invalid value: {_shown(value[index])}: must be an object for an array of list-type map"
+                )
                 yield Problem("FieldValueInvalid", f"{path}[{index}]", text)
             if identity is not None and any(same(identity, other) for other in identities[:index]):
                 yield Problem(

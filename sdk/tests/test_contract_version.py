@@ -1,0 +1,60 @@
+"""A provider of an earlier contract never drops a newer field of a spec silently."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk._api.contract_version import CURRENT, ignored_fields, implemented
+from kubefoundry_sdk.spec import incompatibilities
+from kubefoundry_sdk.testing import deployment
+from support.things import PROVIDER, SPEC
+
+NEWER: dict[str, Any] = {**SPEC, "engine": {**SPEC["engine"], "extraArgs": ["--repeated", "a"]}}
+IGNORED = (
+    "implements version 0.2 of the contract, and would ignore engine.extraArgs: ask an administrator to upgrade the "
+    "provider, or remove the field"
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "version", "expected"),
+    [
+        (NEWER, "0.2", IGNORED),
+        (NEWER, CURRENT, ""),
+        (NEWER, "1.0", ""),
+        (NEWER, "0.10", ""),
+        (NEWER, None, ""),
+        ({**SPEC, "engine": {**SPEC["engine"], "extraArgs": []}}, "0.2", ""),
+        ({"engine": "no map"}, "0.2", ""),
+        (SPEC, "0.2", ""),
+    ],
+)
+def test_newer_fields_are_named(spec: dict[str, Any], version: str | None, expected: str) -> None:
+    assert ignored_fields(spec, version) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotations", "status", "expected"),
+    [
+        ({"kubefoundry.ai/contract": "0.3"}, {}, "0.3"),
+        ({"kubefoundry.ai/contract": "latest"}, {"ready": True}, "0.2"),
+        (None, {"ready": True}, "0.2"),
+        (None, None, None),
+    ],
+)
+def test_version_is_read_from_registration(
+    annotations: dict[str, str] | None, status: dict[str, Any] | None, expected: str | None
+) -> None:
+    config = {"metadata": {"name": "acme", "annotations": annotations}, "status": status}
+
+    assert implemented(config) == expected
+
+
+def test_runtime_refuses_newer_field_for_functions_of_earlier_contract() -> None:
+    earlier, current = replace(PROVIDER, contract="0.2"), replace(PROVIDER, contract=CURRENT)
+
+    assert incompatibilities(earlier, deployment(NEWER), None) == [f"Things {IGNORED}"]
+    assert incompatibilities(current, deployment(NEWER), None) == []
