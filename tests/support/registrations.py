@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._cluster.client import Client
@@ -14,13 +15,19 @@ Rule = tuple[str, int]
 
 
 async def register(
-    api: Client, name: str, *rules: Rule, engines: tuple[str, ...] = ("vllm",), ready: bool = True
+    api: Client,
+    name: str,
+    *rules: Rule,
+    engines: tuple[str, ...] = ("vllm",),
+    ready: bool = True,
+    contract: str | None = None,
 ) -> Object:
     """Register a provider that serves these engines on GPUs in aggregated mode, and return the stored object."""
+    annotations = {"annotations": {names.CONTRACT_ANNOTATION: contract}} if contract else {}
     head = {
         "apiVersion": PROVIDER_CONFIGS.api_version,
         "kind": PROVIDER_CONFIGS.kind,
-        "metadata": {"name": name},
+        "metadata": {"name": name, **annotations},
     }
     spec = {
         "capabilities": {"engines": list(engines), "servingModes": ["aggregated"], "gpuSupport": True},
