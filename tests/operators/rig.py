@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from kubefoundry_local.control_plane import BUILD, CannotRun, own_control_plane
+from kubefoundry_local.control_plane import BUILD, CannotRun, ControlPlane, own_control_plane
 from kubefoundry_local.suite import Suite, end
 from support.upstream import STANDINS
 
@@ -36,29 +36,32 @@ def running_rig(folder: Path) -> Iterator[Suite]:
         stack.callback(suite.stop)
         suite.install_ground()
         plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(map(node, range(NODES))))
-        environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
-        for name, command in {
-            "kwok": [
-                str(kwok),
-                "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-                "--cidr=198.18.0.0/16",
-                "--node-ip=198.19.0.1",
-                # without Leases the nodes count as lost after 40 s, and their pods are evicted
-                "--node-lease-duration-seconds=40",
-                *(f"--config={stage}" for stage in sorted(kwok.parent.glob("*.yaml"))),
-            ],
-            "kuberay": [str(kuberay), "--use-kubernetes-proxy", "--enable-leader-election=false"],
-            "ray": [
-                sys.executable,
-                "-m",
-                "kubefoundry_nodes.ray.program",
-                f"--kubeconfig={plane.kubeconfig}",
-            ],
-        }.items():
-            stack.enter_context(process(command, environment, folder / f"{name}.log"))
+        start_programs(stack, plane, kwok, kuberay, folder)
         suite.simulate(*SIMULATED)
         suite.start()
         yield suite
+
+
+def start_programs(
+    stack: ExitStack, plane: ControlPlane, kwok: Path, kuberay: Path, folder: Path
+) -> dict[str, str]:
+    """Starts the nodes, KubeRay and the simulated Ray until the stack ends. Returns their environment."""
+    environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
+    for name, command in {
+        "kwok": [
+            str(kwok),
+            "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            "--cidr=198.18.0.0/16",
+            "--node-ip=198.19.0.1",
+            # without Leases the nodes count as lost after 40 s, and their pods are evicted
+            "--node-lease-duration-seconds=40",
+            *(f"--config={stage}" for stage in sorted(kwok.parent.glob("*.yaml"))),
+        ],
+        "kuberay": [str(kuberay), "--use-kubernetes-proxy", "--enable-leader-election=false"],
+        "ray": [sys.executable, "-m", "kubefoundry_nodes.ray.program", f"--kubeconfig={plane.kubeconfig}"],
+    }.items():
+        stack.enter_context(process(command, environment, folder / f"{name}.log"))
+    return environment
 
 
 def build(target: str) -> Path:

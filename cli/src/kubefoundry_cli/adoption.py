@@ -20,6 +20,7 @@ from kubefoundry_sdk._api.engine_args import FIELD_FLAGS
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.validation import validate
+from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import NotReadable, Provider
 from kubefoundry_sdk._provider.reconcile.context import read
 from kubefoundry_sdk._provider.upstream_kind import Schema
@@ -161,7 +162,7 @@ def compared(
 ) -> Adoption:
     """Render a valid ModelDeployment, and compare the result with the live objects."""
     deployment = read(valid(obj))
-    rendered = provider.render(deployment, schema)
+    rendered = results.render(provider, deployment, schema)
     main = with_live_texts(provider, live, with_pod_labels_of(live, rendered.main))
     rendered = replace(rendered, main=main)
     write_plan = plan(provider, deployment, schema, rendered, live, helpers)

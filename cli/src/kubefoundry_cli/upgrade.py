@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from kubefoundry_cli import upstream
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile.context import read
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
@@ -112,7 +113,7 @@ def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
     refused = upstream.problems(provider, model.obj, new.schema)
     if refused:
         return Outcome(model.named, "refused", "; ".join(refused), lost)
-    rendered = provider.render(deployment, new.schema)
+    rendered = results.render(provider, deployment, new.schema)
     write_plan = plan(
         provider, deployment, new.schema, rendered, model.live, model.helpers, record, converts=new.converts
     )

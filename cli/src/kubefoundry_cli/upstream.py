@@ -25,6 +25,7 @@ from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk._api import foreign_yaml, managed_fields, names
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider import propagation, results
 from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk._provider.reconcile import compatibility
 from kubefoundry_sdk._provider.reconcile.context import read
@@ -89,7 +90,7 @@ def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
     """Return the upstream objects of a valid ModelDeployment. Raises Failure with the provider's reasons."""
     deployment = read(obj)
     _refuse(provider, deployment, schema)
-    return provider.render(deployment, schema)
+    return results.render(provider, deployment, schema)
 
 
 def as_new(provider: Provider, upstream_objects: Rendered) -> Rendered:
@@ -115,7 +116,7 @@ def planned(
     record = manifest.applied(live) if live else None
     deployment = pinned(read(obj), record)
     _refuse(provider, deployment, schema)
-    upstream_objects = provider.render(deployment, schema)
+    upstream_objects = results.render(provider, deployment, schema)
     write_plan = plan(provider, deployment, schema, upstream_objects, live, helpers)
     before = deepcopy(record.manifest) if record else None
     if before is not None and live is not None:
@@ -146,7 +147,9 @@ def planned(
     unchanged = len(old.keys() & new.keys()) - sum(
         change.path in old and change.path in new for change in changes
     )
-    return Planned(write_plan, before, changes, unchanged, upstream_objects.notes)
+    sentence = propagation.note(write_plan.main, provider.propagates, deployment)
+    notes = (*upstream_objects.notes, *filter(None, [sentence]))
+    return Planned(write_plan, before, changes, unchanged, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +175,9 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
     """Return all values that were applied to the upstream object of a valid ModelDeployment."""
     record = manifest.applied(live)
     deployment = pinned(read(obj), record)
-    applied = record.manifest if record else manifest.content(provider.render(deployment, schema).main)
+    applied = (
+        record.manifest if record else manifest.content(results.render(provider, deployment, schema).main)
+    )
     written = flattened(provider, [{**applied, "kind": live["kind"]}], flags=True)
     current = flattened(provider, [{**manifest.content(live), "kind": live["kind"]}], flags=True)
     source = origins(obj["spec"], lambda spec: _render_values(provider, deployment, schema, spec))
@@ -232,7 +237,7 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
     other = replace(deployment, spec=ModelDeploymentSpec.model_validate(spec), raw_spec=spec)
     if compatibility.check(provider, other, schema).problems:
         return None
-    upstream_objects = provider.render(other, schema)
+    upstream_objects = results.render(provider, other, schema)
     return flattened(provider, [upstream_objects.main, *upstream_objects.helpers], flags=True)
 
 

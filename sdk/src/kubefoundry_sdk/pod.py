@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubefoundry_sdk._api.formats import is_label_value
 from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
+from kubefoundry_sdk._provider.contract import QUEUE_LABEL
 from kubefoundry_sdk._provider.pod_labels import problems as label_problems
 from kubefoundry_sdk._provider.pod_labels import with_own as with_model_label
 from kubefoundry_sdk._provider.pod_resources import (
@@ -17,6 +18,7 @@ from kubefoundry_sdk._provider.pod_resources import (
 __all__ = [
     "LAST_WORDS",
     "NO_SERVICE_LINKS",
+    "QUEUE_LABEL",
     "Resources",
     "aggregated_resources",
     "container_resources",

@@ -81,6 +81,7 @@ def provider(settings: Settings) -> Provider:
         scaled=SCALED,
         helper_kinds=("Service",),
         pods=PODS,
+        queued=True,
         read_back=read_back,
         from_flags=partial(from_flags, NAME, build, None),
     )

@@ -106,8 +106,11 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
         components=(_frontend(spec, overrides_of(spec), image, mode), *workers),
         runtime=runtime,
         secret=tuple(secret_env_from(spec)),
-        labels=with_model_label(spec.pod_template.metadata.labels, deployment.name),
-        annotations=spec.pod_template.metadata.annotations,
+        # Kueue has no integration for graphs, and reads the labels of their pods.
+        labels=with_model_label(
+            {**deployment.propagated_labels, **spec.pod_template.metadata.labels}, deployment.name
+        ),
+        annotations={**deployment.propagated_annotations, **spec.pod_template.metadata.annotations},
         node_selector=spec.node_selector,
         tolerations=tuple(spec.tolerations),
     )

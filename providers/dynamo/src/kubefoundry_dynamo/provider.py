@@ -89,6 +89,7 @@ def provider(settings: Settings) -> Provider:
             lease=operator.LEASE,
         ),
         pods=PODS,
+        queued=True,
         read_back=read_back,
         from_flags=partial(from_flags, NAME, build, add_arguments),
     )

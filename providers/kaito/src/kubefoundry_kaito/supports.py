@@ -12,7 +12,7 @@ from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Schema
 from kubefoundry_sdk.engine import contradictions, is_switch, repetitions
-from kubefoundry_sdk.pod import label_problems
+from kubefoundry_sdk.pod import QUEUE_LABEL, label_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
 
 LONGEST_NAME: Final = 52
@@ -55,6 +55,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     problems = [
         *_name(deployment.name),
         *_replicas(spec.scaling.replicas),
+        *_queue(deployment),
         *nodes.problems(spec, schema, settings),
     ]
     if is_preset(spec, settings):
@@ -62,6 +63,14 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     else:
         problems += _template(spec, settings)
     return problems
+
+
+def _queue(deployment: Deployment) -> Iterator[str]:
+    if QUEUE_LABEL in deployment.propagated_labels:
+        yield (
+            f"KAITO passes label {QUEUE_LABEL} to no pod, so Kueue would not count them: remove the label, or choose "
+            "another provider"
+        )
 
 
 def _name(name: str) -> Iterator[str]:

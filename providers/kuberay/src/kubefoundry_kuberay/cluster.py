@@ -1,8 +1,9 @@
 """`spec.rayClusterConfig`: the head, and a group of workers for each role (sources §3.2, §3.6).
 
-Ray's own autoscaler is always on, because KubeRay ignores a change of a group's `replicas` (its hash leaves them
-out): a new count reaches Serve through `serveConfigV2`, and Ray then adds or removes workers in the running cluster.
-Any other way creates a second RayCluster with all its GPUs.
+Ray's own autoscaler is on, because KubeRay ignores a change of a group's `replicas` (its hash leaves them out): a
+new count reaches Serve through `serveConfigV2`, and Ray then adds or removes workers in the running cluster. Any
+other way creates a second RayCluster with all its GPUs. With a queue of Kueue the autoscaler is off, because Kueue
+refuses it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from kubefoundry_sdk import Deployment
 from kubefoundry_sdk.pod import (
     LAST_WORDS,
     NO_SERVICE_LINKS,
+    QUEUE_LABEL,
     Resources,
     container_resources,
     secret_env_from,
@@ -49,13 +51,18 @@ def ray_cluster(deployment: Deployment, head: Head, image: str, ray_version: str
         ray_version: The Ray version in the image; None if unknown: the field is then left out.
     """
     cluster: dict[str, Any] = {
-        "enableInTreeAutoscaling": True,
+        **({} if is_queued(deployment) else {"enableInTreeAutoscaling": True}),
         "headGroupSpec": _head_group(deployment, head, image),
         "workerGroupSpecs": [_worker_group(deployment, role, image) for role in roles(deployment.spec)],
     }
     if ray_version:
         cluster["rayVersion"] = ray_version
     return cluster
+
+
+def is_queued(deployment: Deployment) -> bool:
+    """Check whether Kueue starts the RayService once its queue has quota."""
+    return QUEUE_LABEL in deployment.propagated_labels
 
 
 def _head_group(deployment: Deployment, head: Head, image: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from kubefoundry_kuberay.status import (
     read,
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.pod import is_label_value
+from kubefoundry_sdk.pod import QUEUE_LABEL, is_label_value
 from kubefoundry_sdk.status import mapping, text
 
 PORT: Final = 8000
@@ -53,8 +53,12 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     serving = _serving(status) and not _single_engine_stopped(status, parts)
     ready = _ready(status, desired, each) if serving else 0
     failure = _failure(status)
+    waiting = _waiting(live)
     if serving:
         phase, reason, message = _running(status, failure, ready, desired)
+        message += f"; {waiting}" if waiting else ""
+    elif waiting and not scaled_to_zero(deployment.spec):
+        phase, reason, message = "Deploying", "Progressing", waiting
     else:
         phase, reason, message = _not_serving(status, failure, zero=scaled_to_zero(deployment.spec))
     return Observation(
@@ -69,6 +73,13 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         # Every KubeRay from 1.1 on names the generation.
         acknowledged=False if status.unseen else None,
     )
+
+
+def _waiting(live: Object) -> str:
+    """Return that Kueue has suspended the RayService, empty if it has not."""
+    queue = text(mapping(mapping(live.get("metadata")).get("labels")).get(QUEUE_LABEL))
+    suspended = mapping(mapping(live.get("spec")).get("rayClusterConfig")).get("suspend") is True
+    return f"suspended by Kueue until queue {queue} has quota" if queue and suspended else ""
 
 
 def _selector(deployment: Deployment, live: Object) -> str:

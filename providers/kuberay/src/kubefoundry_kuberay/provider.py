@@ -20,8 +20,23 @@ from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, Up
 
 NAME: Final = "kuberay"
 
-IGNORED_DIFFERENCES: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
-"""Ray's autoscaler decides on the number of workers (cluster.py); KubeRay ignores a change of it, too."""
+SCALED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
+"""Ray's autoscaler decides on the number of workers (cluster.py). KubeRay ignores a change of it, Kueue does not."""
+
+_TEMPLATES: Final = ("headGroupSpec.template", "workerGroupSpecs[*].template")
+_BY_KUEUE: Final = (
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.nodeSelector",
+    "spec.schedulingGates",
+    "spec.tolerations",
+)
+
+SHARED: Final = (
+    "spec.rayClusterConfig.suspend",
+    *(f"spec.rayClusterConfig.{template}.{field}" for template in _TEMPLATES for field in _BY_KUEUE),
+)
+"""Kueue starts a RayService by `suspend`, and adds the placement of its flavor (pkg/podset/podset.go @v0.17.0)."""
 
 OPERATOR: Final = Operator(
     "kuberay-operator", ("kuberay-operator", "ray-system"), lease="ray-operator-leader"
@@ -78,11 +93,13 @@ def provider(settings: Settings) -> Provider:
         observe=observe,
         overrides=Overrides,
         must_recreate=must_recreate,
-        ignored_differences=IGNORED_DIFFERENCES,
+        scaled=SCALED,
+        shared=SHARED,
         settles=SETTLES,
         documents=(SERVE_CONFIG,),
         operator=OPERATOR,
         pods=PODS,
+        queued=True,
         read_back=read_back,
         from_flags=partial(from_flags, NAME, build, add_arguments),
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from kubefoundry_kuberay.cluster import ray_cluster
+from kubefoundry_kuberay.cluster import is_queued, ray_cluster
 from kubefoundry_kuberay.overrides import overrides_of
 from kubefoundry_kuberay.roles import scaled_to_zero
 from kubefoundry_kuberay.serve_config import serve_config
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings
 from kubefoundry_sdk import Deployment, Rendered, Schema
+
+QUEUED: Final = (
+    "with a queue of Kueue, Ray's autoscaler is off, so a change of replicas restarts the RayCluster once the queue "
+    "has quota for the new number"
+)
 
 
 def render(deployment: Deployment, schema: Schema, settings: Settings) -> Rendered:
@@ -29,7 +34,10 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         "metadata": {"name": deployment.name},
         "spec": content,
     }
-    return Rendered(main, notes=() if ray_version else (_unknown_ray_version(image),), image=image)
+    notes = [] if ray_version else [_unknown_ray_version(image)]
+    if is_queued(deployment):
+        notes.append(QUEUED)
+    return Rendered(main, notes=tuple(notes), image=image)
 
 
 def _unknown_ray_version(image: str) -> str:

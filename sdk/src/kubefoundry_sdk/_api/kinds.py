@@ -53,5 +53,7 @@ CLAIMS: Final = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"
 HELPER_KINDS: Final[Mapping[str, Kind]] = {kind.kind: kind for kind in (CONFIG_MAPS, SERVICES, CLAIMS)}
 """Kinds of objects that a provider may render next to its own."""
 SECRETS: Final = Kind("", "v1", "secrets", "Secret")
+WORKLOADS: Final = Kind("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+"""What Kueue counts: an object, or a pod, that waits in a queue or has its quota."""
 CORE_EVENTS: Final = Kind("", "v1", "events", "Event")
 EVENTS: Final = Kind("events.k8s.io", "v1", "events", "Event")

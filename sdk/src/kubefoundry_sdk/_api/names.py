@@ -61,6 +61,8 @@ CONTRACT_ANNOTATION: Final = f"{GROUP}/contract"
 OWNER_UID_ANNOTATION: Final = f"{GROUP}/owner-uid"
 APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
 APPLIED_GENERATION_ANNOTATION: Final = f"{GROUP}/applied-generation"
+PROPAGATED_ANNOTATION: Final = f"{GROUP}/propagated"
+"""On an upstream object: the labels and annotations that it follows (`labels/team,annotations/owner`)."""
 
 
 def provider_manager(provider: str) -> str:

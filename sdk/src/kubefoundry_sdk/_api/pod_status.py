@@ -46,6 +46,8 @@ FINISHED: Final = frozenset({"Failed", "Succeeded"})
 
 UNSCHEDULABLE: Final = "Unschedulable"
 GATED: Final = "SchedulingGated"
+ADMISSION_GATE: Final = "kueue.x-k8s.io/admission"
+"""The scheduling gate of a pod that waits for quota in a queue of Kueue."""
 CRASH_LOOP: Final = "CrashLoopBackOff"
 OUT_OF_MEMORY: Final = "OOMKilled"
 

@@ -9,7 +9,8 @@ from contextlib import redirect_stderr
 from dataclasses import replace
 
 from kubefoundry_sdk._provider.contract import Provider
-from kubefoundry_sdk._provider.flags import DEFAULT_IMAGES, flag_of
+from kubefoundry_sdk._provider.flags import COMMON, flag_of
+from kubefoundry_sdk._provider.propagation import stated
 
 
 def from_flags(
@@ -33,7 +34,7 @@ def from_flags(
         if add_arguments:
             add_arguments(flag_parser)
     provider_flags = {
-        flag_of(dest) for dest in (vars(flag_parser.parse_args([])).keys() - common) | {DEFAULT_IMAGES}
+        flag_of(dest) for dest in (vars(flag_parser.parse_args([])).keys() - common) | {*COMMON}
     }
     if unknown := sorted(flags.keys() - provider_flags):
         raise ValueError(f"{name} has no flag {', '.join(unknown)} in this version")
@@ -42,4 +43,4 @@ def from_flags(
             parsed = flag_parser.parse_args([f"{flag}={text}" for flag, text in flags.items()])
     except SystemExit:
         raise ValueError(f"{name} does not take these flags in this version: {dict(flags)}") from None
-    return replace(build(parsed), flags=dict(flags))
+    return replace(build(parsed), propagates=stated(parsed), flags=dict(flags))

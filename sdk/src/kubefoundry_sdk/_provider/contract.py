@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel
 
@@ -26,6 +26,9 @@ from kubefoundry_sdk._provider.upstream_kind import (
 )
 from kubefoundry_sdk._provider.upstream_pods import Pods
 
+QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
+"""Label that names the queue of Kueue in which an object waits for quota."""
+
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
@@ -40,6 +43,10 @@ class Deployment:
     annotations: Mapping[str, str] = field(default_factory=dict)
     raw_spec: Mapping[str, Any] = field(default_factory=dict)
     """The spec as stored. The runtime records it next to the applied manifest."""
+    propagated_labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels that the runtime adds to the upstream object (`--propagate-labels`)."""
+    propagated_annotations: Mapping[str, str] = field(default_factory=dict)
+    """The annotations that the runtime adds to the upstream object (`--propagate-annotations`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +176,19 @@ class Document:
     write: Callable[[Any], str]
 
 
+@dataclass(frozen=True, slots=True)
+class Propagation:
+    """Keys that pass from a ModelDeployment to its upstream object; the defaults are Kueue's.
+
+    Attributes:
+        labels: Keys of labels.
+        annotations: Keys of annotations.
+    """
+
+    labels: tuple[str, ...] = (QUEUE_LABEL, "kueue.x-k8s.io/priority-class")
+    annotations: tuple[str, ...] = ()
+
+
 class NotReadable(Exception):
     """No ModelDeployment of this provider renders to the upstream object.
 
@@ -219,6 +239,9 @@ class Provider:
         ignored_differences: Paths of the main object (`spec.groups[*].replicas`) that others own once it exists,
             such as an autoscaler's counts. The rendered values are used at creation. Later values are not drift and
             are not overwritten.
+        shared: Paths of maps and lists of the main object (`spec.template.spec.nodeSelector`) to which others add
+            entries while it exists, such as a job queue. An apply carries these entries, because it would remove
+            them from an atomic list, and they are not reported as fields of others.
         scaled: Paths that autoscalers may write. The live value is not drift and is kept until the user changes
             the field.
         render: Returns the upstream objects, see `Rendered`. Called only if `supports` found no problem.
@@ -240,6 +263,8 @@ class Provider:
             its settings, if the provider's ServiceAccount has the permission. None to do neither.
         pods: The pods in which the runtime looks for the reason why a deployment does not serve. None if the
             upstream reports it.
+        queued: Whether Kueue may hold the upstream object or its pods. The runtime then watches Kueue's Workloads, if
+            Kueue is installed and the provider's ServiceAccount has the permission, and reports why they wait.
         read_back: Returns specs (JSON, without `provider.name`) of ModelDeployments that may render to a live
             upstream object and the helpers that it names, the most likely first; used by `kubefoundry import`.
             They may be guesses: a spec counts only if it renders to the live object. They may contain values that
@@ -247,6 +272,8 @@ class Provider:
         blocking: Whether the functions wait for another program. The runtime then calls `supports`, `render`,
             `recreate`, `must_recreate` and `observe` in threads, several at a time, so that its watches and its Lease
             go on.
+        propagates: The labels and annotations that pass from a ModelDeployment to its upstream object. `run` and
+            `from_flags` set them, not the provider.
         flags: The flags that shape the written objects, by name (`--default-image`), as the process was started
             with them. The registration publishes them. `run` and `from_flags` set them, not the provider.
         from_flags: Returns the provider as its process builds it from such flags, for the command line:
@@ -269,6 +296,7 @@ class Provider:
     edits_recreate: bool = False
     must_recreate: Callable[[Object], bool] = never
     ignored_differences: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     scaled: tuple[str, ...] = ()
     contract: str = contract_version.SILENT
     settles: float = 0.0
@@ -278,7 +306,9 @@ class Provider:
     helper_kinds: tuple[HelperKind, ...] = ()
     operator: Operator | None = None
     pods: Pods | None = None
+    queued: bool = False
     read_back: Callable[[Object, Sequence[Object]], Sequence[Object]] | None = None
     blocking: bool = False
+    propagates: Propagation = field(default_factory=Propagation)
     flags: Mapping[str, str] = field(default_factory=dict)
     from_flags: Callable[[Mapping[str, str]], Provider] | None = None

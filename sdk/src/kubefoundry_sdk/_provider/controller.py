@@ -19,6 +19,7 @@ from kubefoundry_sdk._provider.reconcile.reconciler import reconcile
 from kubefoundry_sdk._provider.registration import Registration
 from kubefoundry_sdk._provider.watch.pod_creation import CreationWatch
 from kubefoundry_sdk._provider.watch.pods import PodWatch
+from kubefoundry_sdk._provider.watch.quota import Owner, QuotaWatch
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk._provider.write import manifest
@@ -54,6 +55,8 @@ class Controller:
         pods = provider.pods
         self._pods = PodWatch(pods, self._enqueue) if pods else None
         self._creations = CreationWatch(pods, self._enqueue) if pods and pods.creation_events else None
+        kind = provider.upstream.kind
+        self._quotas = QuotaWatch(process, kind, self._workload_changed) if provider.queued else None
         self._context = self._reconcile_context()
         self._queue = process.queue(provider.name, self._reconcile, of=self._deployments)
         self._subscribe()
@@ -85,6 +88,15 @@ class Controller:
         for name in filter(None, {owner, former_owner}):
             self._enqueue((key[0], name))
 
+    def _workload_changed(self, owner: Owner) -> None:
+        namespace, kind, name = owner
+        key: Key | None = (namespace, name)
+        if kind == "Pod":
+            key = self._pods.upstream_of((namespace, name)) if self._pods else None
+        if key is not None and self._quotas is not None:
+            self._quotas.evicted(key, owner)
+            self._enqueue(key)
+
     def _operator_watch(self) -> OperatorWatch | None:
         if self._provider.operator is None:
             return None
@@ -112,6 +124,7 @@ class Controller:
             stale_after=process.options.stale_after,
             operator=self._operator,
             creations=self._creations,
+            quotas=self._quotas,
         )
 
     def _verification(self) -> Verification:
@@ -150,6 +163,8 @@ class Controller:
             process.background("watch of pods", lambda: pods.run(process))
         if creations is not None:
             process.background("watch of refused pods", lambda: creations.run(process))
+        if self._quotas is not None:
+            process.background("watch of Kueue", self._quotas.run)
         process.background("watch of the upstream CRD", self._upstream.run)
         process.while_leading("registration", self._registration.run)
         process.ready_when(self._not_ready)

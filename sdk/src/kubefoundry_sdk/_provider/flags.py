@@ -9,20 +9,26 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubefoundry_sdk._provider.propagation import ANNOTATIONS, LABELS
+
 DEFAULT_IMAGES: Final = "default_images"
-"""The only common flag that shapes objects. All other such flags are the provider's own."""
+
+COMMON: Final = (DEFAULT_IMAGES, LABELS, ANNOTATIONS)
+"""The common flags that shape objects. All other such flags are the provider's own."""
 
 
 def started_with(parsed: argparse.Namespace, common_flags: argparse.Namespace) -> dict[str, str]:
-    """Return the values that the provider was started with, by flag, without empty ones.
+    """Return the values that the provider was started with, by flag, without those of the common flags' defaults.
 
     Args:
         parsed: The parsed flags.
-        common_flags: The parsed common flags, which decide how a process runs and not which objects it writes.
+        common_flags: The common flags with their defaults. All but `COMMON` decide how a process runs, and not which
+            objects it writes.
     """
     own = sorted(vars(parsed).keys() - vars(common_flags).keys())
-    values = {name: _text(getattr(parsed, name)) for name in (DEFAULT_IMAGES, *own)}
-    return {flag_of(name): text for name, text in values.items() if text}
+    changed = [name for name in COMMON if getattr(parsed, name) != getattr(common_flags, name)]
+    values = {flag_of(name): _text(getattr(parsed, name)) for name in (*changed, *own)}
+    return {flag: text for flag, text in values.items() if text or flag in map(flag_of, changed)}
 
 
 def flag_of(name: str) -> str:
@@ -33,6 +39,8 @@ def flag_of(name: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key}={text}" for key, text in sorted(value.items()))
+    if isinstance(value, tuple):
+        return ",".join(value)
     if isinstance(value, bool):
         return "true" if value else ""
     return "" if value is None else str(value)

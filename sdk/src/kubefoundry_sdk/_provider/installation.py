@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kubefoundry_sdk._api.kinds import HELPER_KINDS, Object
+from kubefoundry_sdk._api.kinds import HELPER_KINDS, WORKLOADS, Object
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 from kubefoundry_sdk._provider.contract import Provider
 
@@ -130,8 +130,12 @@ def cluster_rules(provider: Provider, *, in_kopf: bool = False) -> list[dict[str
         _rule(upstream.group, [upstream.plural], _OWN),
         _rule("events.k8s.io", ["events"], ["create"]),
     ]
-    if upstream.version is None or in_kopf:
-        names = None if in_kopf else [upstream.crd]
+    crds = [
+        *([upstream.crd] if upstream.version is None else []),
+        *([WORKLOADS.crd] if provider.queued else []),
+    ]
+    if crds or in_kopf:
+        names = None if in_kopf else crds
         rules.append(_rule("apiextensions.k8s.io", ["customresourcedefinitions"], _READ, names))
     rules += [
         _rule(kind.group, [kind.plural], _OWN)
@@ -143,6 +147,8 @@ def cluster_rules(provider: Provider, *, in_kopf: bool = False) -> list[dict[str
     if provider.pods:
         watched = ["pods", "events"] if provider.pods.creation_events else ["pods"]
         rules.append(_rule("", watched, ["list", "watch"]))
+    if provider.queued:
+        rules.append(_rule(WORKLOADS.group, [WORKLOADS.plural], ["list", "watch"]))
     if provider.operator:
         verbs = _READ if provider.operator.read else ["list", "watch"]
         rules.append(_rule("apps", ["deployments"], verbs, [provider.operator.deployment]))

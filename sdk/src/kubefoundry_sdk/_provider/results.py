@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, get_args
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.fields import MAX_INT32
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Object
+from kubefoundry_sdk._provider import propagation
 from kubefoundry_sdk._provider.contract import (
     Deployment,
     Endpoint,
@@ -48,7 +49,8 @@ class Fault(Exception):
 
 def supports(provider: Provider, deployment: Deployment, schema: Schema | None) -> list[str]:
     """Return the provider's problems with a deployment. Raise Fault, and any exception of the function."""
-    result: Any = _call("supports", lambda: provider.supports(deployment, schema))
+    chosen = propagation.selected(provider.propagates, deployment)
+    result: Any = _call("supports", lambda: provider.supports(chosen, schema))
     if isinstance(result, str | bytes | Mapping) or not hasattr(result, "__iter__"):
         raise Fault(f"supports returned {_quoted(result)}, not a list of sentences")
     problems = list(result)
@@ -59,13 +61,14 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
 
 def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
     """Return the upstream objects of a deployment. Raise Fault, and any exception of the function."""
-    rendered = _call("render", lambda: provider.render(deployment, schema))
+    chosen = propagation.selected(provider.propagates, deployment)
+    rendered = _call("render", lambda: provider.render(chosen, schema))
     for problem in chain(
         wrong_types_of_render(rendered, deployment),
         _render_problems(provider, deployment, schema, rendered),
     ):
         raise Fault(f"render returned {problem}")
-    return rendered
+    return propagation.with_metadata(rendered, chosen)
 
 
 def observe(provider: Provider, deployment: Deployment, upstream: Object) -> Observation:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.contract import Propagation, Provider
 from kubefoundry_sdk._provider.controller import Controller
 from kubefoundry_sdk._provider.flags import started_with
 from kubefoundry_sdk._provider.health.staleness import THRESHOLD
 from kubefoundry_sdk._provider.health.verification import ANSWER
+from kubefoundry_sdk._provider.propagation import keys, stated
 from kubefoundry_sdk._runtime import options, process
 from kubefoundry_sdk._runtime.process import Process
 
@@ -48,7 +49,10 @@ def prepared(
         add_arguments(flags)
     parsed = flags.parse_args(arguments)
     try:
-        built = replace(build(parsed), flags=started_with(parsed, parser(name).parse_args([])))
+        # Defaults from the environment are values that the process was started with.
+        with options.without_variables():
+            defaults = parser(name).parse_args([])
+        built = replace(build(parsed), propagates=stated(parsed), flags=started_with(parsed, defaults))
         provider = placed(built, parsed.operator_namespace, parsed.operator_deployment)
     except ValueError as error:
         flags.error(str(error))
@@ -77,6 +81,15 @@ def parser(name: str) -> argparse.ArgumentParser:
         action=_Merge,
         dest="default_images",
     )
+    defaults = Propagation()
+    for part, listed in (("labels", defaults.labels), ("annotations", defaults.annotations)):
+        options.flag(
+            flag_parser,
+            f"--propagate-{part}",
+            f"keys of {part} that pass from a ModelDeployment to its upstream object, separated by commas",
+            default=",".join(listed),
+            read=keys,
+        )
     options.flag(
         flag_parser,
         "--verify-endpoint",

@@ -16,7 +16,7 @@ from kubefoundry_sdk._api import pod_status
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.pod_status import last_line, root_cause
 from kubefoundry_sdk._api.untrusted import mapping, mappings
-from kubefoundry_sdk._provider.contract import Observation
+from kubefoundry_sdk._provider.contract import QUEUE_LABEL, Observation
 
 PATIENCE: Final = timedelta(seconds=60)
 """A crashed container has recovered once it has run for twice the duration of its last run plus this time."""
@@ -24,6 +24,10 @@ PATIENCE: Final = timedelta(seconds=60)
 
 CREATION: Final = 60.0
 """Seconds after which a container that is still being created is reported."""
+
+
+QUOTA: Final = 5
+"""The rank of a pod that is not scheduled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +138,20 @@ def _causes(pod: Object, now: datetime, overdue: bool) -> Iterator[Cause]:
 def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
     reason, why = pod_status.unscheduled(status) or ("", "")
     name = pod["metadata"]["name"]
+    queue = mapping(pod["metadata"].get("labels")).get(QUEUE_LABEL)
     if reason == pod_status.GATED:
         gates = [str(gate.get("name")) for gate in mappings(mapping(pod.get("spec")).get("schedulingGates"))]
+        if pod_status.ADMISSION_GATE in gates and queue:
+            return Cause(
+                f"pod {name} waits for quota in queue {queue}: Kueue has not admitted it",
+                failed=False,
+                rank=QUOTA,
+            )
         return Cause(
             f"pod {name} is not scheduled because of scheduling gate {', '.join(gates) or '(unknown)'}: it starts "
             "once the gate's controller, such as a job queue, has removed the gate",
             failed=False,
-            rank=5,
+            rank=QUOTA,
         )
     if reason != pod_status.UNSCHEDULABLE:
         return None
@@ -149,7 +160,7 @@ def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
         f"pod {name} cannot be scheduled: {why or 'no node fits'}; "
         f"{claims}free or add nodes with the resources that it requests",
         failed=False,
-        rank=5,
+        rank=QUOTA,
     )
 
 

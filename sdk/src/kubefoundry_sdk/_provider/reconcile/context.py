@@ -21,6 +21,7 @@ from kubefoundry_sdk._provider.reconcile import reported_generation
 from kubefoundry_sdk._provider.reconcile.memory import Memory
 from kubefoundry_sdk._provider.watch.pod_creation import CreationWatch
 from kubefoundry_sdk._provider.watch.pods import PodWatch
+from kubefoundry_sdk._provider.watch.quota import QuotaWatch
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
 from kubefoundry_sdk._provider.write.helpers import Helpers, mark
@@ -62,6 +63,8 @@ class Context:
     secrets: SecretCheck = field(init=False)
     creations: CreationWatch | None = None
     """None if the provider declares no Events."""
+    quotas: QuotaWatch | None = None
+    """None if Kueue does not hold the provider's objects."""
     operator: OperatorWatch | None = None
     """None if the provider declares no operator."""
 
@@ -125,6 +128,8 @@ class Context:
         self.memories.pop(key, None)
         self._uids.pop(key, None)
         self.verification.forget(key)
+        if self.quotas is not None:
+            self.quotas.forget(key)
 
 
 def read(live: Object) -> Deployment:

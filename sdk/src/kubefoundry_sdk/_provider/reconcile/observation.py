@@ -146,9 +146,8 @@ def _name_additions(context: Context, live: Object, upstream: Object, record: Re
 
     Emit an Event if neither the status nor an earlier Event names them.
     """
-    foreign_fields = additions.added(
-        record.manifest, upstream, context.manager, foreign_values.paths(context.provider)
-    )
+    others = (*foreign_values.paths(context.provider), *context.provider.shared)
+    foreign_fields = additions.added(record.manifest, upstream, context.manager, others)
     description = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
     helpers = list(_helper_additions(context, live))
     texts = [additions.text(description, foreign_fields), *(text for text, _ in helpers)]
@@ -240,6 +239,8 @@ def _explain(context: Context, key: Key, upstream: Object, report: Report) -> fl
         # A finished pod does not show that its controller may create another pod.
         alive = [pod for pod in pods if not pod_causes.is_finished(pod)]
         why = context.creations.cause(upstream, alive) or why
+    if context.quotas is not None and (why is None or why.rank >= pod_causes.QUOTA):
+        why = context.quotas.cause(upstream, pods) or why
     if why is None or report.observation is None:
         return due
     report.observation = pod_causes.explain(report.observation, why, context.provider.title)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider import propagation, results
 from kubefoundry_sdk._provider.reconcile import (
     application,
     compatibility,
@@ -134,6 +134,8 @@ async def plan_changes(turn: Turn) -> End | None:
             last_record=turn.last_record,
         )
     )
+    if sentence := propagation.note(turn.plan.main, context.provider.propagates, deployment):
+        turn.report.notes.append(sentence)
     # Only the plan has the names of the helpers that are named after their content.
     for helper in turn.plan.helpers:
         live = context.helpers.live(helper)

@@ -17,6 +17,7 @@ from kubefoundry_sdk._api.pod_status import (
     unscheduled,
 )
 from kubefoundry_sdk._api.untrusted import mapping, mappings
+from kubefoundry_sdk._provider.contract import QUEUE_LABEL
 from kubefoundry_sdk._provider.upstream_pods import Pods, belongs, selector
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Key, Store
@@ -88,6 +89,13 @@ class PodWatch:
             self._owners[key] = owners
             self._upstream.update(dict.fromkeys(owners, key))
 
+    def upstream_of(self, pod: Key) -> Key | None:
+        """Return the upstream object of a pod, None if it is unknown."""
+        found = self._store.get(pod)
+        return (
+            self._upstream.get((pod[0], found["metadata"]["labels"][self._source.label])) if found else None
+        )
+
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         """Take a complete list of pods."""
         self._is_unlisted = False
@@ -138,6 +146,8 @@ def trim(pod: Object, label: str) -> Object:
         "status": {name: value for name, value in reported.items() if value},
     }
     if (unscheduled(status) or ("",))[0] == GATED:
+        if queue := meta["labels"].get(QUEUE_LABEL):
+            trimmed["metadata"]["labels"][QUEUE_LABEL] = queue
         gates = list(mappings(mapping(pod.get("spec")).get("schedulingGates")))
         trimmed["spec"] = {"schedulingGates": gates[:GATES]}
     return trimmed

@@ -8,7 +8,7 @@ object may edit `managedFields`, too, so this is a hint for the user, and only t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -90,7 +90,7 @@ def added(
         manifest: The manifest of the provider's last apply.
         live: The object, with the owned fields of every manager.
         manager: The provider's field manager. It only applies.
-        ignored_differences: Paths that the provider leaves to others.
+        ignored_differences: Paths that the provider leaves to others, with all that is below them.
     """
     version = live.get("apiVersion")
     if manifest.get("apiVersion") != version:
@@ -109,7 +109,7 @@ def added(
         fields = entry.get("fieldsV1") or {}
         place = _Place(manifest, live)
         for path in _walk(fields, {} if is_own else own, place, root, lists=not is_own):
-            if pattern(path) in ignored:
+            if _is_within(pattern(path), ignored):
                 continue
             reset = entry.get("manager") == BEFORE_FIRST_APPLY
             # After a reset of managedFields, values from admission and defaults of a CRD have an owner, too.
@@ -276,6 +276,11 @@ def _further_items(applied: list[Any], live: list[Any], path: str, depth: int) -
         elif path.rpartition(".")[2] in _SERVING or (isinstance(value, dict) and "template" in value):
             yield f"{path}[{mark}]"
         seen.add(mark)
+
+
+def _is_within(path: str, ignored: Collection[str]) -> bool:
+    """Check whether an ignored path is the path, or above it."""
+    return any(path == above or path.startswith((f"{above}.", f"{above}[")) for above in ignored)
 
 
 def _is_trivial(value: Any, key: str) -> bool:

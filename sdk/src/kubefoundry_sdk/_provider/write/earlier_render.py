@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider import propagation, results
 from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write import manifest
@@ -50,8 +50,10 @@ def earlier_render(
     spec = _earlier_spec(deployment, record)
     if record is None or spec is None:
         return None
-    before = replace(deployment, spec=spec if spec.image else _with_image(spec, record.image))
-    if same(record.spec, deployment.raw_spec) and before.spec.image == deployment.spec.image:
+    before = propagation.at_last_apply(deployment, record.manifest, record.follows)
+    is_unchanged = before == deployment and same(record.spec, deployment.raw_spec)
+    before = replace(before, spec=spec if spec.image else _with_image(spec, record.image))
+    if is_unchanged and before.spec.image == deployment.spec.image:
         return rendered
     if results.supports(provider, before, schema):
         return None

@@ -9,15 +9,20 @@ import lzma
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk._api import managed_fields, names
 from kubefoundry_sdk._api.foreign_json import decode
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._provider.contract import Deployment
+from kubefoundry_sdk._provider import propagation
+from kubefoundry_sdk._provider.contract import Deployment, Propagation
 
-RECORD: Final = (names.APPLIED_ANNOTATION, names.APPLIED_GENERATION_ANNOTATION)
+RECORD: Final = (
+    names.APPLIED_ANNOTATION,
+    names.APPLIED_GENERATION_ANNOTATION,
+    names.PROPAGATED_ANNOTATION,
+)
 PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 
 RECORD_BYTES: Final = 2 * 2**20
@@ -46,12 +51,17 @@ Ownership = Literal["ours", "leaving", "foreign"]
 
 
 def with_ownership(
-    rendered: Object, deployment: Deployment, provider: str, image: str | None = None
+    rendered: Object,
+    deployment: Deployment,
+    provider: str,
+    image: str | None = None,
+    propagates: Propagation | None = None,
 ) -> Object:
     """Return the object to apply: with namespace, owner, labels, annotations, and a record of the whole manifest.
 
     Labels are those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it (contract §7).
-    `image` is the image that serves, for the record. All but the metadata is shared with `rendered`.
+    `image` is the image that serves, for the record. `propagates` has the keys that a main object follows. All but
+    the metadata is shared with `rendered`.
     """
     meta = dict(rendered["metadata"])
     obj = {**rendered, "metadata": meta}
@@ -77,6 +87,8 @@ def with_ownership(
     record = Record(content(obj), dict(deployment.raw_spec), refresh, image)
     meta["annotations"][names.APPLIED_ANNOTATION] = pack(record)
     meta["annotations"][names.APPLIED_GENERATION_ANNOTATION] = str(deployment.generation)
+    if propagates and (follows := propagation.followed(obj, propagates, deployment)):
+        meta["annotations"][names.PROPAGATED_ANNOTATION] = follows
     return obj
 
 
@@ -94,12 +106,14 @@ class Record:
         spec: The ModelDeployment's spec.
         refresh: The value of its refresh annotation.
         image: The image that serves; None if the upstream chooses it.
+        follows: The labels and annotations that the object follows (`propagation.followed`).
     """
 
     manifest: Object
     spec: Object
     refresh: str
     image: str | None
+    follows: str = field(default="", compare=False)
 
 
 def content(obj: Object) -> Object:
@@ -130,7 +144,8 @@ def pack(record: Record) -> str:
 
 def applied(live: Object) -> Record | None:
     """Return the record of the last apply, read from the live object; None if it is absent or unreadable."""
-    packed = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
+    annotations = live["metadata"].get("annotations") or {}
+    packed = annotations.get(names.APPLIED_ANNOTATION)
     if not packed:
         return None
     try:
@@ -154,7 +169,8 @@ def applied(live: Object) -> Record | None:
         and _VERSIONED.fullmatch(str(manifest.get("apiVersion", "v1")))
     ):
         return None
-    return Record(manifest, spec, str(refresh), image)
+    follows = str(annotations.get(names.PROPAGATED_ANNOTATION, ""))
+    return Record(manifest, spec, str(refresh), image, follows)
 
 
 class LastRecord:

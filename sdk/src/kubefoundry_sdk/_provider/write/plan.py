@@ -22,6 +22,7 @@ from kubefoundry_sdk._provider.write import (
     merge,
     record_trust,
     retained_helpers,
+    shared_entries,
 )
 from kubefoundry_sdk._provider.write.admission import Admission
 from kubefoundry_sdk._provider.write.change import identity_changed
@@ -195,7 +196,7 @@ def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
     named = helper_names.with_cluster_names(
         paths, desired, applied.names, live_helpers, _untouched(base, rendered)
     )
-    main = manifest.with_ownership(named.main, deployment, provider.name, rendered.image)
+    main = manifest.with_ownership(named.main, deployment, provider.name, rendered.image, provider.propagates)
     helpers = [
         manifest.with_ownership(obj, deployment, provider.name, rendered.image) for obj in named.helpers
     ]
@@ -220,6 +221,8 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
     if recreation is None:
         # A new object begins with the rendered counts.
         foreign_values.keep(provider, main, live, base, inputs.rendered)
+        if record is not None:
+            shared_entries.carry(provider.shared, main, live, record.manifest)
     edited = _edits(inputs, changed, main, live)
     fresh = _fresh(inputs, applied, merged.helpers)
     return Plan(main, merged.helpers, changed, recreation, drifted, edited, fresh, merged.retained)

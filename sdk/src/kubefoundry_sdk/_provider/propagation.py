@@ -1,0 +1,127 @@
+"""Labels and annotations that pass from a ModelDeployment to its upstream object (contract §4).
+
+The administrator lists the keys. An upgrade, or another list, writes nothing: an annotation on the upstream object
+names the keys that it follows, and another key has to wait for a refresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kubefoundry_sdk._api import formats, names
+from kubefoundry_sdk._api.conditions import first_of
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import Deployment, Propagation, Rendered
+
+LABELS: Final = "propagate_labels"
+ANNOTATIONS: Final = "propagate_annotations"
+"""Attributes of the parsed flags."""
+
+_PARTS: Final = ("labels", "annotations")
+
+_OWN: Final = (names.PREFIX, "kubectl.kubernetes.io/", "app.kubernetes.io/managed-by")
+"""Keys, and beginnings of keys, that KubeFoundry or kubectl sets on each object itself."""
+
+
+def keys(text: str) -> tuple[str, ...]:
+    """Return the keys of `team,example.com/cost-center`. Raise ArgumentTypeError for an invalid or reserved key."""
+    listed = tuple(dict.fromkeys(filter(None, (key.strip() for key in text.split(",")))))
+    for key in listed:
+        if not re.fullmatch(formats.QUALIFIED_NAME, key):
+            raise argparse.ArgumentTypeError(f"{key!r} is not {formats.MEANINGS[formats.QUALIFIED_NAME]}")
+        if key.startswith(_OWN):
+            raise argparse.ArgumentTypeError(
+                f"{key!r} is set by KubeFoundry or kubectl on each object itself"
+            )
+    return listed
+
+
+def stated(arguments: argparse.Namespace) -> Propagation:
+    """Return the keys of parsed flags."""
+    return Propagation(getattr(arguments, LABELS), getattr(arguments, ANNOTATIONS))
+
+
+def selected(propagates: Propagation, deployment: Deployment) -> Deployment:
+    """Return the deployment with the labels and annotations that pass to its upstream object."""
+    return replace(
+        deployment,
+        propagated_labels=_of_keys(deployment.labels, propagates.labels),
+        propagated_annotations=_of_keys(deployment.annotations, propagates.annotations),
+    )
+
+
+def with_metadata(rendered: Rendered, deployment: Deployment) -> Rendered:
+    """Return the render with the propagated labels and annotations on its main object; the render's own ones stay."""
+    if not any(_propagated(deployment)):
+        return rendered
+    meta = dict(rendered.main["metadata"])
+    for part, values in zip(_PARTS, _propagated(deployment), strict=True):
+        if values:
+            meta[part] = {**values, **meta.get(part, {})}
+    return replace(rendered, main={**rendered.main, "metadata": meta})
+
+
+def followed(main: Object, propagates: Propagation, deployment: Deployment) -> str:
+    """Return the keys whose values on the object are those of the deployment, for its annotation."""
+    chosen = selected(propagates, deployment)
+    listed = zip(_PARTS, (propagates.labels, propagates.annotations), _propagated(chosen), strict=True)
+    return ",".join(
+        f"{part}/{key}"
+        for part, part_keys, values in listed
+        for key in sorted(part_keys)
+        if _values(main, part).get(key) == values.get(key)
+    )
+
+
+def at_last_apply(deployment: Deployment, applied: Object, follows: str) -> Deployment:
+    """Return the deployment with the labels and annotations that it had when the manifest was applied.
+
+    A key that the object does not follow keeps its present value, so it counts as unchanged.
+
+    Args:
+        deployment: The deployment as it is now.
+        applied: The manifest that was applied.
+        follows: The keys that the object follows (`followed`).
+    """
+    earlier = {"labels": dict(deployment.labels), "annotations": dict(deployment.annotations)}
+    for name in filter(None, follows.split(",")):
+        part, _, key = name.partition("/")
+        if part in earlier:
+            earlier[part].pop(key, None)
+            if isinstance(value := _values(applied, part).get(key), str):
+                earlier[part][key] = value
+    return replace(deployment, labels=earlier["labels"], annotations=earlier["annotations"])
+
+
+def note(main: Object, propagates: Propagation, deployment: Deployment) -> str:
+    """Return the sentence about labels and annotations that the object does not carry; empty if it carries all."""
+    chosen = selected(propagates, deployment)
+    missing = [
+        f"{part.removesuffix('s')} {key}"
+        for part, values in zip(_PARTS, _propagated(chosen), strict=True)
+        for key, value in sorted(values.items())
+        if _values(main, part).get(key) != value
+    ]
+    if not missing:
+        return ""
+    return (
+        f"{main['kind']} '{deployment.name}' was applied when {first_of(missing)} did not pass to it: set annotation "
+        f"{names.REFRESH_ANNOTATION} to another value to apply it with the current defaults"
+    )
+
+
+def _propagated(deployment: Deployment) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    return deployment.propagated_labels, deployment.propagated_annotations
+
+
+def _of_keys(values: Mapping[str, str], selected_keys: tuple[str, ...]) -> dict[str, str]:
+    return {key: values[key] for key in selected_keys if key in values}
+
+
+def _values(obj: Object, part: str) -> Mapping[str, Any]:
+    values = obj["metadata"].get(part)
+    return values if isinstance(values, dict) else {}
