@@ -22,6 +22,7 @@ from kubefoundry_kuberay.status import (
     STOPPED_ENGINE,
     Application,
     Status,
+    is_suspended_by_kueue,
     read,
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
@@ -50,13 +51,12 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     parts = roles(deployment.spec)
     desired = sum(role.replicas for role in parts)
     each = max(engines_per_worker(deployment.spec, role) for role in parts)
-    serving = _serving(status) and not _single_engine_stopped(status, parts)
+    waiting = _waiting(status, live)
+    serving = _serving(status) and not waiting and not _single_engine_stopped(status, parts)
     ready = _ready(status, desired, each) if serving else 0
     failure = _failure(status)
-    waiting = _waiting(live)
     if serving:
         phase, reason, message = _running(status, failure, ready, desired)
-        message += f"; {waiting}" if waiting else ""
     elif waiting and not scaled_to_zero(deployment.spec):
         phase, reason, message = "Deploying", "Progressing", waiting
     else:
@@ -75,11 +75,21 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     )
 
 
-def _waiting(live: Object) -> str:
-    """Return that Kueue has suspended the RayService, empty if it has not."""
-    queue = text(mapping(mapping(live.get("metadata")).get("labels")).get(QUEUE_LABEL))
-    suspended = mapping(mapping(live.get("spec")).get("rayClusterConfig")).get("suspend") is True
-    return f"suspended by Kueue until queue {queue} has quota" if queue and suspended else ""
+def _waiting(status: Status, live: Object) -> str:
+    """Return that Kueue has suspended the RayService, and its pods are gone; empty if it has not.
+
+    KubeRay 1.6.2 then writes no status any more, because it finds no head. Kueue 0.17 neither queues the RayService
+    again nor frees its quota while Ready is True.
+    """
+    if not is_suspended_by_kueue(live):
+        return ""
+    words = f"suspended by Kueue until queue {live['metadata']['labels'][QUEUE_LABEL]} has quota"
+    if status.condition("Ready").status != "True":
+        return words
+    return (
+        f"{words}, but Kueue does not queue it again while KubeRay reports it as ready: set annotation "
+        "kubefoundry.ai/refresh to another value to recreate the RayService"
+    )
 
 
 def _selector(deployment: Deployment, live: Object) -> str:

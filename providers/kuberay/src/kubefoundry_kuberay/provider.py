@@ -11,7 +11,7 @@ from kubefoundry_kuberay.observe import CLUSTER_LABEL, NODE_LABEL, observe
 from kubefoundry_kuberay.overrides import Overrides
 from kubefoundry_kuberay.probe import probe
 from kubefoundry_kuberay.read_back import read_back
-from kubefoundry_kuberay.render import render
+from kubefoundry_kuberay.render import recreate, render
 from kubefoundry_kuberay.serve_config import as_yaml
 from kubefoundry_kuberay.settings import Settings, add_arguments, from_arguments
 from kubefoundry_kuberay.status import clusters, must_recreate
@@ -92,6 +92,7 @@ def provider(settings: Settings) -> Provider:
         render=partial(render, settings=settings),
         observe=observe,
         overrides=Overrides,
+        recreate=recreate,
         must_recreate=must_recreate,
         scaled=SCALED,
         shared=SHARED,

@@ -10,10 +10,11 @@ from kubefoundry_kuberay.roles import scaled_to_zero
 from kubefoundry_kuberay.serve_config import serve_config
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings
 from kubefoundry_sdk import Deployment, Rendered, Schema
+from kubefoundry_sdk.status import mapping
 
 QUEUED: Final = (
-    "with a queue of Kueue, Ray's autoscaler is off, so a change of replicas restarts the RayCluster once the queue "
-    "has quota for the new number"
+    "in a queue of Kueue, Ray's autoscaler is off, and a change of replicas or pods recreates the RayService, which "
+    "then waits for quota"
 )
 
 
@@ -38,6 +39,17 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
     if is_queued(deployment):
         notes.append(QUEUED)
     return Rendered(main, notes=tuple(notes), image=image)
+
+
+def recreate(old: Rendered, new: Rendered) -> str | None:
+    """Return why the RayService has to be recreated, None if KubeRay makes the change in place.
+
+    Kueue suspends a queued RayService whose pods or replicas change, and KubeRay 1.6 goes on reporting it as ready,
+    so Kueue never starts it again (seen with Kueue 0.17).
+    """
+    before, after = (mapping(rendered.main.get("spec")).get("rayClusterConfig") for rendered in (old, new))
+    in_queue = not all(mapping(cluster).get("enableInTreeAutoscaling") for cluster in (before, after))
+    return "Kueue does not restart a RayService whose pods change" if in_queue and before != after else None
 
 
 def _unknown_ray_version(image: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk import Object
+from kubefoundry_sdk.pod import QUEUE_LABEL
 from kubefoundry_sdk.status import UpstreamCondition, count, mapping, text, upstream_conditions
 
 MANAGER: Final = "kuberay-provider"
@@ -136,8 +137,16 @@ def _pod_count(counts: Mapping[str, Any], name: str) -> int | None:
 
 
 def must_recreate(live: Object) -> bool:
-    """Check whether the operator has given up, so that only a new RayService can serve."""
-    return read(live).condition("Ready").reason == GIVEN_UP
+    """Check whether only a new RayService can serve: the operator has given up, or reports no suspension to Kueue."""
+    ready = read(live).condition("Ready")
+    return ready.reason == GIVEN_UP or (is_suspended_by_kueue(live) and ready.status == "True")
+
+
+def is_suspended_by_kueue(live: Object) -> bool:
+    """Check whether Kueue has suspended the RayService."""
+    queue = mapping(mapping(live.get("metadata")).get("labels")).get(QUEUE_LABEL)
+    cluster = mapping(mapping(live.get("spec")).get("rayClusterConfig"))
+    return bool(queue) and cluster.get("suspend") is True
 
 
 def clusters(live: Object) -> list[str]:

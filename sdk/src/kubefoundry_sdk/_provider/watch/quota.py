@@ -6,6 +6,7 @@ conditions of a Workload that the object, or the pod, owns (Kueue 0.17, apis/kue
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
@@ -29,6 +30,9 @@ TOTAL: Final = 12 * 2**20
 LONGEST_NAME: Final = 253
 """Characters of a name (Kubernetes, DNS subdomains)."""
 
+REPLACED: Final = 60.0
+"""Seconds in which an evicted pod is replaced by a pod that waits."""
+
 Owner = tuple[str, str, str]
 """Namespace, kind and name of the object that a Workload counts."""
 
@@ -36,14 +40,21 @@ Owner = tuple[str, str, str]
 class QuotaWatch(CrdWatch):
     """The sink of the CRD's watch. `changed` is called with the owner of a Workload that began or ended to wait."""
 
-    def __init__(self, process: Process, kind: str, changed: Callable[[Owner], None]) -> None:
+    def __init__(
+        self,
+        process: Process,
+        kind: str,
+        changed: Callable[[Owner], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         kinds = frozenset({kind, "Pod"})
         store = Store(trim=lambda workload: trim(workload, kinds), index=_owner_text, room=MemoryQuota(TOTAL))
         super().__init__(process, WORKLOADS.crd, store, lambda: None)
         self._notify = changed
         self._owners: dict[Key, Owner] = {}
-        self._evictions: dict[Key, str] = {}
-        """The last eviction of a pod, by upstream object. The evicted pod and its Workload are gone."""
+        self._evictions: dict[Key, tuple[str, float]] = {}
+        """The last eviction of a pod and its time, by upstream object. The evicted pod and its Workload are gone."""
         self._version = ""
         store.subscribe(self._workload_changed)
 
@@ -74,15 +85,15 @@ class QuotaWatch(CrdWatch):
             if waiting := self._of((namespace, "Pod", pod["metadata"]["name"])):
                 more = f" and {len(gated) - 1} more" if len(gated) > 1 else ""
                 subject = f"pod {pod['metadata']['name']}{more}"
-                return _cause(subject, waiting, self._evictions.get(key, ""), several=bool(more))
-        if not gated:
-            self._evictions.pop(key, None)
+                return _cause(subject, waiting, self._evictions.get(key, ("", 0.0))[0], several=bool(more))
+        if not gated and key in self._evictions and self._clock() - self._evictions[key][1] > REPLACED:
+            del self._evictions[key]
         return None
 
     def evicted(self, upstream: Key, owner: Owner) -> None:
         """Remember the eviction of a pod of an upstream object, if the Workload of `owner` shows one."""
         if owner[1] == "Pod" and (workload := self._of(owner)) and workload["evicted"]:
-            self._evictions[upstream] = workload["evicted"]
+            self._evictions[upstream] = workload["evicted"], self._clock()
 
     def forget(self, upstream: Key) -> None:
         """Forget an upstream object that is gone."""
@@ -140,10 +151,11 @@ def _owner_text(workload: Object) -> str:
 
 
 def _cause(subject: str, workload: Object, eviction: str, *, several: bool = False) -> Cause:
-    reason = workload["reason"] or "Kueue gives no reason yet"
-    evicted = workload["evicted"] or eviction
-    suffix = f"; Kueue has evicted it: {evicted}" if evicted else ""
+    evicted = "Kueue has evicted it" if workload["evicted"] else "Kueue has evicted an earlier pod"
+    words = workload["evicted"] or eviction
+    reasons = filter(None, (workload["reason"], f"{evicted}: {words}" if words else ""))
+    reason = "; ".join(reasons) or "Kueue gives no reason yet"
     wait = "wait" if several else "waits"
     return Cause(
-        f"{subject} {wait} for quota in queue {workload['queue']}: {reason}{suffix}", failed=False, rank=QUOTA
+        f"{subject} {wait} for quota in queue {workload['queue']}: {reason}", failed=False, rank=QUOTA
     )
