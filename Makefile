@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -70,6 +70,9 @@ hostile-packages: setup ## writes docs/llamastack/hostile-packages.md: each host
 
 test-operators: setup ## the real KubeRay operator on simulated nodes; root; not part of `make test`
 	tests/operators/run
+
+test-kueue: setup ## models in queues of the real Kueue, on simulated nodes; root; not part of `make test`
+	tests/kueue/run
 
 chaos: setup ## a long run of random faults and edits, each time another (KUBEFOUNDRY_CHAOS_SEED repeats one)
 	@dev/devcluster/build > /dev/null

@@ -89,6 +89,13 @@ It needs no CRD: every Kubernetes from 1.26 on has Deployments (`apps/v1`) and S
 for each engine.
 """
 
+KUEUE = """\
+## Kueue
+
+`make test-kueue` runs models of direct and KubeRay on Kueue {kueue} with KubeRay {kuberay}
+([kueue.md](kueue.md)). The provider reads Workloads of `kueue.x-k8s.io/v1beta2` and `v1beta1`.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -110,7 +117,7 @@ def compatibility() -> str:
     """Return the text of compatibility.md."""
     parts = [HEADER, "## Components and Kubernetes\n", "| component | version |\n|---|---|"]
     parts += [f"| `kubefoundry-{name}` | {version(f'kubefoundry-{name}')} |" for name in COMPONENTS]
-    oldest, tested = _required("oldest", "kubernetes"), _required(".", "kubernetes")
+    oldest, tested = (_kubernetes(folder) for folder in ("oldest", "."))
     parts.append(
         f"\nKubernetes 1.26 or newer: the tests run everything against a kube-apiserver {tested}.\n"
         f"`make test-oldest` runs the integration tests against {oldest} ([testing.md](testing.md)).\n"
@@ -123,6 +130,12 @@ def compatibility() -> str:
     for provider in PROVIDERS:
         parts += _section(provider)
     parts.append(DIRECT)
+    parts.append(
+        KUEUE.format(
+            kueue=_required("kueue", "sigs.k8s.io/kueue"),
+            kuberay=_required("kuberay", "github.com/ray-project/kuberay/ray-operator"),
+        )
+    )
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -261,12 +274,17 @@ def _promises(provider: str) -> list[Promise]:
     return list(module.promises())
 
 
-def _required(folder: str, module: str) -> str:
+def _kubernetes(folder: str) -> str:
     """Return the Kubernetes version that a Go module of dev/devcluster/ requires; `v0.26.1` means 1.26.1."""
+    return re.sub(r"^0\.", "1.", _required(folder, "k8s.io/kubernetes"))
+
+
+def _required(folder: str, module: str) -> str:
+    """Return the version of a module that a Go module of dev/devcluster/ requires."""
     text = (ROOT / "dev" / "devcluster" / folder / "go.mod").read_text()
-    requirement = re.search(rf"^\s*k8s\.io/{module} v(\S+)", text, re.M)
-    assert requirement, f"dev/devcluster/{folder}/go.mod requires no k8s.io/{module}"
-    return re.sub(r"^0\.", "1.", requirement[1])
+    requirement = re.search(rf"^\s*{re.escape(module)} v(\S+)", text, re.M)
+    assert requirement, f"dev/devcluster/{folder}/go.mod requires no {module}"
+    return requirement[1]
 
 
 if __name__ == "__main__":

@@ -16,7 +16,11 @@ STARTED = {
     "kaito": {"--kaito-provisioning": "auto", "--kaito-gpu-instance-type": "Standard_NC24"},
     "dynamo": {"--default-image": "vllm=example.com/vllm:1.0.0", "--runtime-version": "1.0.0"},
     "kuberay": {"--default-image": "vllm=example.com/ray:2.50.0", "--ray-version": "2.50.0"},
-    "direct": {"--default-image": "sglang=example.com/a:1,vllm=example.com/b:2"},
+    "direct": {
+        "--default-image": "sglang=example.com/a:1,vllm=example.com/b:2",
+        "--propagate-annotations": "owner,example.com/cost",
+        "--propagate-labels": "",
+    },
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Capabilities, Deployment, Observation, Provider, Rendered
 from kubefoundry_sdk._provider.upstream_kind import Schema, UpstreamKind
 from kubefoundry_sdk._provider.write import manifest
@@ -84,7 +85,7 @@ def planned(
     helpers = live.helpers if live else []
     record = manifest.applied(main) if main else None
     pinned_model = pinned(model, record)
-    rendered = subject.render(pinned_model, schema)
+    rendered = results.render(subject, pinned_model, schema)
     return plan(subject, pinned_model, schema, rendered, main, helpers)
 
 

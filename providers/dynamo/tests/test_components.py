@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import Version
 from kubefoundry_sdk._provider.contract import Rendered
 from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk.pod import QUEUE_LABEL
 from kubefoundry_sdk.testing.generated import deployment
 
 V0_4 = Schema("nvidia.com/v1alpha1")
@@ -165,3 +167,15 @@ def test_all_pods_share_these_in_v1beta1() -> None:
         assert container["envFrom"] == [{"secretRef": {"name": "hf"}}]
         assert template["spec"]["nodeSelector"] == {"pool": "gpu"}
         assert template["spec"]["tolerations"] == [{"operator": "Exists"}]
+
+
+@pytest.mark.parametrize("schema", [V0_4, V1_5])
+def test_queue_label_passes_to_all_pods(schema: Schema) -> None:
+    queued = {QUEUE_LABEL: "models"}
+    spec = {"model": {"id": "org/m"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 2}}}
+    model = replace(deployment(spec, "m", "models"), propagated_labels=queued)
+
+    parts = components(render(model, schema, Settings()))
+
+    pods = [part.get("extraPodMetadata") or part["podTemplate"]["metadata"] for part in parts]
+    assert all(pod["labels"].items() >= queued.items() for pod in pods)

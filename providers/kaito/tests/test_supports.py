@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_kaito.supports import supports
 from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk.pod import QUEUE_LABEL
 from kubefoundry_sdk.testing.generated import deployment
 
 TEMPLATE: dict[str, Any] = {
@@ -145,3 +147,13 @@ def test_labels_that_would_not_reach_the_pod(label: str, refused: bool) -> None:
     spec = {**PRESET, "image": "x:1", "podTemplate": {"metadata": {"labels": {label: "mine"}}}}
 
     assert len(supports(deployment(spec), NEWEST, Settings())) == refused
+
+
+@pytest.mark.parametrize("passes", [True, False])
+def test_queue_label_is_refused_if_it_passes(passes: bool) -> None:
+    labels = {QUEUE_LABEL: "models"} if passes else {}
+    model = replace(deployment(PRESET), propagated_labels=labels)
+
+    problems = supports(model, NEWEST, Settings())
+
+    assert any("Kueue would not count them" in problem for problem in problems) == passes

@@ -39,7 +39,8 @@ def flag_of(name: str) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
         return ",".join(f"{key}={text}" for key, text in sorted(value.items()))
-    if isinstance(value, tuple):
+    # A provider's own flag may be a named tuple, which has a text of its own.
+    if type(value) is tuple:
         return ",".join(value)
     if isinstance(value, bool):
         return "true" if value else ""
