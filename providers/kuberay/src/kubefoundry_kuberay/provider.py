@@ -20,8 +20,9 @@ from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, Up
 
 NAME: Final = "kuberay"
 
-SCALED: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
-"""Ray's autoscaler decides on the number of workers (cluster.py). KubeRay ignores a change of it, Kueue does not."""
+IGNORED_DIFFERENCES: Final = ("spec.rayClusterConfig.workerGroupSpecs[*].replicas",)
+"""Ray's autoscaler decides on the number of workers (cluster.py); KubeRay ignores a change of it, too. In a queue of
+Kueue, a change recreates the RayService (render.py)."""
 
 _TEMPLATES: Final = ("headGroupSpec.template", "workerGroupSpecs[*].template")
 _BY_KUEUE: Final = (
@@ -94,7 +95,7 @@ def provider(settings: Settings) -> Provider:
         overrides=Overrides,
         recreate=recreate,
         must_recreate=must_recreate,
-        scaled=SCALED,
+        ignored_differences=IGNORED_DIFFERENCES,
         shared=SHARED,
         settles=SETTLES,
         documents=(SERVE_CONFIG,),

@@ -8,6 +8,7 @@ from typing import Any
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._provider.contract import Provider, Rendered
+from kubefoundry_sdk._provider.write import documents
 
 
 def paths(provider: Provider) -> tuple[str, ...]:
@@ -31,19 +32,11 @@ def keep(provider: Provider, main: Object, live: Object, base: Rendered | None, 
     untouched = [
         path
         for path in provider.scaled
-        if base is None or same(_at(base.main, path.split(".")), _at(rendered.main, path.split(".")))
+        if base is None
+        or same(documents.at(base.main, path.split(".")), documents.at(rendered.main, path.split(".")))
     ]
     for path in (*provider.ignored_differences, *untouched):
         main.update(_kept(live, main, path.split(".")))
-
-
-def _at(value: Any, path: Sequence[str]) -> Any:
-    """Return the value at the path, a list of the items' values behind `[*]`, or None."""
-    for place, name in enumerate(path):
-        value = value.get(name.removesuffix("[*]")) if isinstance(value, dict) else None
-        if name.endswith("[*]") and isinstance(value, list):
-            return [_at(item, path[place + 1 :]) for item in value]
-    return value
 
 
 def _kept(live: Any, main: Any, path: Sequence[str]) -> Any:
