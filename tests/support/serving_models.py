@@ -7,23 +7,31 @@ from collections.abc import Sequence
 
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk.pod import QUEUE_LABEL
 from support.deployments import CPU, GPU, model_deployment
 from support.model_writes import PROVIDERS
 from support.waiting import phase, until_deployment
 
 
-async def create_model(api: Client, namespace: str, name: str, provider: str) -> None:
-    """Create a model that the provider supports in every cluster."""
+async def create_model(
+    api: Client, namespace: str, name: str, provider: str, *, is_queued: bool = False
+) -> None:
+    """Create a model that the provider supports in every cluster, with the label of a queue of Kueue on request."""
     spec = CPU if provider == "direct" else GPU
-    body = model_deployment(name, namespace, spec, provider=provider)
+    metadata = {"labels": {QUEUE_LABEL: "models"}} if is_queued else {}
+    body = model_deployment(name, namespace, spec, provider=provider, **metadata)
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
 
 
 async def create_models(api: Client, namespace: str, count: int) -> list[str]:
-    """Create models of the providers in turn, and return their names."""
+    """Create models of the providers in turn, and return their names.
+
+    From the second turn on, all but those of KAITO, which refuses it, have the label of a queue.
+    """
     models = [f"m-{index}" for index in range(count)]
-    for name, provider in zip(models, itertools.cycle(PROVIDERS), strict=False):
-        await create_model(api, namespace, name, provider)
+    for index, (name, provider) in enumerate(zip(models, itertools.cycle(PROVIDERS), strict=False)):
+        is_queued = index >= len(PROVIDERS) and provider != "kaito"
+        await create_model(api, namespace, name, provider, is_queued=is_queued)
     return models
 
 
