@@ -82,16 +82,13 @@ async def test_wait_is_reported_in_the_words_of_a_workload(fresh: Suite, api: Cl
     await create(api, namespace, "kuberay", GPU, **{QUEUE_LABEL: "models"})
     service = await until(api, RAY_SERVICES, "m", namespace, lambda obj: obj is not None)
     assert service is not None
-    suspend = [{"op": "add", "path": "/spec/rayClusterConfig/suspend", "value": True}]
-    await api.json_patch(RAY_SERVICES, "m", namespace, suspend, manager="kueue")
-    await until_message(api, namespace, "suspended by Kueue until queue models has quota")
 
     install_crd(fresh, workload_crd())
     workload = await api.create(WORKLOADS, waiting(namespace, service), manager="kueue")
     await until_message(api, namespace, "RayService 'm' waits for quota in queue models: 1 GPU more needed")
     await api.delete(WORKLOADS, "m", namespace, uid=workload["metadata"]["uid"])
 
-    await until_message(api, namespace, "suspended by Kueue until queue models has quota")
+    await until_message(api, namespace, "waiting for the KubeRay operator")
 
 
 async def until_message(api: Client, namespace: str, beginning: str) -> None:
