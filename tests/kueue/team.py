@@ -34,8 +34,9 @@ class Team:
     async def create(
         self, model: str, provider: str, *, priority: str = "", queue: str = QUEUE, **spec: Any
     ) -> Object:
-        """Create a model that asks for one GPU in the queue."""
-        labels = {QUEUE_LABEL: queue, **({PRIORITY_LABEL: priority} if priority else {})}
+        """Create a model that asks for one GPU in the queue; an empty text leaves a label out."""
+        stated = {QUEUE_LABEL: queue, PRIORITY_LABEL: priority}
+        labels = {key: value for key, value in stated.items() if value}
         body = model_deployment(model, self.name, {**GPU, **spec}, provider=provider, labels=labels)
         return await self.api.create(MODEL_DEPLOYMENTS, body, manager="test")
 
@@ -60,6 +61,10 @@ class Team:
     async def until_object(self, model: str, holds: Callable[[Object], Any]) -> Object:
         """Return a model once `holds` is true of it."""
         return await until_deployment(self.api, model, self.name, holds)
+
+    def add_queue(self, name: str) -> None:
+        """Create another queue with the team's quota."""
+        _apply(self.plane, _local_queue(name, self.name))
 
     def grant(self, gpus: int) -> None:
         """Set the quota."""
@@ -103,10 +108,14 @@ def create_team(plane: ControlPlane, name: str) -> None:
         "preemption": {"withinClusterQueue": "LowerPriority"},
         "resourceGroups": _quota(1),
     }
-    queue = _object("LocalQueue", QUEUE, spec={"clusterQueue": name})
-    queue["metadata"]["namespace"] = name
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    _apply(plane, namespace, _object("ClusterQueue", name, spec=spec), queue)
+    _apply(plane, namespace, _object("ClusterQueue", name, spec=spec), _local_queue(QUEUE, name))
+
+
+def _local_queue(name: str, team: str) -> dict[str, Any]:
+    queue = _object("LocalQueue", name, spec={"clusterQueue": team})
+    queue["metadata"]["namespace"] = team
+    return queue
 
 
 def _quota(gpus: int) -> list[dict[str, Any]]:

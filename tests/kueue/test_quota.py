@@ -114,6 +114,18 @@ async def test_changed_queue_is_refused_in_the_words_of_kueue(team: Team, provid
     assert refused["status"]["phase"] == "Running"
 
 
+async def test_default_queue_takes_pods_and_refuses_unlabelled_ray_services(team: Team) -> None:
+    team.add_queue("default")
+
+    await team.create("pods", "direct", queue="")
+    await team.until("pods", "Running")
+    await team.create("waiting", "direct", queue="")
+    await team.create("service", "kuberay", queue="")
+
+    await team.until("waiting", "Deploying", "waits for quota in queue default: ")
+    await team.until("service", "Failed", "a kueue managed job should only use autoscaling")
+
+
 async def test_kueue_refuses_the_autoscaler_of_ray(team: Team) -> None:
     await team.create("m", "kuberay")
     await team.until("m", "Running")
