@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -105,6 +105,10 @@ test-helm3: setup ## the tests of the charts with Helm 3; make test runs them wi
 	@dev/devcluster/build > /dev/null
 	@for helm in helm3 helm4; do dev/devcluster/build $$helm > /dev/null || exit; done
 	KUBEFOUNDRY_TEST_HELM=helm3 $(BIN)/python -m pytest -q -n 2 tests/integration/charts
+
+test-conversion: setup ## the conversion between versions of the API on 1,000 models under edits; some minutes
+	@dev/devcluster/build > /dev/null
+	KUBEFOUNDRY_CONVERSION_MODELS=1000 $(BIN)/python -m pytest -q -k edits tests/integration/upgrade/test_conversion.py
 
 test-go: ## vet and tests of what is written in Go
 	dev/devcluster/build test

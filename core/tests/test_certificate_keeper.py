@@ -15,6 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificate_keeper import CertificateKeeper
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 from kubefoundry_sdk._runtime import options
 from kubefoundry_sdk._runtime.listening import bind
@@ -33,7 +34,8 @@ def answer(asked: Asked) -> web.Response:
         return ok({"major": "1", "minor": "34"})
     if asked.method != "PATCH":
         return refusal(404, "NotFound")
-    return ok({**asked.body, "metadata": {"name": "kubefoundry-core", "resourceVersion": "2"}})
+    meta = asked.body["metadata"]
+    return ok({**asked.body, "metadata": {**meta, "resourceVersion": str(int(meta["resourceVersion"]) + 1)}})
 
 
 class Turns:
@@ -52,6 +54,25 @@ class Turns:
             base64.b64decode(asked.body["webhooks"][0]["clientConfig"]["caBundle"])
             for asked in self._asked
             if asked.method == "PATCH" and "validating" in asked.path
+        ]
+
+    def convert(self, root: Issued, version: str = "1") -> None:
+        """Let a CRD ask core for conversions, and trust this authority."""
+        client = {**SERVICE, "caBundle": base64.b64encode(root.chain).decode()}
+        self._keeper._crds[MODEL_DEPLOYMENTS.crd].put(
+            {
+                "metadata": {"name": MODEL_DEPLOYMENTS.crd, "resourceVersion": version},
+                "spec": {"conversion": {"strategy": "Webhook", "webhook": {"clientConfig": client}}},
+            }
+        )
+
+    @property
+    def crd_bundles(self) -> list[bytes]:
+        """Return each caBundle that was applied to a CRD."""
+        return [
+            base64.b64decode(asked.body["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"])
+            for asked in self._asked
+            if asked.method == "PATCH" and "customresourcedefinitions" in asked.path
         ]
 
     async def take(self, root: Issued, leaf: Issued, client: dict[str, Any] = SERVICE) -> str | None:
@@ -116,6 +137,34 @@ async def test_good_certificate_is_served_when_the_next_is_refused() -> None:
     assert (before, after) == (None, None)
     assert core.listener.presented == presented
     assert core.bundles == [root.chain]
+
+
+async def test_new_leaf_waits_for_a_conversion_that_trusts_the_old_leaf() -> None:
+    root, other = issued("root"), issued("root")
+    async with turns() as core:
+        await core.take(root, issued("leaf", root, [HOST]))
+        core.convert(root)
+        before = core.listener.presented
+
+        await core.take(other, issued("leaf", other, [HOST]))
+        waiting = core.listener.presented
+        core.convert(other, "3")
+        await core.take(other, issued("leaf", other, [HOST]))
+
+    assert waiting == before != core.listener.presented
+    assert core.crd_bundles == [other.chain]
+
+
+async def test_conversion_without_a_bundle_does_not_delay_admission() -> None:
+    root = issued("root")
+    async with turns() as core:
+        core.convert(issued("root"))
+
+        problem = await core.take(root, issued("leaf", root, [HOST]))
+
+    assert problem is None
+    assert core.listener.presented is not None
+    assert core.crd_bundles == [root.chain]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from kubefoundry_local.suite import COMPONENTS, manifest
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 GENERATED = {MANIFESTS / "core.yaml", MANIFESTS / "install.yaml"}
 OPT_IN = {
+    "conversion",
     "secret-check",
     "llamastack",
     "network-policies",

@@ -1,4 +1,4 @@
-"""Keeps Secret, webhook configurations and the served certificate in sync, in that order.
+"""Keeps Secret, webhook configurations, CRDs and the served certificate in sync, in that order.
 
 The leader creates and renews the material, unless `--webhook-secret` names a Secret that others maintain. Every
 replica serves with it once both webhook configurations trust it, so the API server never meets a certificate that it
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from kubefoundry_core.admission.listener import Listener, check_loads
@@ -23,21 +24,24 @@ from kubefoundry_core.certificates import (
     out_of_date,
     renewed,
 )
+from kubefoundry_core.conversion import SERVICE
 from kubefoundry_core.crd_protection import configuration
 from kubefoundry_core.webhook_configurations import (
     CONFIGURATION,
     MUTATING,
     VALIDATING,
+    called_hosts,
+    conversion_patch,
     covers,
     evaluates_conditions,
+    only_conversion,
     patch,
-    url_hosts,
 )
-from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, SECRETS, Kind, Object
+from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, SECRETS, Kind, Object
 from kubefoundry_sdk._api.names import CORE_MANAGER
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._runtime.process import Process
-from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._runtime.store import Key, Store
 from kubefoundry_sdk._runtime.workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
@@ -52,9 +56,14 @@ AGAIN: Final = 60.0
 
 
 def hosts_of(namespace: str, extra: Sequence[str]) -> list[str]:
-    """Return the leaf's names: the Service's, for the API server and for pods, and those from `--webhook-host`."""
+    """Return the leaf's names: those of the Services, and those from `--webhook-host`.
+
+    Pods use the shorter names. The name of the conversion's Service is always in the leaf, so that the leaf is not
+    replaced when the conversion is switched on.
+    """
     service = "kubefoundry-core"
-    return [f"{service}.{namespace}.svc", f"{service}.{namespace}", service, *extra]
+    names = [f"{service}.{namespace}.svc", f"{service}.{namespace}", service]
+    return [*names, f"{SERVICE}.{namespace}.svc", *extra]
 
 
 class CertificateKeeper:
@@ -80,10 +89,14 @@ class CertificateKeeper:
         self._configurations = {
             kind: process.watch(kind, selector=_named(CONFIGURATION)) for kind in (MUTATING, VALIDATING)
         }
+        # Only changes of a CRD's conversion matter. Without conversion, core serves whatever becomes of the CRDs.
+        self._crds = {kind.crd: Store(trim=only_conversion) for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS)}
+        for name, store in self._crds.items():
+            process.background(f"watch of {name}", partial(self._follow_crd, name, store))
         self._conditions: bool | None = None
         self._queue = WorkQueue("certificates", self._turn)
         self._problem: str | None = "the webhook server is not running yet"
-        for store in (self._secrets, *self._configurations.values()):
+        for store in (self._secrets, *self._configurations.values(), *self._crds.values()):
             store.subscribe(lambda key, obj: self._queue.add(_TURN))
         process.background("certificates", self._work)
         process.while_leading("renewal of certificates", self._begin_to_lead)
@@ -109,6 +122,9 @@ class CertificateKeeper:
         self._queue.add(_TURN)
         await self._queue.run(1)
 
+    async def _follow_crd(self, name: str, store: Store) -> None:
+        await self._process.follow(CRDS, store, store=store, selector=_named(name), refused=lambda: None)
+
     async def _begin_to_lead(self) -> None:
         self._queue.add(_TURN)
 
@@ -132,7 +148,7 @@ class CertificateKeeper:
         missing = [kind.kind for kind, live in self._live() if live is None]
         if missing:
             self._problem = f"{' and '.join(missing)} {CONFIGURATION} not found: apply the manifest of core"
-        elif all(covers(live, material, now) for _, live in self._live() if live):
+        elif self._is_trusted(material, now):
             await self._listener.present(material)
             self._problem = None
         elif self._listener.presented is None:
@@ -141,6 +157,9 @@ class CertificateKeeper:
                 or f"caBundle of {CONFIGURATION} does not cover the certificate yet"
             )
             self._problem = f"the webhook server is not running: {why}"
+        if self._process.leading.is_set():
+            # Last, because a missing permission raises. Conversions fail meanwhile, so the queue soon tries again.
+            await self._publish_to_crds(material.bundle)
         if not self._is_own:
             return wait
         return min(wait, max(1.0, (next_renewal(material, now) - now).total_seconds()))
@@ -165,7 +184,9 @@ class CertificateKeeper:
 
     def _called_hosts(self) -> list[str]:
         """Return the hosts that the API server uses: the Service, and each `--webhook-host` in a webhook's URL."""
-        used = {host for _, live in self._live() if live for host in url_hosts(live)}
+        crds = [crd for store in self._crds.values() for crd in store.objects()]
+        callers = [*crds, *(live for _, live in self._live() if live)]
+        used = {host for live in callers for host in called_hosts(live)}
         service, *others = self._hosts
         return [service, *(host for host in others if host.lower() in used)]
 
@@ -227,6 +248,26 @@ class CertificateKeeper:
                 stored = await self._process.client.apply(kind, body, manager=CORE_MANAGER)
                 self._configurations[kind].put(stored)
                 log.info("caBundle applied to %s %s", kind.kind, CONFIGURATION)
+
+    async def _publish_to_crds(self, bundle: bytes) -> None:
+        """Make the API server trust the conversions of the CRDs that ask for them."""
+        for store in self._crds.values():
+            for crd in store.objects():
+                if body := conversion_patch(crd, bundle):
+                    store.put(await self._process.client.apply(CRDS, body, manager=CORE_MANAGER))
+                    log.info(
+                        "caBundle applied to the conversion of CustomResourceDefinition %s",
+                        crd["metadata"]["name"],
+                    )
+
+    def _is_trusted(self, material: Material, now: datetime) -> bool:
+        """Check whether the leaf can be presented: no caller refuses it, or a conversion that trusts today's leaf."""
+        presented = self._listener.presented
+        return all(covers(live, material, now) for _, live in self._live() if live) and all(
+            covers(crd, material, now) or presented is None or not covers(crd, presented, now)
+            for store in self._crds.values()
+            for crd in store.objects()
+        )
 
     def _live(self) -> list[tuple[Kind, Object | None]]:
         return [(kind, store.get(("", CONFIGURATION))) for kind, store in self._configurations.items()]

@@ -12,6 +12,7 @@ from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.certificate_keeper import CertificateKeeper
 from kubefoundry_core.controller import Controller
+from kubefoundry_core.conversion import CONVERSIONS, Conversions
 from kubefoundry_core.metrics import Deployments
 from kubefoundry_sdk._runtime import options
 from kubefoundry_sdk._runtime.listening import bind
@@ -25,13 +26,16 @@ def main() -> None:
     sys.exit(run(PROGRAM, *prepared()))
 
 
-def prepared(arguments: Sequence[str] | None = None) -> tuple[argparse.Namespace, SetUp]:
+def prepared(
+    arguments: Sequence[str] | None = None, conversions: Conversions = CONVERSIONS
+) -> tuple[argparse.Namespace, SetUp]:
     """Open the port of the webhooks, and return the flags and the set-up of the process.
 
     If a flag is invalid or the port is taken, exit with a one-line message.
 
     Args:
         arguments: The arguments; None for those of the process.
+        conversions: The fields of each version of the API.
     """
     parser = options.parser(
         PROGRAM, "Admission webhooks and provider-independent status of ModelDeployments."
@@ -77,16 +81,20 @@ def prepared(arguments: Sequence[str] | None = None) -> tuple[argparse.Namespace
         context = server_context(parsed.webhook_client_ca)
     except OSError as error:
         parser.error(f"--webhook-client-ca {parsed.webhook_client_ca} cannot be read: {error}")
-    return parsed, lambda process: set_up(process, bound, context)
+    return parsed, lambda process: set_up(process, bound, context, conversions)
 
 
-def set_up(process: Process, bound: socket.socket, context: ssl.SSLContext) -> None:
+def set_up(
+    process: Process, bound: socket.socket, context: ssl.SSLContext, conversions: Conversions = CONVERSIONS
+) -> None:
     """Connect the webhooks, their certificates and the controller."""
     controller = Controller(process)
     process.at_end(bound.close)
     process.export(Deployments(controller.counted, per_object=process.options.per_object_metrics))
     listener = Listener(
-        application(controller.registered, controller.left, controller.models), bound, context
+        application(controller.registered, controller.left, controller.models, conversions=conversions),
+        bound,
+        context,
     )
     hosts = [host for host in process.options.webhook_host.split(",") if host]
     CertificateKeeper(process, listener, hosts, process.options.webhook_secret)

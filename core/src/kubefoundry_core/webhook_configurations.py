@@ -1,4 +1,4 @@
-"""Core's fields of its two webhook configurations: the trusted authorities, and the match conditions."""
+"""Core's fields of its two webhook configurations and of the CRDs: trusted authorities, and match conditions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from kubefoundry_core.certificates import Material, trusted_by
-from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.kinds import CRDS, Kind, Object
 
 CONFIGURATION: Final = "kubefoundry-core"
 """Name of both configurations."""
@@ -69,7 +69,7 @@ def patch(kind: Kind, configuration: Object, bundle: bytes, *, conditions: bool)
     webhooks = configuration.get("webhooks") or []
     ours: Object = {"matchConditions": [SPEC_CHANGES]} if conditions else {}
     if all(
-        _bundle_text(webhook) == encoded
+        _bundle_text(webhook.get("clientConfig") or {}) == encoded
         and (not conditions or SPEC_CHANGES in (webhook.get("matchConditions") or ()))
         for webhook in webhooks
     ):
@@ -87,23 +87,56 @@ def patch(kind: Kind, configuration: Object, bundle: bytes, *, conditions: bool)
     }
 
 
+def conversion_patch(crd: Object, bundle: bytes) -> Object | None:
+    """Return the server-side apply that gives the CRD's conversion this bundle; None if it has it or needs none.
+
+    The resource version keeps the apply from adding a bundle to a CRD whose conversion was just switched off.
+    """
+    encoded = base64.b64encode(bundle).decode()
+    if all(_bundle_text(client) == encoded for client in _clients(crd)):
+        return None
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {name: crd["metadata"][name] for name in ("name", "resourceVersion")},
+        "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": encoded}}}},
+    }
+
+
+def only_conversion(crd: Object) -> Object:
+    """Return the CRD without its schemas, which take 100 KB."""
+    metadata = {name: crd["metadata"][name] for name in ("name", "resourceVersion")}
+    return {"metadata": metadata, "spec": {"conversion": crd["spec"].get("conversion") or {}}}
+
+
 def covers(configuration: Object, material: Material, now: datetime) -> bool:
-    """Check whether every webhook of the configuration trusts the leaf."""
+    """Check whether every webhook of the configuration or CRD trusts the leaf."""
     try:
         bundles = [
-            base64.b64decode(_bundle_text(webhook), validate=True)
-            for webhook in configuration.get("webhooks") or []
+            base64.b64decode(_bundle_text(client), validate=True) for client in _clients(configuration)
         ]
     except binascii.Error:
         return False
     return all(trusted_by(material, bundle, now) for bundle in bundles)
 
 
-def url_hosts(configuration: Object) -> set[str]:
-    """Return the hosts that the API server connects to by URL, not by Service."""
-    urls = [(webhook.get("clientConfig") or {}).get("url") for webhook in configuration.get("webhooks") or []]
-    return {host for url in urls if url and (host := urlsplit(url).hostname)}
+def called_hosts(configuration: Object) -> set[str]:
+    """Return the hosts that the API server connects to, by URL or by Service."""
+    clients = _clients(configuration)
+    urls = [client["url"] for client in clients if client.get("url")]
+    services = [client["service"] for client in clients if client.get("service")]
+    return {host for url in urls if (host := urlsplit(url).hostname)} | {
+        f"{service['name']}.{service['namespace']}.svc" for service in services
+    }
 
 
-def _bundle_text(webhook: Object) -> str:
-    return (webhook.get("clientConfig") or {}).get("caBundle") or ""
+def _clients(configuration: Object) -> list[Object]:
+    """Return the `clientConfig` of each webhook of a configuration, or of a CRD's conversion."""
+    conversion = (configuration.get("spec") or {}).get("conversion") or {}
+    conversions = [conversion["webhook"]] if conversion.get("strategy") == "Webhook" else []
+    webhooks = (configuration.get("webhooks") or []) + conversions
+    return [webhook.get("clientConfig") or {} for webhook in webhooks]
+
+
+def _bundle_text(client: Object) -> str:
+    return client.get("caBundle") or ""

@@ -13,9 +13,12 @@ from typing import Final
 
 from aiohttp import web
 
+from kubefoundry_core import conversion
 from kubefoundry_core.admission import crd_deletions, modeldeployments, providerconfigs
 from kubefoundry_core.admission.reading import Judge, answered
+from kubefoundry_core.conversion import CONVERSIONS, Conversions
 from kubefoundry_core.crd_protection import PATH as CRD_DELETIONS
+from kubefoundry_sdk._api.foreign_json import encode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
@@ -34,6 +37,10 @@ PATIENCE: Final = 1.6
 """Seconds for each step of a review (the turn, the body): a little less than the API server waits for the answer."""
 
 
+Answer = Callable[[bytes], bytes]
+"""Returns the answer to the bytes of a review. Raises ValueError if they are not a review."""
+
+
 class _Intake:
     """Accepts reviews within the limits above, and answers them: small ones in the loop, large ones in a thread."""
 
@@ -42,29 +49,29 @@ class _Intake:
         self._large = asyncio.Semaphore(1)
         self._waiting = 0
 
-    async def respond(self, request: web.Request, judge: Judge) -> web.Response:
+    async def respond(self, request: web.Request, answer: Answer) -> web.Response:
         """Return the answer to a review, or an error if the review is malformed or exceeds a limit."""
         try:
-            return await self._take(request, judge)
+            return await self._take(request, answer)
         except ValueError as error:
             return _error(400, str(error))
         except TimeoutError:
             return _error(503, "reading the review took too long")
 
-    async def _take(self, request: web.Request, judge: Judge) -> web.Response:
+    async def _take(self, request: web.Request, answer: Answer) -> web.Response:
         size = request.content_length
         if size is None:
             return _error(411, "Content-Length is required")
         if size > MAX_BODY:
             return _error(413, f"the review is too large: at most {MAX_BODY} bytes are allowed")
         if size <= SMALL:
-            return web.json_response(answered(await self._body(request), judge))
+            return _json(answer(await self._body(request)))
         if self._waiting >= WAITING:
             return _error(503, "too many large reviews at the same time")
         await self._turn()
         try:
             body = await self._body(request)
-            return web.json_response(await asyncio.to_thread(answered, body, judge))
+            return _json(await asyncio.to_thread(answer, body))
         finally:
             self._large.release()
 
@@ -96,6 +103,7 @@ def application(
     left: Callable[[str], int],
     models: Callable[[], Awaitable[Sequence[str]]],
     *,
+    conversions: Conversions = CONVERSIONS,
     patience: float = PATIENCE,
 ) -> web.Application:
     """Return the application that serves the webhooks' paths.
@@ -104,21 +112,25 @@ def application(
         registered: Returns the current InferenceProviderConfigs by name.
         left: Returns the bytes by which the ModelDeployments of a namespace may grow.
         models: Reads "namespace/name" of the ModelDeployments.
+        conversions: The fields of each version.
         patience: Seconds for each step of a review.
     """
     intake = _Intake(patience)
     reading = asyncio.Lock()
 
     async def mutation(request: web.Request) -> web.Response:
-        return await intake.respond(request, modeldeployments.mutate)
+        return await intake.respond(request, _admission(modeldeployments.mutate))
 
     async def validation(request: web.Request) -> web.Response:
         # Read the registrations here: a thread must not read a store that the loop changes.
         judge = partial(modeldeployments.validate, registered=registered(), left=left)
-        return await intake.respond(request, judge)
+        return await intake.respond(request, _admission(judge))
 
     async def registration(request: web.Request) -> web.Response:
-        return await intake.respond(request, providerconfigs.validate)
+        return await intake.respond(request, _admission(providerconfigs.validate))
+
+    async def convert(request: web.Request) -> web.Response:
+        return await intake.respond(request, partial(conversion.answer, conversions=conversions))
 
     async def crd_deletion(request: web.Request) -> web.Response:
         try:
@@ -129,7 +141,7 @@ def application(
             return _error(503, f"cannot read whether ModelDeployments exist: {error}")
         except TimeoutError:
             return _error(503, "reading whether ModelDeployments exist took too long")
-        return await intake.respond(request, partial(crd_deletions.validate, models=existing))
+        return await intake.respond(request, _admission(partial(crd_deletions.validate, models=existing)))
 
     app = web.Application(client_max_size=MAX_BODY)
     app.add_routes(
@@ -138,9 +150,18 @@ def application(
             web.post("/validate", validation),
             web.post("/validate-providerconfig", registration),
             web.post(CRD_DELETIONS, crd_deletion),
+            web.post(conversion.PATH, convert),
         ]
     )
     return app
+
+
+def _admission(judge: Judge) -> Answer:
+    return lambda body: encode(answered(body, judge))
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, content_type="application/json")
 
 
 def _error(status: int, text: str) -> web.Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any, Final
 
@@ -87,22 +88,43 @@ def deep(raw: bytes | bytearray) -> bool:
     return max(accumulate(memoryview(steps).cast("b")), default=0) > LEVELS
 
 
+def set_aside(raw: bytes | bytearray, mark: str) -> tuple[bytes, list[bytes]]:
+    """Return the text with each map and list at level LEVELS + 1 replaced by a string, and the replaced texts.
+
+    The string is `mark`, which must not be in `raw`, and the index of the replaced text.
+    """
+    if not deep(raw):
+        return bytes(raw), []
+    kept, parts, end = bytearray(), list[bytes](), 0
+    for start, stop in _deep_spans(raw):
+        kept += raw[end:start] + f'"{mark}{len(parts)}"'.encode()
+        parts.append(bytes(raw[start:stop]))
+        end = stop
+    return bytes(kept + raw[end:]), parts
+
+
 def _cut(raw: bytes | bytearray) -> bytes:
     """Return the text without the content of brackets at level LEVELS + 1."""
-    kept, start, level = bytearray(), 0, 0
+    kept, end = bytearray(), 0
+    for start, stop in _deep_spans(raw):
+        kept += raw[end : start + 1]
+        end = stop - 1
+    return bytes(kept + raw[end:])
+
+
+def _deep_spans(raw: bytes | bytearray) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each map and list at level LEVELS + 1."""
+    start, level = 0, 0
     for token in _TOKEN.finditer(raw):
         mark = token[0]
         if mark in b"[{":
             level += 1
             if level == LEVELS + 1:
-                kept += raw[start : token.end()]
+                start = token.start()
         elif mark in b"]}":
             if level == LEVELS + 1:
-                start = token.start()
+                yield start, token.end()
             level -= 1
-    if level <= LEVELS:
-        kept += raw[start:]
-    return bytes(kept)
 
 
 def _nothing(_: str) -> None:
