@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -148,6 +148,10 @@ conformance: setup ## the conformance kit on our providers and our selector, fun
 	    $${crd:+--crd $$crd} --cases providers/$$name/cases.yaml || failed=1; \
 	done; echo selector; \
 	$(BIN)/kubefoundry-conformance selector --manifest manifests/provider-selector.yaml || failed=1; exit $$failed
+
+test-compatibility: setup ## kit, core, providers and selector of this version and the one before, mixed; a quarter of an hour
+	@dev/devcluster/build > /dev/null
+	@PYTHONPATH=tests $(BIN)/python -m compatibility
 
 mutations: setup ## changes the code in random places, and shows the changes that no unit test sees; MUTANTS=100 SEED=1 ONLY=merge
 	PYTHONPATH=tests $(BIN)/python -m support.mutations $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))

@@ -5,17 +5,24 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from kubefoundry_cli.install.storage import API_SERVERS
+from kubefoundry_local.child_processes import Process, launch
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_local.suite import Suite
+from kubefoundry_local.ports import free_port
+from kubefoundry_local.suite import PROBE, Suite, end
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._api.kinds import CRDS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
 from support.etcd import Etcd
@@ -24,7 +31,7 @@ from support.message_commands import command_in
 from support.namespaces import new_namespace
 from support.proxy import Fault, before
 from support.suites import running_suite
-from support.waiting import phase, until_deployment
+from support.waiting import SECONDS, phase, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
@@ -169,6 +176,61 @@ async def test_failed_move_names_the_model_and_is_repeated(fresh: Suite, api: Cl
     assert f"cannot move ModelDeployment 'm' in namespace {namespace}" in failed.err
     assert (failed.code, repeated.code) == (1, 0), repeated.err
     assert stored_in(fresh.plane) == {NEW}
+
+
+async def test_move_waits_for_other_api_servers(fresh: Suite, api: Client, tmp_path: Path) -> None:
+    namespace = await new_namespace(api)
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
+    # Both API servers run on one machine, so they share a Lease.
+    [own], _ = await api.list(LEASES, "kube-system", selector=API_SERVERS)
+    meta = {"name": "apiserver-other", "namespace": "kube-system", "labels": own["metadata"]["labels"]}
+    await api.create(LEASES, {**own, "metadata": meta}, manager="test")
+    async with second_api_server(fresh.plane, tmp_path) as other:
+        moved = await CommandLine(fresh.plane.kubeconfig, "default")(
+            f"controller migrate --to {names.NEWEST_VERSION} --yes --force-conflicts"
+        )
+        await other.create(MODEL_DEPLOYMENTS, model_deployment("n", namespace, CPU), manager="test")
+
+    assert moved.code == 0, moved.err
+    assert "the API server that answers stores in v1beta1; waiting 10 s for others, which" in moved.err
+    assert stored_in(fresh.plane, namespace) == {NEW}
+
+
+@asynccontextmanager
+async def second_api_server(plane: ControlPlane, folder: Path) -> AsyncIterator[Client]:
+    """Run another API server on the etcd of the plane, and yield an administrator's client to it."""
+    port = free_port()
+    process = start_api_server(plane.pids["kube-apiserver"], port, folder)
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(plane.kubeconfig.read_text().replace(plane.server, f"https://127.0.0.1:{port}"))
+    try:
+        async with Client(credentials.from_kubeconfig(str(kubeconfig)), user_agent="test") as client:
+            await until_served(client)
+            yield client
+    finally:
+        end(process)
+
+
+def start_api_server(pid: int, port: int, folder: Path) -> Process:
+    """Start an API server as that process was started, at another port."""
+    running = Path(f"/proc/{pid}")
+    _, *flags = (running / "cmdline").read_text().split("\0")[:-1]
+    # The program runs the component whose name it has.
+    program = folder / "kube-apiserver"
+    program.symlink_to((running / "exe").readlink())
+    changes = [f"--secure-port={port}", f"--audit-log-path={folder / 'audit.log'}"]
+    return launch([str(program), *flags, *changes], os.environ, folder / "log")
+
+
+async def until_served(client: Client) -> None:
+    """Wait until the API server that has just started serves our kind."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            try:
+                await client.list(MODEL_DEPLOYMENTS)
+                return
+            except (ApiError, Unreachable):
+                await asyncio.sleep(PROBE)
 
 
 async def test_thousand_models_move_under_edits(fresh: Suite, api: Client) -> None:

@@ -16,7 +16,7 @@ from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._api.kinds import CRDS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 OURS: Final = (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS)
@@ -26,6 +26,13 @@ SECONDS: Final = 60.0
 
 POLL: Final = 0.2
 """Seconds between two looks at the discovery document, which cannot be watched."""
+
+SETTLE: Final = 10.0
+"""Seconds for the other API servers to learn of the changed CRD. They watch it, which takes milliseconds, but only
+the one that answers can be asked."""
+
+API_SERVERS: Final = {"labelSelector": "apiserver.kubernetes.io/identity=kube-apiserver"}
+"""Selects the Leases of the API servers, one for each machine (Kubernetes 1.26 and newer)."""
 
 REPORTED: Final = 100
 """Number of moved objects after which the progress is reported."""
@@ -90,6 +97,7 @@ async def move(session: Session, kind: Kind, crd: Object, report: Callable[[str]
     """
     version = storage_version(crd)
     await _until_stores(session, kind, version)
+    await _until_others_store(session, kind, version, report)
     number = 0
     try:
         async for page, _ in session.client.pages(kind):
@@ -132,6 +140,22 @@ async def _until_stores(session: Session, kind: Kind, version: str) -> None:
         f"{hint('controller migrate')} then continues",
         Exit.TIMEOUT,
     )
+
+
+async def _until_others_store(
+    session: Session, kind: Kind, version: str, report: Callable[[str], None]
+) -> None:
+    """Wait for other API servers, unless there are none: one could still store an object in the old version."""
+    try:
+        leases, _ = await session.client.list(LEASES, "kube-system", selector=API_SERVERS)
+    except (ApiError, Unreachable):
+        leases = []  # Their number is unknown.
+    if len(leases) != 1:
+        report(
+            f"{kind.kind}: the API server that answers stores in {version}; waiting {SETTLE:.0f} s for others, which "
+            "cannot be asked"
+        )
+        await asyncio.sleep(SETTLE)
 
 
 async def _hashes(session: Session, kind: Kind) -> list[str]:
