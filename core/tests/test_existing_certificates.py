@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubefoundry_core.certificate_secret import read_existing
@@ -119,3 +121,31 @@ def test_extended_key_usage_has_to_be_for_servers(
 
     with nullcontext() if accepted else pytest.raises(Unusable, match="usage serverAuth"):
         check_existing(material, [HOST])
+
+
+@pytest.mark.parametrize(
+    ("key", "accepted"),
+    [
+        (ec.generate_private_key(ec.SECP256R1()), True),
+        (ec.generate_private_key(ec.SECP384R1()), True),
+        (ec.generate_private_key(ec.SECP521R1()), True),
+        (ed25519.Ed25519PrivateKey.generate(), True),
+        (ed448.Ed448PrivateKey.generate(), False),
+        (dsa.generate_private_key(2048), False),
+        (ec.generate_private_key(ec.SECP256K1()), False),
+        (ec.generate_private_key(ec.SECP224R1()), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_kind_of_key_has_to_be_accepted_by_the_api_server(
+    root: Issued, key: CertificateIssuerPrivateKeyTypes, accepted: bool
+) -> None:
+    other = issued("root", key=key)
+    for authority, leaf, message in (
+        (root, issued("leaf", root, [HOST], key=key), "tls.crt has a key of a kind that"),
+        (other, issued("leaf", other, [HOST]), "the authority of tls.crt has a key of a kind that"),
+    ):
+        material = read_existing({"data": secret_data(authority, leaf)})
+
+        with nullcontext() if accepted else pytest.raises(Unusable, match=message):
+            check_existing(material, [HOST])

@@ -12,11 +12,14 @@ from datetime import UTC, datetime, timedelta
 import aiohttp
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener
+from kubefoundry_core.certificate_secret import read_existing
 from kubefoundry_core.certificates import SETTLE, Material, renewed
 from kubefoundry_sdk._runtime.listening import bind
+from support.issued_certificates import issued, secret_data
 
 HOSTS = ("127.0.0.1",)
 
@@ -47,10 +50,10 @@ async def listening() -> AsyncIterator[tuple[Listener, int]]:
         await asyncio.gather(closing, return_exceptions=True)
 
 
-async def served(port: int, bundle: bytes) -> bytes:
+async def served(port: int, bundle: bytes, host: str | None = None) -> bytes:
     """The leaf that a client trusting only `bundle` gets. Raises ssl.SSLCertVerificationError."""
     trust = ssl.create_default_context(cadata=bundle.decode())
-    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust, server_hostname=host)
     leaf = ssl.DER_cert_to_PEM_cert(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
     writer.close()
     return leaf.encode()
@@ -71,6 +74,18 @@ async def test_each_stage_is_trusted_by_its_and_the_next_bundle() -> None:
             await listener.present(stage)
             for bundle in bundles:
                 assert serial(await served(port, bundle)) == serial(stage.leaf)
+
+
+@pytest.mark.parametrize("host", [None, "core.example.com"])
+async def test_leaf_with_another_kind_of_key_replaces_the_leaf(host: str | None) -> None:
+    root = issued("root")
+    kinds = [ec.generate_private_key(ec.SECP256R1()), None, ec.generate_private_key(ec.SECP256R1())]
+    leaves = [issued("leaf", root, ["127.0.0.1", "core.example.com"], key=key) for key in kinds]
+    async with listening() as (listener, port):
+        for leaf in leaves:
+            await listener.present(read_existing({"data": secret_data(root, leaf)}))
+
+            assert serial(await served(port, root.chain, host)) == leaf.certificate.serial_number
 
 
 async def test_leaf_of_new_authority_is_refused_by_the_old_bundle() -> None:

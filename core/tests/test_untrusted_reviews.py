@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,13 +202,13 @@ async def listening(
     served: Material,
     *,
     patience: float = 60.0,
-    context: ssl.SSLContext | None = None,
+    new_context: Callable[[], ssl.SSLContext] = server_context,
     registered: Callable[[], dict[str, Any]] = dict,
 ) -> AsyncIterator[tuple[str, ssl.SSLContext, int]]:
     """URL, what a client has to trust, and port."""
     bound = bind(0)
     listener = Listener(
-        application(registered, lambda namespace: 2**30, no_models, patience=patience), bound, context
+        application(registered, lambda namespace: 2**30, no_models, patience=patience), bound, new_context
     )
     closing = asyncio.create_task(listener.closed_at_end())
     try:
@@ -358,7 +359,11 @@ async def test_only_a_client_that_the_authority_knows_is_answered(tmp_path: Path
     served, (ours, our_key), (_, other_key) = material(), authority(), authority()
     (tmp_path / "ca.crt").write_bytes(ours.public_bytes(Encoding.PEM))
 
-    async with listening(served, context=server_context(str(tmp_path / "ca.crt"))) as (url, _, _):
+    async with listening(served, new_context=partial(server_context, str(tmp_path / "ca.crt"))) as (
+        url,
+        _,
+        _,
+    ):
         for signer, status in ((our_key, 200), (other_key, None), (None, None)):
             trust = ssl.create_default_context(cadata=served.bundle.decode())
             if signer:

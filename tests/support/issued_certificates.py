@@ -1,4 +1,4 @@
-"""Certificates as a company's authority issues them: RSA keys, and an intermediate authority that signs the leaf."""
+"""Certificates as a company's authority issues them: RSA keys by default, and an intermediate authority."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.asymmetric import ed448, ed25519, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
@@ -22,7 +23,7 @@ class Issued:
     """A certificate with its key. `chain`: the certificate, then the authorities above it but the root."""
 
     certificate: x509.Certificate
-    key: rsa.RSAPrivateKey
+    key: CertificateIssuerPrivateKeyTypes
     chain: bytes
 
     @property
@@ -35,7 +36,7 @@ def issued(
     issuer: Issued | None = None,
     hosts: Sequence[str] = (),
     *,
-    key: rsa.RSAPrivateKey | None = None,
+    key: CertificateIssuerPrivateKeyTypes | None = None,
     end: timedelta = LIFE,
     usages: Sequence[x509.ObjectIdentifier] = (),
 ) -> Issued:
@@ -67,7 +68,10 @@ def issued(
         builder = builder.add_extension(names, critical=False)
     if usages:
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-    certificate = builder.sign(issuer.key if issuer else key, hashes.SHA256())
+    signer = issuer.key if issuer else key
+    # Edwards curves have a hash of their own.
+    is_hashed = not isinstance(signer, ed448.Ed448PrivateKey | ed25519.Ed25519PrivateKey)
+    certificate = builder.sign(signer, hashes.SHA256() if is_hashed else None)
     above = issuer.chain if issuer and issuer.certificate.issuer != issuer.certificate.subject else b""
     return Issued(certificate, key, certificate.public_bytes(Encoding.PEM) + above)
 

@@ -22,7 +22,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -37,6 +37,11 @@ SETTLE: Final = timedelta(seconds=10)
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
 """A certificate is valid from this long before its creation, because the API server's clock may be behind ours."""
+
+CURVES: Final = ("secp256r1", "secp384r1", "secp521r1")
+"""Curves of keys that the API server accepts (Go's crypto/tls)."""
+
+KINDS: Final = "issue it with an RSA, P-256, P-384, P-521 or Ed25519 key"
 
 AUTHORITY_NAME: Final = "kubefoundry-core webhook authority"
 
@@ -126,12 +131,19 @@ def check_existing(material: Material, hosts: Sequence[str]) -> None:
     """
     leaf = _certificate(material.leaf)
     _check_pair(leaf, material.leaf_key, "leaf")
+    if not _is_accepted(leaf):
+        raise Unusable(f"tls.crt has a key of a kind that the API server does not accept; {KINDS}")
     if not _is_for_servers(leaf):
         raise Unusable("tls.crt is not for servers; issue it with the extended key usage serverAuth")
     if not material.authorities:
         raise Unusable("the bundle holds no authority")
-    if not any(_signed_by(leaf, _certificate(authority)) for authority in material.authorities):
+    signers = [each for each in map(_certificate, material.authorities) if _signed_by(leaf, each)]
+    if not signers:
         raise Unusable("no authority in ca.crt has signed tls.crt")
+    if not any(map(_is_accepted, signers)):
+        raise Unusable(
+            f"the authority of tls.crt has a key of a kind that the API server does not accept; {KINDS}"
+        )
     for host in hosts:
         if not _covers(leaf, [host]):
             raise Unusable(f"tls.crt does not name {host}")
@@ -283,6 +295,14 @@ def _is_for_servers(leaf: x509.Certificate) -> bool:
     except x509.ExtensionNotFound:
         return True
     return ExtendedKeyUsageOID.SERVER_AUTH in usages or ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE in usages
+
+
+def _is_accepted(certificate: x509.Certificate) -> bool:
+    """Check whether the API server accepts keys of this kind."""
+    key = certificate.public_key()
+    if isinstance(key, ec.EllipticCurvePublicKey):
+        return key.curve.name in CURVES
+    return isinstance(key, rsa.RSAPublicKey | ed25519.Ed25519PublicKey)
 
 
 def _signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import socket
-import ssl
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from kubefoundry_core.admission.application import application
 from kubefoundry_core.admission.listener import Listener, server_context
@@ -78,15 +78,13 @@ def prepared(
     except (OSError, OverflowError) as error:
         parser.error(f"port {parsed.webhook_port} of the webhooks cannot be opened: {error}")
     try:
-        context = server_context(parsed.webhook_client_ca)
+        server_context(parsed.webhook_client_ca)
     except OSError as error:
         parser.error(f"--webhook-client-ca {parsed.webhook_client_ca} cannot be read: {error}")
-    return parsed, lambda process: set_up(process, bound, context, conversions)
+    return parsed, lambda process: set_up(process, bound, conversions)
 
 
-def set_up(
-    process: Process, bound: socket.socket, context: ssl.SSLContext, conversions: Conversions = CONVERSIONS
-) -> None:
+def set_up(process: Process, bound: socket.socket, conversions: Conversions = CONVERSIONS) -> None:
     """Connect the webhooks, their certificates and the controller."""
     controller = Controller(process)
     process.at_end(bound.close)
@@ -94,7 +92,7 @@ def set_up(
     listener = Listener(
         application(controller.registered, controller.left, controller.models, conversions=conversions),
         bound,
-        context,
+        partial(server_context, process.options.webhook_client_ca),
     )
     hosts = [host for host in process.options.webhook_host.split(",") if host]
     CertificateKeeper(process, listener, hosts, process.options.webhook_secret)

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -181,10 +182,9 @@ async def test_failed_move_names_the_model_and_is_repeated(fresh: Suite, api: Cl
 async def test_move_waits_for_other_api_servers(fresh: Suite, api: Client, tmp_path: Path) -> None:
     namespace = await new_namespace(api)
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
-    # Both API servers run on one machine, so they share a Lease.
-    [own], _ = await api.list(LEASES, "kube-system", selector=API_SERVERS)
-    meta = {"name": "apiserver-other", "namespace": "kube-system", "labels": own["metadata"]["labels"]}
-    await api.create(LEASES, {**own, "metadata": meta}, manager="test")
+    # API servers on one machine share a Lease, and Kubernetes 1.26 labels it in another way.
+    for name in ("b", "c"):
+        await api.create(LEASES, lease_of_an_api_server(name), manager="test")
     async with second_api_server(fresh.plane, tmp_path) as other:
         moved = await CommandLine(fresh.plane.kubeconfig, "default")(
             f"controller migrate --to {names.NEWEST_VERSION} --yes --force-conflicts"
@@ -194,6 +194,17 @@ async def test_move_waits_for_other_api_servers(fresh: Suite, api: Client, tmp_p
     assert moved.code == 0, moved.err
     assert "the API server that answers stores in v1beta1; waiting 10 s for others, which" in moved.err
     assert stored_in(fresh.plane, namespace) == {NEW}
+
+
+def lease_of_an_api_server(name: str) -> Object:
+    label, value = API_SERVERS["labelSelector"].split("=")
+    now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": f"apiserver-{name}", "namespace": "kube-system", "labels": {label: value}},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 3600, "renewTime": now},
+    }
 
 
 @asynccontextmanager

@@ -32,7 +32,7 @@ SETTLE: Final = 10.0
 the one that answers can be asked."""
 
 API_SERVERS: Final = {"labelSelector": "apiserver.kubernetes.io/identity=kube-apiserver"}
-"""Selects the Leases of the API servers, one for each machine (Kubernetes 1.26 and newer)."""
+"""Selects the Leases of the API servers, one for each machine. Kubernetes 1.26 has another label."""
 
 REPORTED: Final = 100
 """Number of moved objects after which the progress is reported."""

@@ -1,7 +1,7 @@
 """The TLS server of the webhooks.
 
-Its certificate is replaced on the live SSLContext: no connection is dropped, and new handshakes get the new leaf
-(measured: 0 errors in 5,748 requests).
+Each certificate has an SSLContext of its own, because a context keeps a leaf for each kind of key, and would still
+present an EC leaf after an RSA leaf. New handshakes get the new context, and no connection is dropped.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import socket
 import ssl
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +44,10 @@ class Listener:
     """Listens on a bound socket once there is a certificate to present."""
 
     def __init__(
-        self, application: web.Application, bound: socket.socket, context: ssl.SSLContext | None = None
+        self,
+        application: web.Application,
+        bound: socket.socket,
+        new_context: Callable[[], ssl.SSLContext] = server_context,
     ) -> None:
         self._runner = web.AppRunner(
             application,
@@ -53,18 +57,27 @@ class Listener:
             auto_decompress=False,
         )
         self._socket = bound
-        self._context = context or server_context()
+        self._new_context = new_context
+        self._context = new_context()
         self.presented: Material | None = None
 
     async def present(self, material: Material) -> None:
         """Present this leaf from now on. The first call starts to listen."""
         if material == self.presented:
             return
-        _load(self._context, material)
+        context = self._new_context()
+        _load(context, material)
+        self._context = context
         if self.presented is None:
             await self._runner.setup()
-            await web.SockSite(self._runner, self._socket, ssl_context=self._context).start()
+            listening = self._new_context()
+            listening.sni_callback = self._choose
+            await web.SockSite(self._runner, self._socket, ssl_context=listening).start()
         self.presented = material
+
+    def _choose(self, connection: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
+        """Continue a handshake with the newest context. OpenSSL calls this with or without a server name."""
+        connection.context = self._context
 
     async def closed_at_end(self) -> None:
         """Wait to be cancelled, then finish the reviews in flight and stop listening."""
