@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from kubefoundry_cli.install import bundle
 from kubefoundry_cli.main import kubefoundry
+from kubefoundry_sdk._api.images import in_registry
 
 REGISTRY = "registry.example.com/kf"
 
@@ -24,20 +25,20 @@ REGISTRY = "registry.example.com/kf"
     ],
 )
 def test_copy_has_the_path_of_the_image(image: str, copy: str) -> None:
-    assert bundle.in_registry(image, f"{REGISTRY}/") == f"{REGISTRY}/{copy}"
+    assert in_registry(image, f"{REGISTRY}/") == f"{REGISTRY}/{copy}"
 
 
 def test_copies_of_all_images_are_distinct() -> None:
     images = bundle.images()
 
-    assert len({bundle.in_registry(image, REGISTRY) for image in images}) == len(images)
+    assert len({in_registry(image, REGISTRY) for image in images}) == len(images)
 
 
 def test_images_prints_one_reference_a_line_with_names() -> None:
     result = CliRunner().invoke(kubefoundry, ["images", "-o", "name", "--registry", REGISTRY])
 
     assert result.exit_code == 0
-    assert result.output.splitlines() == [bundle.in_registry(image, REGISTRY) for image in bundle.images()]
+    assert result.output.splitlines() == [in_registry(image, REGISTRY) for image in bundle.images()]
 
 
 def test_images_prints_image_reference_and_use_as_json() -> None:

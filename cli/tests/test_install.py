@@ -56,6 +56,55 @@ def test_images_come_from_the_registry_that_is_named() -> None:
     assert images and all(image.startswith("registry.example.com/kf/") for image in images)
 
 
+def test_mirror_has_our_images_and_the_default_images_of_providers() -> None:
+    objects = [
+        obj
+        for name in bundle.providers()
+        for obj in bundle.from_registry(bundle.provider(name), None, "mirror.example.com/kf")
+        if obj["kind"] == "Deployment"
+    ]
+    containers = {
+        container["name"]: container
+        for obj in objects
+        for container in obj["spec"]["template"]["spec"]["containers"]
+    }
+
+    assert {name for name, one in containers.items() if "--mirror=mirror.example.com/kf" in one["args"]} == {
+        "provider-direct",
+        "provider-dynamo",
+        "provider-kuberay",
+    }
+    assert all(one["image"].startswith("mirror.example.com/kf/provider-") for one in containers.values())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("kind: [", "cannot read"),
+        ("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n", "is not the install.yaml of a release"),
+    ],
+)
+def test_other_file_than_of_a_release_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "a.yaml").write_text(content)
+
+    origin_name, text = origin.of_release(tmp_path / "a.yaml")
+
+    with pytest.raises(Failure, match=message):
+        bundle.released(text, origin_name)
+
+
+def test_changed_file_in_the_folder_of_a_release_is_refused(tmp_path: Path) -> None:
+    content = b"kind: List\n"
+    (tmp_path / "install.yaml").write_bytes(content)
+    (tmp_path / "SHA256SUMS").write_text(f"{hashlib.sha256(content).hexdigest()}  install.yaml\n")
+
+    assert origin.of_release(tmp_path) == (str(tmp_path / "install.yaml"), content.decode())
+
+    (tmp_path / "install.yaml").write_bytes(content + b"---\n")
+    with pytest.raises(Failure, match="another checksum than in SHA256SUMS"):
+        origin.of_release(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("objects", "risky"),
     [

@@ -11,6 +11,11 @@ DEFAULT_IMAGES: Final = (
     '- {{ printf "--default-image=%s" (include "kubefoundry.pairs" .) | quote }}',
     "{{- end }}",
 )
+MIRROR: Final = (
+    "{{- with $.Values.image.mirror }}",
+    '- {{ printf "--mirror=%s" . | quote }}',
+    "{{- end }}",
+)
 PAGE_ARGS: Final = Place(
     r"^          # an overlay adds .*\n          args: \[--port=8080\]\n",
     "          args:\n            - --port=8080\n"
@@ -52,13 +57,13 @@ CERTIFICATE_FLAG: Final = (
 )
 
 
-def _provider(name: str) -> Source:
+def _provider(name: str, *flags: str) -> Source:
     return Source(
         f"manifests/providers/{name}.yaml",
         f"provider-{name}.yaml",
         "$component.enabled",
         f".Values.providers.{name}",
-        (REPLICAS, controller_args(*DEFAULT_IMAGES)),
+        (REPLICAS, controller_args(*flags, *DEFAULT_IMAGES)),
         f"kubefoundry-provider-{name}",
     )
 
@@ -81,7 +86,8 @@ SOURCES: Final = (
         (REPLICAS, controller_args()),
         "kubefoundry-selector",
     ),
-    *(_provider(name) for name in ("kaito", "dynamo", "kuberay", "direct")),
+    _provider("kaito"),  # it has no default images
+    *(_provider(name, *MIRROR) for name in ("dynamo", "kuberay", "direct")),
     Source(
         "manifests/dashboard/dashboard.yaml",
         "dashboard.yaml",
@@ -97,7 +103,7 @@ SOURCES: Final = (
         (
             REPLICAS,
             controller_args(
-                "{{- if $component.openshiftAnyuid }}", "- --openshift-anyuid=true", "{{- end }}"
+                *MIRROR, "{{- if $component.openshiftAnyuid }}", "- --openshift-anyuid=true", "{{- end }}"
             ),
         ),
         "kubefoundry-llamastack",

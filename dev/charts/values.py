@@ -40,6 +40,11 @@ class Images(Closed):
     registry: Registry = Field(
         "kubefoundry", description="Prefix of each image, as in registry.example.com/kubefoundry."
     )
+    mirror: Literal[""] | Registry = Field(
+        "",
+        description="Registry with copies of all images of `kubefoundry images`, the default images of engines and "
+        "of LlamaStack distributions included. It replaces registry.",
+    )
     tag: str = Field("", description="Tag of each image. Empty for the version of the chart.")
     pullPolicy: Literal["", "Always", "IfNotPresent", "Never"] = Field(
         "", description="Empty for the default of Kubernetes."

@@ -239,6 +239,9 @@ def test_operator_config_reads_images_and_flags() -> None:
         1,
     )
     assert distribution.read(None) == distribution.OperatorConfig()
+    mirrored = distribution.read({"data": {"image-overrides": "starter: own:1"}}, "r.example/kf").images
+    assert mirrored["starter"] == "own:1"
+    assert mirrored["remote-vllm"] == "r.example/kf/llamastack/distribution-remote-vllm:latest"
     assert "not YAML" in distribution.read({"data": {"image-overrides": "a: [b"}}).problems[0]
 
 

@@ -56,6 +56,7 @@ async def test_internal_error_is_in_status_and_event(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(workload, "decide", faulty)
     parser = options.parser("kubefoundry-llamastack", "")
     parser.add_argument("--openshift-anyuid", default=False)
+    options.mirror(parser)
     chosen = parser.parse_args(["--health-port=0", "--metrics-port=0"])
     stop = asyncio.Event()
     statuses: asyncio.Queue[Asked] = asyncio.Queue()

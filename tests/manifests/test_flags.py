@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
-OF_ONE_PROVIDER = {"--runtime-version", "--ray-version"}
+OF_ONE_PROVIDER = {"--runtime-version", "--ray-version", "--mirror"}
 """Flags that only that provider's README explains, those with its name in them apart."""
 
 

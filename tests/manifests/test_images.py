@@ -18,6 +18,7 @@ from kubefoundry_cli.install import bundle
 from kubefoundry_cli.model import valid_new
 from kubefoundry_cli.providers import installed, probed
 from kubefoundry_llamastack import distribution
+from kubefoundry_sdk._api.images import OURS
 from support.deployments import model_deployment
 from support.upstream import PROVIDERS, standin
 
@@ -34,12 +35,12 @@ def test_list_is_up_to_date() -> None:
 def test_list_has_each_image_of_the_manifests() -> None:
     named = {container["image"] for container in _containers()}
 
-    assert named == {image for image in bundle.images() if image.startswith(bundle.IMAGES)}
+    assert named == {image for image in bundle.images() if image.startswith(OURS)}
 
 
 def test_images_are_built_with_the_commands_of_the_manifests() -> None:
     started = {
-        container["image"].removeprefix(bundle.IMAGES).partition(":")[0]: container["command"]
+        container["image"].removeprefix(OURS).partition(":")[0]: container["command"]
         for container in _containers()
     }
 

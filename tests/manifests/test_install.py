@@ -14,6 +14,7 @@ import yaml
 from kubefoundry_cli.install import bundle
 from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.suite import PROBE
+from kubefoundry_sdk._api import selectable_fields
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from support.waiting import SECONDS, until
@@ -55,7 +56,7 @@ def test_the_selectable_fields_are_those_of_the_command_line(cluster: ControlPla
     def named(definitions: Iterable[Object]) -> dict[str, Object]:
         return {each["metadata"]["name"]: each for each in definitions}
 
-    assert named(yaml.safe_load_all(built)) == named(bundle.crds(selectable=True))
+    assert named(yaml.safe_load_all(built)) == named(map(selectable_fields.added, bundle.crds()))
 
 
 def test_a_pod_with_more_rights_would_be_warned_about(cluster: ControlPlane) -> None:

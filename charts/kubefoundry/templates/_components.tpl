@@ -2,7 +2,7 @@
 {{- define "kubefoundry.image" -}}
 {{- $context := index . 0 -}}
 {{- $own := index . 2 -}}
-{{- $image := printf "%s/%s" (trimSuffix "/" $context.Values.image.registry) (index . 1) -}}
+{{- $image := printf "%s/%s" (trimSuffix "/" ($context.Values.image.mirror | default $context.Values.image.registry)) (index . 1) -}}
 {{- if $own.digest -}}
 {{ printf "%s@%s" $image $own.digest }}
 {{- else -}}

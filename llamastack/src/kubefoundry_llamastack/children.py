@@ -85,7 +85,8 @@ class Children:
         """
         outcome = Outcome()
         config = distribution.read(
-            self._stores.operator_config.get((self._settings.namespace, names.OPERATOR_CONFIG))
+            self._stores.operator_config.get((self._settings.namespace, names.OPERATOR_CONFIG)),
+            self._settings.mirror,
         )
         # The pods need these, so they come before the Deployment.
         first: list[tuple[Kind, Object | None]] = [(names.SERVICE_ACCOUNTS, render.service_account(cr))]

@@ -163,7 +163,7 @@ class Controller:
 def settings(process: Process) -> Settings:
     """Return the operator's own configuration, from its flags."""
     options = process.options
-    return Settings(options.provider_size_limit, options.init_resources, process.namespace)
+    return Settings(options.provider_size_limit, options.init_resources, process.namespace, options.mirror)
 
 
 def set_up(process: Process) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kubefoundry_llamastack.api.spec import Distribution
 from kubefoundry_sdk._api import foreign_text, foreign_yaml, formats
+from kubefoundry_sdk._api.images import in_registry
 from kubefoundry_sdk._api.kinds import Object
 
 IMAGES: Final[dict[str, str]] = {
@@ -40,11 +41,14 @@ class OperatorConfig:
     problems: tuple[str, ...] = ()
 
 
-def read(config_map: Object | None) -> OperatorConfig:
-    """Read the ConfigMap's keys `image-overrides` and `featureFlags`, both YAML texts."""
+def read(config_map: Object | None, mirror: str = "") -> OperatorConfig:
+    """Read the ConfigMap's keys `image-overrides` and `featureFlags`, both YAML texts.
+
+    `mirror`: the registry with copies of our images, which then override the originals.
+    """
     data = (config_map or {}).get("data") or {}
     problems: list[str] = []
-    images = {}
+    images = {name: in_registry(image, mirror) for name, image in IMAGES.items()} if mirror else {}
     for name, image in _mapping(data, "image-overrides", problems).items():
         if isinstance(image, str) and image and re.fullmatch(formats.IMAGE, image):
             images[str(name)] = image

@@ -46,6 +46,7 @@ def main() -> None:
         nargs="?",
         const=True,
     )
+    options.mirror(parser)
     sys.exit(run(PROGRAM, parser.parse_args(), set_up, needs=LLSD.api_version))
 
 

@@ -118,6 +118,9 @@ def test_shared_memory_is_what_the_engine_needs() -> None:
         ("vllm", "nvidia.com/gpu", Settings(), "vllm/vllm-openai:v0.18.0"),
         ("vllm", "amd.com/gpu", Settings({"vllm": "rocm/vllm:1"}), "rocm/vllm:1"),
         ("llamacpp", None, Settings({"llamacpp": "own:1"}), "own:1"),
+        ("llamacpp", None, Settings({"llamacpp": "own:1"}, "r.example/kf"), "own:1"),
+        ("llamacpp", None, Settings({}, "r.example/kf"), "r.example/kf/ggml-org/llama.cpp:server-b9603"),
+        ("vllm", "nvidia.com/gpu", Settings({}, "r.example/kf"), "r.example/kf/vllm/vllm-openai:v0.18.0"),
     ],
 )
 def test_the_default_image_fits_the_hardware(

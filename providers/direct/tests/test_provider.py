@@ -19,4 +19,4 @@ def test_it_offers_itself_last() -> None:
 
 def test_an_unknown_engine_is_refused() -> None:
     with pytest.raises(ValueError, match="--default-image vlm=…"):
-        build(Namespace(default_images={"vlm": "x:1"}))
+        build(Namespace(default_images={"vlm": "x:1"}, mirror=""))

@@ -129,6 +129,16 @@ def test_a_default_image_of_the_administrator() -> None:
     assert components(stated)[0]["extraPodSpec"]["mainContainer"]["image"] == "r/i:1.0.1"
 
 
+def test_default_image_comes_from_the_mirror() -> None:
+    settings = Settings(mirror="r.example:5000/kf")
+
+    parts = components(rendered(V1_4, settings, engine={"type": "sglang"}))
+
+    assert {part["extraPodSpec"]["mainContainer"]["image"] for part in parts} == {
+        "r.example:5000/kf/nvidia/ai-dynamo/sglang-runtime:1.4.0"
+    }
+
+
 def test_a_custom_image_starts_by_itself() -> None:
     render = rendered(V1_5, model={"source": "custom"}, image="r/i:1.4.1")
 

@@ -16,6 +16,24 @@ def parsed(*flags: str, **images: str) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize(
+    ("settings", "stated", "image"),
+    [
+        (Settings(mirror="r.example/kf"), None, f"r.example/kf/{DEFAULT_IMAGE}"),
+        (Settings(mirror="r.example/kf"), "own:1", "own:1"),
+        (Settings("team/engine:1", mirror="r.example/kf"), None, "team/engine:1"),
+    ],
+)
+def test_mirror_replaces_only_the_registry_of_rays_own_image(
+    settings: Settings, stated: str | None, image: str
+) -> None:
+    assert settings.image(stated) == image
+    assert settings.ray_version_of(settings.image(None)) == (
+        "2.56.0" if DEFAULT_IMAGE in image or stated else None
+    )
+    assert settings.is_for("amd.com/gpu", None) is (settings.default_image != DEFAULT_IMAGE)
+
+
+@pytest.mark.parametrize(
     ("image", "version"),
     [
         (DEFAULT_IMAGE, "2.56.0"),

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kubefoundry_sdk._runtime.options import boolean, duration, flag
+from kubefoundry_sdk._runtime.options import boolean, duration, flag, mirror
 
-__all__ = ["boolean", "duration", "flag"]
+__all__ = ["boolean", "duration", "flag", "mirror"]

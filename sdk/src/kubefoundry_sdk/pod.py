@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_sdk._api.formats import is_label_value
+from kubefoundry_sdk._api.images import in_registry
 from kubefoundry_sdk._api.pod_status import LAST_WORDS, NO_SERVICE_LINKS
 from kubefoundry_sdk._provider.contract import QUEUE_LABEL
 from kubefoundry_sdk._provider.pod_labels import problems as label_problems
@@ -22,6 +23,7 @@ __all__ = [
     "Resources",
     "aggregated_resources",
     "container_resources",
+    "in_registry",
     "is_label_value",
     "is_nvidia",
     "label_problems",

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from kubefoundry_cli.install.bundle import MIRRORED
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_sdk._api.kinds import Object
 from support.helm import CHART, CRD_CHART, OLDEST, Helm, values_file
@@ -255,6 +256,18 @@ def test_registry_is_the_prefix_of_each_image(helm: Helm, tmp_path: Path, regist
 
     core = container(found["Deployment", SYSTEM, "kubefoundry-core"])
     assert core["image"] == f"{registry.removesuffix('/')}/core:1"
+
+
+def test_mirror_replaces_the_registry_of_all_images(helm: Helm, tmp_path: Path) -> None:
+    values = {"image": {"mirror": "mirror.example.com/kf", "registry": "other", "tag": "1"}, **EVERYTHING}
+
+    found = helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM)
+
+    containers = [container(obj) for obj in found if obj["kind"] == "Deployment"]
+    assert {one["image"] for one in containers} == {
+        f"mirror.example.com/kf/{one['name']}:1" for one in containers
+    }
+    assert {one["name"] for one in containers if "--mirror=mirror.example.com/kf" in one["args"]} == MIRRORED
 
 
 def test_secret_check_is_bound_to_installed_providers(helm: Helm, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import click
 
@@ -16,6 +17,7 @@ from kubefoundry_cli.install import bundle, run, storage
 from kubefoundry_cli.install.options import (
     EJECT,
     FORCE,
+    MIRROR,
     REGISTRY,
     TIMEOUT,
     WAIT,
@@ -23,6 +25,7 @@ from kubefoundry_cli.install.options import (
     in_its_namespace,
     one_of,
 )
+from kubefoundry_cli.install.origin import of_release
 from kubefoundry_cli.output import say
 from kubefoundry_sdk._api import names, selectable_fields
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
@@ -37,21 +40,41 @@ def command() -> None:
 
 
 @command.command(short_help="Install, or bring to this version.")
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Install everything in the install.yaml of a release: its folder, or the file.",
+)
 @REGISTRY
+@MIRROR
 @WAIT
 @FORCE
 @dry_run
 @YES
 @cluster.options
 def install(
-    registry: str | None, wait: float | None, force: bool, dry_run: bool, yes: bool, target: Target
+    source: Path | None,
+    registry: str | None,
+    mirror: str | None,
+    wait: float | None,
+    force: bool,
+    dry_run: bool,
+    yes: bool,
+    target: Target,
 ) -> None:
     """Install the CRDs, core and selector, or bring what is there to this version.
 
     Shows every object that would be written and every right that is asked for, and asks before it writes. Then a
-    provider is needed: kubefoundry provider install NAME.
+    provider is needed: kubefoundry provider install NAME. It downloads nothing. --from takes the manifests of another
+    release, which include the providers.
     """
     in_its_namespace(target)
+    manifests, what = [*bundle.crds(), *bundle.controller()], WHAT
+    if source:
+        origin, text = of_release(source)
+        manifests, what = bundle.released(text, origin), f"KubeFoundry (everything in {origin})"
 
     async def work() -> None:
         async with cluster.session(target) as session:
@@ -63,14 +86,19 @@ def install(
                     raise
                 # `run.install` reports it, together with the other objects that cannot be read.
                 installed = {}
-            objects = [*_crds(installed, release), *bundle.from_registry(bundle.controller(), registry)]
-            await run.install(session, objects, what=WHAT, dry_run=dry_run, yes=yes, force=force, wait=wait)
+            crds = [obj for obj in manifests if obj["kind"] == "CustomResourceDefinition"]
+            others = [obj for obj in manifests if obj not in crds]
+            objects = [
+                *_crds(crds, installed, release),
+                *bundle.from_registry(others, registry, mirror),
+            ]
+            await run.install(session, objects, what=what, dry_run=dry_run, yes=yes, force=force, wait=wait)
 
     cluster.run(work())
 
 
-def _crds(installed: Mapping[str, Object], release: str) -> list[Object]:
-    """Return our CRDs, with the storage version and the selectable fields of the installed ones.
+def _crds(crds: Sequence[Object], installed: Mapping[str, Object], release: str) -> list[Object]:
+    """Return the CRDs, with the storage version and the selectable fields of the installed ones.
 
     A new CRD has selectable fields if the API server of this release supports them. A CRD that kubectl has applied
     stays as it is: kubectl owns all of `versions`, so a change would be a conflict.
@@ -80,7 +108,7 @@ def _crds(installed: Mapping[str, Object], release: str) -> list[Object]:
     else:
         selectable = selectable_fields.present(live)
     versions = {name: storage.storage_version(crd) for name, crd in installed.items()}
-    return storage.stored_in(bundle.crds(selectable=selectable), versions)
+    return storage.stored_in([selectable_fields.added(crd) for crd in crds] if selectable else crds, versions)
 
 
 command.add_command(install, "upgrade")
@@ -112,7 +140,9 @@ def migrate(to: str | None, force: bool, dry_run: bool, yes: bool, target: Targe
             if not installed:
                 raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
             if to:
-                wanted = storage.stored_in(_crds(installed, release), dict.fromkeys(installed, to))
+                wanted = storage.stored_in(
+                    _crds(bundle.crds(), installed, release), dict.fromkeys(installed, to)
+                )
                 what = f"CRDs that store {to}"
                 await run.install(
                     session, wanted, what=what, dry_run=dry_run, yes=yes, force=force, wait=None

@@ -6,6 +6,7 @@ import click
 
 from kubefoundry_cli import output
 from kubefoundry_cli.install import bundle
+from kubefoundry_sdk._api.images import in_registry
 
 
 @click.command()
@@ -24,8 +25,7 @@ def command(registry: str | None, form: str) -> None:
     kubefoundry images -o name --registry registry.example.com/kubefoundry
     """  # noqa: D301
     rows = [
-        (image, bundle.in_registry(image, registry) if registry else image, purpose)
-        for image, purpose in bundle.images().items()
+        (image, in_registry(image, registry or ""), purpose) for image, purpose in bundle.images().items()
     ]
     if form == "name":
         for _, reference, _ in rows:

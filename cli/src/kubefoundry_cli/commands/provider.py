@@ -17,6 +17,7 @@ from kubefoundry_cli.install import bundle, change, origin, run
 from kubefoundry_cli.install.options import (
     EJECT,
     FORCE,
+    MIRROR,
     REGISTRY,
     TIMEOUT,
     WAIT,
@@ -98,6 +99,7 @@ def _rows(
 @click.option("--sha256", metavar="HASH", help="SHA-256 of the manifest; required for a URL.")
 @click.option("--allow", is_flag=True, help="Accept the rights of a foreign manifest that are marked with !.")
 @REGISTRY
+@MIRROR
 @WAIT
 @FORCE
 @dry_run
@@ -108,6 +110,7 @@ def install(
     sha256: str | None,
     allow: bool,
     registry: str | None,
+    mirror: str | None,
     wait: float | None,
     force: bool,
     dry_run: bool,
@@ -121,7 +124,7 @@ def install(
     in_its_namespace(target)
 
     async def work() -> None:
-        objects = await _objects(provider, sha256, registry, allow=allow or dry_run)
+        objects = await _objects(provider, sha256, registry, mirror, allow=allow or dry_run)
         async with cluster.session(target) as session:
             await server.supported(session)
             await run.install(
@@ -169,7 +172,7 @@ def uninstall(
     one_of(eject, delete_models)
 
     async def work() -> None:
-        objects = _of_package(provider) or await _objects(provider, sha256, None, allow=True)
+        objects = _of_package(provider) or await _objects(provider, sha256, allow=True)
         name = _registered(objects) or provider
         async with cluster.session(target) as session:
             deployments = await run.models(session, name)
@@ -192,10 +195,12 @@ def uninstall(
     cluster.run(work())
 
 
-async def _objects(named: str, sha256: str | None, registry: str | None, *, allow: bool) -> list[Object]:
+async def _objects(
+    named: str, sha256: str | None, registry: str | None = None, mirror: str | None = None, *, allow: bool
+) -> list[Object]:
     """Return the objects of a manifest. Raises Failure for a foreign manifest with risky rights, unless `allow`."""
     if "/" not in named and not named.endswith((".yaml", ".yml")):
-        return bundle.from_registry(bundle.provider(named), registry)
+        return bundle.from_registry(bundle.provider(named), registry, mirror)
     objects = bundle.parsed(await origin.read(named, sha256), named)
     risky = [right for right in rights(objects) if right.risky]
     if risky and not allow:

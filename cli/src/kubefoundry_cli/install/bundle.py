@@ -9,20 +9,19 @@ from typing import Final
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
-from kubefoundry_sdk._api import selectable_fields
-from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.images import OURS, in_registry
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 
 HERE: Final = Path(__file__).parent
-IMAGES: Final = "kubefoundry/"
-"""Prefix of our images in the manifests; --registry replaces it."""
+MIRRORED: Final = frozenset(("provider-direct", "provider-dynamo", "provider-kuberay", "llamastack"))
+"""Containers of our components that have the flag --mirror, because they have default images."""
 
 
-def crds(*, selectable: bool = False) -> list[Object]:
-    """Return our CRDs, except those of LlamaStack. `selectable` adds the selectable fields."""
-    definitions = [
+def crds() -> list[Object]:
+    """Return our CRDs, except those of LlamaStack."""
+    return [
         crd for path in sorted((_root() / "crds").glob("*.yaml")) for crd in _documents(path) if "spec" in crd
     ]
-    return [selectable_fields.added(crd) for crd in definitions] if selectable else definitions
 
 
 def controller() -> list[Object]:
@@ -76,6 +75,18 @@ def parsed(text: str, origin: str) -> list[Object]:
     return objects
 
 
+def released(text: str, origin: str) -> list[Object]:
+    """Return the objects of a release's install.yaml. Raises Failure if the text is another manifest."""
+    objects = parsed(text, origin)
+    if not any(obj["metadata"]["name"] == MODEL_DEPLOYMENTS.crd for obj in objects):
+        raise Failure(
+            f"{origin} is not the install.yaml of a release: it has no CustomResourceDefinition "
+            f"{MODEL_DEPLOYMENTS.crd}; name the folder of a release, or its install.yaml",
+            Exit.USAGE,
+        )
+    return objects
+
+
 def _wrong_role(obj: Object) -> str:
     """Return why the rights of a role or binding cannot be read; empty if they can."""
     if obj["kind"] in ("Role", "ClusterRole"):
@@ -95,24 +106,21 @@ def _wrong_role(obj: Object) -> str:
     return ""
 
 
-def from_registry(objects: Iterable[Object], registry: str | None) -> list[Object]:
-    """Return the objects with our images from the registry, if one is given."""
+def from_registry(objects: Iterable[Object], registry: str | None, mirror: str | None = None) -> list[Object]:
+    """Return the objects with our images from the registry, and with default images from the mirror, if given.
+
+    The mirror also has our images.
+    """
     result = []
     for obj in objects:
-        if registry and obj["kind"] == "Deployment":
-            pod = obj["spec"]["template"]["spec"]
-            for container in pod["containers"]:
-                if container["image"].startswith(IMAGES):
-                    container["image"] = in_registry(container["image"], registry)
+        if obj["kind"] == "Deployment":
+            for container in obj["spec"]["template"]["spec"]["containers"]:
+                if container["image"].startswith(OURS):
+                    container["image"] = in_registry(container["image"], mirror or registry or "")
+                    if mirror and container["name"] in MIRRORED:
+                        container["args"] = [*container["args"], f"--mirror={mirror}"]
         result.append(obj)
     return result
-
-
-def in_registry(image: str, registry: str) -> str:
-    """Return the reference of an image that is copied into the registry: its own registry's host is replaced."""
-    host, slash, rest = image.removeprefix(IMAGES).partition("/")
-    has_host = slash and ("." in host or ":" in host)
-    return f"{registry.rstrip('/')}/{rest if has_host else host + slash + rest}"
 
 
 def images() -> dict[str, str]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.seconds import seconds
+from kubefoundry_sdk._api.images import REGISTRY as REGISTRY_PATTERN
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 
 REGISTRY = click.option(
     "--registry", metavar="PREFIX", help="Where the images are, for example registry.example.com/kubefoundry."
+)
+MIRROR = click.option(
+    "--mirror",
+    metavar="PREFIX",
+    callback=lambda _context, _option, value: _registry(value),
+    help="A registry with copies of all images of `kubefoundry images`, default images of engines included.",
 )
 WAIT = click.option(
     "--wait",
@@ -34,6 +43,13 @@ TIMEOUT = click.option(
     help="Wait for models to go, at most so long.",
 )
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
+
+
+def _registry(text: str | None) -> str | None:
+    """Return the text. Raise BadParameter if it is not a registry."""
+    if text is not None and not re.fullmatch(REGISTRY_PATTERN, text):
+        raise click.BadParameter(f"{text!r} is not a registry such as registry.example.com/kubefoundry")
+    return text
 
 
 def in_its_namespace(target: Target) -> None:

@@ -1,4 +1,4 @@
-"""Read the manifest of a foreign provider from a file, or from an https URL with the hash of its content."""
+"""Read manifests that are not packaged: of a foreign provider, by file or https URL, and of a release."""
 
 from __future__ import annotations
 
@@ -26,19 +26,46 @@ async def read(named: str, sha256: str | None) -> str:
             )
         content = await asyncio.to_thread(_fetched, named)
     else:
-        try:
-            content = await asyncio.to_thread(Path(named).read_bytes)
-        except OSError as error:
-            raise Failure(f"cannot read {named}: {error.strerror}", Exit.USAGE) from error
+        content = await asyncio.to_thread(_content, Path(named))
     digest = hashlib.sha256(content).hexdigest()
     if sha256 and digest != sha256.lower():
         raise Failure(
             f"{named} has the SHA-256 {digest}, not the one of --sha256: it is not what you have looked at"
         )
+    return _text(content, named)
+
+
+def of_release(path: Path) -> tuple[str, str]:
+    """Return the name and the text of a release's install.yaml.
+
+    Args:
+        path: The folder of the release, whose checksums are compared, or the file alone.
+
+    Raises:
+        Failure: The file cannot be read, or its checksum is not in SHA256SUMS.
+    """
+    if not path.is_dir():
+        return str(path), _text(_content(path), str(path))
+    file, checksums = path / "install.yaml", path / "SHA256SUMS"
+    content = _content(file)
+    line = f"{hashlib.sha256(content).hexdigest()}  {file.name}"
+    if line not in _text(_content(checksums), str(checksums)).splitlines():
+        raise Failure(f"{file} has another checksum than in {checksums.name}; copy the release again")
+    return str(file), _text(content, str(file))
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise Failure(f"cannot read {file}: {error.strerror}", Exit.USAGE) from error
+
+
+def _text(content: bytes, name: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise Failure(f"{named} is not UTF-8 text", Exit.USAGE) from error
+        raise Failure(f"{name} is not UTF-8 text", Exit.USAGE) from error
 
 
 def _fetched(url: str) -> bytes:

@@ -53,11 +53,13 @@ class Settings:
         size_limit: Size of the volume with the providers (sources §5.2 "Shared Volume Specification").
         init_resources: Requests and limits of the init containers.
         namespace: The operator's namespace.
+        mirror: The registry with copies of the distributions' images; empty for theirs.
     """
 
     size_limit: str = "2Gi"
     init_resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     namespace: str = "kubefoundry-system"
+    mirror: str = ""
 
 
 @dataclass(frozen=True, slots=True)

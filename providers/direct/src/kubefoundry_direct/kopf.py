@@ -4,5 +4,6 @@ from __future__ import annotations
 
 import kubefoundry_sdk.kopf
 from kubefoundry_direct.provider import NAME, build
+from kubefoundry_sdk.flags import mirror
 
-kubefoundry_sdk.kopf.run(NAME, build)
+kubefoundry_sdk.kopf.run(NAME, build, mirror)

@@ -15,6 +15,7 @@ from kubefoundry_direct.render import render
 from kubefoundry_direct.settings import ON_NVIDIA, Settings, from_arguments
 from kubefoundry_direct.supports import TITLE, supports
 from kubefoundry_sdk import Capabilities, Pods, Provider, SelectionRule, UpstreamKind, from_flags
+from kubefoundry_sdk.flags import mirror
 
 NAME: Final = "direct"
 
@@ -83,5 +84,5 @@ def provider(settings: Settings) -> Provider:
         pods=PODS,
         queued=True,
         read_back=read_back,
-        from_flags=partial(from_flags, NAME, build, None),
+        from_flags=partial(from_flags, NAME, build, mirror),
     )

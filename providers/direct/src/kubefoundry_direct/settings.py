@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubefoundry_sdk.pod import is_nvidia
+from kubefoundry_sdk.pod import in_registry, is_nvidia
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 ON_NVIDIA: Final[Mapping[str, str]] = {
@@ -28,9 +28,11 @@ class Settings:
 
     Attributes:
         images: Image by engine, for any hardware.
+        mirror: The registry with copies of the engines' own images; empty for theirs.
     """
 
     images: Mapping[str, str] = field(default_factory=dict)
+    mirror: str = ""
 
     def image(self, spec: ModelDeploymentSpec) -> str | None:
         """Return the image of the spec, else the administrator's, else the engine's own for that hardware.
@@ -38,7 +40,10 @@ class Settings:
         Return None if there is none.
         """
         engine = spec.engine.type or ""
-        return spec.image or self.images.get(engine) or _own(engine, spec)
+        if image := spec.image or self.images.get(engine):
+            return image
+        own = _own(engine, spec)
+        return in_registry(own, self.mirror) if own else None
 
 
 def _own(engine: str, spec: ModelDeploymentSpec) -> str | None:
@@ -54,4 +59,4 @@ def from_arguments(arguments: Namespace) -> Settings:
     if unknown:
         engines = ", ".join(sorted(ON_NVIDIA))
         raise ValueError(f"--default-image {unknown[0]}=…: the engines are {engines}; correct the flag")
-    return Settings(dict(arguments.default_images))
+    return Settings(dict(arguments.default_images), arguments.mirror)

@@ -9,7 +9,8 @@ from typing import Final
 
 from kubefoundry_dynamo import versions
 from kubefoundry_dynamo.versions import Version
-from kubefoundry_sdk.flags import flag
+from kubefoundry_sdk.flags import flag, mirror
+from kubefoundry_sdk.pod import in_registry
 
 REPOSITORIES: Final[Mapping[str, str]] = {
     "vllm": "nvcr.io/nvidia/ai-dynamo/vllm-runtime",
@@ -27,10 +28,12 @@ class Settings:
         default_images: Complete image references by engine, instead of the table's.
         runtime_version: The Dynamo version of images whose tag does not show it; None for the operator's release
             line.
+        mirror: The registry with copies of the table's images; empty for theirs.
     """
 
     default_images: Mapping[str, str] = field(default_factory=dict)
     runtime_version: Version | None = None
+    mirror: str = ""
 
     def default_image(self, engine: str, line: Version) -> str:
         """Return the image of `engine` for a ModelDeployment that names none.
@@ -38,7 +41,7 @@ class Settings:
         Runtime and operator should have the same minor version (sources §2.8), so the image is of the operator's
         release line.
         """
-        return self.default_images.get(engine) or f"{REPOSITORIES[engine]}:{line}"
+        return self.default_images.get(engine) or in_registry(f"{REPOSITORIES[engine]}:{line}", self.mirror)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "MAJOR.MINOR.PATCH of Dynamo in images whose tag names none; default: as the installed CRD",
         read=_version,
     )
+    mirror(parser)
 
 
 def from_arguments(arguments: argparse.Namespace) -> Settings:
@@ -61,7 +65,7 @@ def from_arguments(arguments: argparse.Namespace) -> Settings:
             raise ValueError(
                 f"--default-image {engine}=…: Dynamo runs {', '.join(sorted(REPOSITORIES))} only"
             )
-    return Settings(arguments.default_images, arguments.runtime_version)
+    return Settings(arguments.default_images, arguments.runtime_version, arguments.mirror)
 
 
 def _version(text: str) -> Version:

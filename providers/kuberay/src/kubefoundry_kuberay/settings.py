@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_sdk.flags import flag
-from kubefoundry_sdk.pod import is_nvidia
+from kubefoundry_sdk.flags import flag, mirror
+from kubefoundry_sdk.pod import in_registry, is_nvidia
 
 DEFAULT_IMAGE: Final = "rayproject/ray-llm:2.56.0-py312-cu130"
 """Ray with vLLM for engine `vllm` (sources §4.5: the newest that KubeRay's samples name)."""
@@ -32,18 +32,21 @@ class Settings:
     Attributes:
         default_image: The image if `spec.image` is empty.
         ray_version: The Ray version of images whose tag does not show it; None means unknown.
+        mirror: The registry with a copy of Ray's own image; empty for Ray's.
     """
 
     default_image: str = DEFAULT_IMAGE
     ray_version: str | None = None
+    mirror: str = ""
 
     def is_for(self, gpu_type: str, stated: str | None) -> bool:
         """Check whether the image fits a GPU of that type: Ray's own default image is built for NVIDIA's CUDA."""
-        return self.image(stated) != DEFAULT_IMAGE or bool(stated) or is_nvidia(gpu_type)
+        return bool(stated) or self.default_image != DEFAULT_IMAGE or is_nvidia(gpu_type)
 
     def image(self, stated: str | None) -> str:
         """Return the image of the spec, else the administrator's default."""
-        return stated or self.default_image
+        is_own = self.default_image == DEFAULT_IMAGE
+        return stated or in_registry(self.default_image, self.mirror if is_own else "")
 
     def ray_version_of(self, image: str) -> str | None:
         """Return the Ray version in the image's tag if the repository is called ray or ray-…, else the setting."""
@@ -64,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Ray version, as 2.56.0, of images whose tag does not say it",
         read=_ray_version,
     )
+    mirror(parser)
 
 
 def from_arguments(namespace: argparse.Namespace) -> Settings:
@@ -72,7 +76,7 @@ def from_arguments(namespace: argparse.Namespace) -> Settings:
     unknown = sorted(set(images) - {"vllm"})
     if unknown:
         raise ValueError(f"--default-image {unknown[0]}=…: KubeRay runs engine vllm only; remove the flag")
-    return Settings(images.get("vllm", DEFAULT_IMAGE), namespace.ray_version)
+    return Settings(images.get("vllm", DEFAULT_IMAGE), namespace.ray_version, namespace.mirror)
 
 
 def _ray_version(text: str) -> str:

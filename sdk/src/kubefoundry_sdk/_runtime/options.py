@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, NoReturn
 
+from kubefoundry_sdk._api import images
 from kubefoundry_sdk._api.duration import parse
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 
@@ -130,6 +132,25 @@ def flag(
     note = "" if default is None else f", default {default}"
     # argparse passes a string default through `type`, so a bad variable is refused like a bad flag.
     to.add_argument(name, help=f"{text} ({variable}{note})", default=value or default, type=read, **more)
+
+
+def mirror(to: argparse.ArgumentParser) -> None:
+    """Add the flag `--mirror`, the registry with copies of the default images, for `pod.in_registry`."""
+    flag(
+        to,
+        "--mirror",
+        "registry with copies of the default images, for example registry.example.com/kubefoundry",
+        default="",
+        read=_registry,
+    )
+
+
+def _registry(text: str) -> str:
+    if text and not re.fullmatch(images.REGISTRY, text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a registry such as registry.example.com/kubefoundry"
+        )
+    return text
 
 
 def boolean(text: str) -> bool:
