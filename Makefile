@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 DIST := dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml dev/*/pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks dev/charts dev/images examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks dev/charts dev/images dev/release examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
 export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests dev requirements)
@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -192,6 +192,14 @@ transcript: setup ## writes docs/cli-transcript.md: what each command of the com
 
 images: setup ## dist/images/: an OCI layout of each component for amd64 and arm64; IMAGES="core selector" ARCHITECTURES=amd64
 	PYTHONPATH=dev:requirements $(BIN)/python -m images build "$(DIST)/images" $(IMAGES) $(if $(ARCHITECTURES),--architecture $(ARCHITECTURES))
+
+release: setup ## dist/release/: every file of a release; VERSION=0.2.0 IMAGES="core selector" ARCHITECTURES=amd64 SIGN_KEY=cosign.key
+	PYTHONPATH=dev:requirements $(BIN)/python -m release "$(DIST)/release" $(if $(VERSION),--version "$(VERSION)") \
+	  $(if $(IMAGES),--component $(IMAGES)) $(if $(ARCHITECTURES),--architecture $(ARCHITECTURES)) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)")
+
+test-release: setup ## a signed release of one image, and the commands of docs/release.md; builds cosign; some minutes
+	@for program in cosign crane helm4; do dev/devcluster/build $$program > /dev/null || exit; done
+	$(BIN)/python -m pytest -q tests/release
 
 test-images: setup ## the images of all components for both architectures, and each of them in a pod; root; some minutes
 	KUBEFOUNDRY_TEST_IMAGES=all $(BIN)/python -m pytest -q tests/image/test_layouts.py

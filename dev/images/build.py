@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from images import debian, layers, layout, sbom, tree, wheels
+from images import debian, layers, layout, provenance, sbom, tree, wheels
 from images.components import Component, components
 from images.interpreter import Compiler, Interpreter, machine, unpacked
 from images.layout import Blobs, Image, Layer
@@ -57,9 +57,20 @@ class Packer:
 
 
 def build(
-    folder: Path, names: Sequence[str], architectures: Sequence[str], lock: Path = debian.LOCK
+    folder: Path,
+    names: Sequence[str],
+    architectures: Sequence[str],
+    lock: Path = debian.LOCK,
+    commit: str = "",
 ) -> Iterator[Built]:
-    """Write a layout of each component below a folder, with the Debian packages of the lock.
+    """Write a layout of each component below a folder.
+
+    Args:
+        folder: The folder of the layouts.
+        names: The components.
+        architectures: Debian's names of the architectures.
+        lock: The lock of the Debian packages.
+        commit: The commit of the sources, for the provenance. Empty for images without provenance.
 
     Raises:
         Failure: A package cannot be downloaded, or has files that images have no place for.
@@ -81,11 +92,16 @@ def build(
             for name in architectures
         ]
         for component in chosen:
-            yield _write(folder / component.name, component, machines, ours, packer)
+            yield _write(folder / component.name, component, machines, ours, packer, commit)
 
 
 def _write(
-    folder: Path, component: Component, machines: Sequence[Machine], ours: Mapping[str, Wheel], packer: Packer
+    folder: Path,
+    component: Component,
+    machines: Sequence[Machine],
+    ours: Mapping[str, Wheel],
+    packer: Packer,
+    commit: str,
 ) -> Built:
     """Write the layout of a component."""
     own = [ours[package] for package in component.packages]
@@ -99,7 +115,10 @@ def _write(
         descriptor = layout.add_image(blobs, image)
         content = sbom.document(image, descriptor["digest"], target.packages, [*others, *own])
         descriptors.append(descriptor)
-        referrers.append(layout.add_sbom(blobs, content, descriptor))
+        referrers.append(layout.add_document(blobs, layout.SBOM, content, descriptor))
+        if commit:
+            statement = provenance.statement(image, descriptor["digest"], commit, content)
+            referrers.append(layout.add_document(blobs, layout.PROVENANCE, statement, descriptor))
         images[target.architecture] = image
     index = layout.add_index(blobs, image, [*descriptors, *referrers])
     layout.write(folder, blobs, index, image.version)

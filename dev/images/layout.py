@@ -1,8 +1,8 @@
-"""An OCI image layout: image manifests of a component for several architectures, and their SBOMs as referrers.
+"""An OCI image layout: image manifests of a component for several architectures, and documents as their referrers.
 
 The only entry of index.json is an image index, because `crane push` and `skopeo copy` take exactly one. It also lists
-the manifests of the SBOMs, so that every copy of the index takes them along. Their platform is `unknown`, as buildx
-writes it for attestations, so that no runtime selects one.
+the manifests of the documents, so that every copy of the index takes them along. Their platform is `unknown`, as
+buildx writes it for attestations, so that no runtime selects one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 CONFIG: Final = "application/vnd.oci.image.config.v1+json"
 LAYER: Final = "application/vnd.oci.image.layer.v1.tar+gzip"
 SBOM: Final = "application/vnd.cyclonedx+json"
+PROVENANCE: Final = "application/vnd.in-toto+json"
 CREATED: Final = datetime.fromtimestamp(TIME, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 PATH: Final = f"/{HOME}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT: Final = (f"PATH={PATH}", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1")
@@ -100,21 +101,21 @@ def add_image(blobs: Blobs, image: Image) -> dict[str, Any]:
     return blobs.add(MANIFEST, manifest, platform={"architecture": image.architecture, "os": "linux"})
 
 
-def add_sbom(blobs: Blobs, sbom: Json, subject: Json) -> dict[str, Any]:
-    """Add the SBOM of an image as a referrer, and return the descriptor of its manifest."""
-    document = blobs.add(SBOM, sbom)
+def add_document(blobs: Blobs, media_type: str, content: Json, subject: Json) -> dict[str, Any]:
+    """Add a document about an image as a referrer, and return the descriptor of its manifest."""
+    document = blobs.add(media_type, content)
     nothing = {"architecture": "unknown", "os": "unknown"}
     # The config of an empty image: validators read one for every manifest. A document is no layer of files.
     config = {**nothing, "config": {}, "rootfs": {"type": "layers", "diff_ids": []}}
     manifest = {
         "schemaVersion": 2,
         "mediaType": MANIFEST,
-        "artifactType": SBOM,
+        "artifactType": media_type,
         "config": blobs.add(CONFIG, config),
         "layers": [document],
         "subject": {key: subject[key] for key in ("mediaType", "digest", "size")},
     }
-    return blobs.add(MANIFEST, manifest, artifactType=SBOM, platform=nothing)
+    return blobs.add(MANIFEST, manifest, artifactType=media_type, platform=nothing)
 
 
 def add_index(blobs: Blobs, image: Image, manifests: Sequence[Json]) -> dict[str, Any]:

@@ -58,6 +58,13 @@ class Wheel:
     def version(self) -> str:
         return str(self.metadata["Version"])
 
+    @property
+    def is_pure(self) -> bool:
+        """Check whether every Python and architecture can import the wheel."""
+        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
+            [name] = [name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/WHEEL", name)]
+            return b"Root-Is-Purelib: true" in archive.read(name)
+
 
 def read(path: Path, *, ours: bool = False) -> Wheel:
     """Read a wheel."""
@@ -80,11 +87,11 @@ def build(packages: Iterable[str]) -> dict[str, Wheel]:
     return result
 
 
-def download(locks: Sequence[Path], architecture: str) -> list[Wheel]:
-    """Return the locked wheels for an architecture. Raises CalledProcessError, OSError."""
+def download(locks: Sequence[Path], architecture: str, python: str = PYTHON) -> list[Wheel]:
+    """Return the locked wheels for an architecture and a Python. Raises CalledProcessError, OSError."""
     machine = MACHINES[architecture]
     selection = [
-        *("--require-hashes", "--no-deps", f"--python-version={PYTHON}"),
+        *("--require-hashes", "--no-deps", f"--python-version={python}"),
         *(f"--platform=manylinux_2_{minor}_{machine}" for minor in GLIBC),
         f"--platform=manylinux2014_{machine}",
         *(f"--requirement={lock}" for lock in locks),

@@ -16,9 +16,10 @@ from images.components import components
 from images.debian import ARCHITECTURES, write_lock
 from images.interpreter import machine
 from images.layers import CERTIFICATES
+from images.registry import Registry, registry, run
 from images.wheels import SITE
 
-from support.image_tools import ALL, COMPONENTS, Registry, registry, run
+from support.tested_images import ALL, COMPONENTS
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

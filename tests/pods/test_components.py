@@ -16,8 +16,8 @@ from kubefoundry_sdk._api.kinds import DEPLOYMENTS, PODS, Object
 from kubefoundry_sdk._cluster.client import Client
 from pods.images import components
 from support.admission import until_refused_by_webhook
-from support.image_tools import COMPONENTS
 from support.refused_specs import AGGREGATED, changed
+from support.tested_images import COMPONENTS
 from support.waiting import until
 
 pytestmark = pytest.mark.integration

@@ -11,9 +11,10 @@ from typing import Final
 from images.build import build as build_layouts
 from images.debian import write_lock
 from images.interpreter import machine
+from images.registry import registry
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_nodes.kubelet.image import Image
-from support.image_tools import COMPONENTS, registry
+from support.tested_images import COMPONENTS
 
 BUNDLES: Final = ROOT / "build" / "test-images"
 

@@ -1,4 +1,4 @@
-"""Read the images of `make images` with programs that are not ours: crane and umoci, and crane's own registry."""
+"""Programs that are not ours, for images: crane, umoci and cosign, and a registry on loopback, which is crane's."""
 
 from __future__ import annotations
 
@@ -13,17 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from images.components import components
-
+from images.debian import Failure
 from kubefoundry_local.child_processes import launch
 from kubefoundry_local.control_plane import BUILD
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import PROBE, end
 
-ALL: Final = os.environ.get("KUBEFOUNDRY_TEST_IMAGES") == "all"
-"""Whether to test the images of all components and architectures, as `make test-images` does in some minutes."""
-
-COMPONENTS: Final = list(components()) if ALL else ["core"]
 START: Final = 30.0
 """Seconds until the registry listens, at most."""
 
@@ -76,20 +71,22 @@ def _until_listening(address: str) -> None:
         try:
             socket.create_connection((host, int(port))).close()
         except OSError:
-            assert time.monotonic() < deadline, f"no registry at {address} after {START} s"
+            if time.monotonic() > deadline:
+                raise Failure(f"no registry at {address} after {START} s") from None
             time.sleep(PROBE)
         else:
             return
 
 
 def run(name: str, *arguments: str) -> str:
-    """Run a tool, and return its output. Raises AssertionError with its errors."""
+    """Run a program, and return its output. Raises Failure with its errors."""
     done = subprocess.run([program(name), *arguments], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{name} {' '.join(arguments)}: {done.stderr}"
+    if done.returncode:
+        raise Failure(f"{name} {' '.join(arguments)} failed: {done.stderr.strip()}")
     return done.stdout
 
 
 @functools.cache
 def program(name: str) -> str:
-    """Build a tool if its sources changed, and return its path."""
+    """Build a program if its sources changed, and return its path."""
     return subprocess.run([str(BUILD), name], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()

@@ -1,0 +1,61 @@
+"""The start of the command line as a single file: the zip file's `__main__.py`.
+
+Python cannot import compiled modules from a zip file. The first start unpacks the packages into the user's cache.
+"""
+
+import os
+import platform
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+
+def unpacked(file: Path) -> Path:
+    """Return the folder with the packages for this Python, and unpack it if it is missing."""
+    with zipfile.ZipFile(file) as archive:
+        names = archive.namelist()
+        tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{platform.machine()}"
+        tags = sorted({name.partition("/")[0] for name in names if name.startswith("cp")})
+        if platform.system() != "Linux" or tag not in tags:
+            sys.exit(
+                f"kubefoundry: this file has no packages for {platform.system()} {tag}; it has {', '.join(tags)}"
+            )
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kubefoundry"
+        folder = cache / f"cli-{archive.read('content').decode()}-{tag}"
+        if folder.is_dir():
+            return folder
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache, prefix="cli-") as work:
+            for prefix in ("any/", f"{tag}/"):
+                archive.extractall(work, [name for name in names if name.startswith(prefix)])
+            complete = Path(work, "any")
+            for path in sorted(Path(work, tag).rglob("*")):
+                if path.is_file():
+                    target = complete / path.relative_to(Path(work, tag))
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    path.rename(target)
+            try:
+                complete.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another process was faster
+                    raise
+    return folder
+
+
+def main() -> None:
+    """Run the command line."""
+    file = Path(__file__).parent
+    try:
+        folder = unpacked(file)
+    except OSError as error:
+        sys.exit(
+            f"kubefoundry: {file.name} cannot unpack its packages: {error}; set XDG_CACHE_HOME to another folder"
+        )
+    sys.path[0] = str(folder)
+    from kubefoundry_cli.main import main as command_line
+
+    command_line()
+
+
+main()
