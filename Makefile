@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release site
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -119,7 +119,7 @@ test-ray: setup ## serveConfigV2 against Ray's own classes, in an environment of
 	build/ray/bin/python -m pip install --quiet --disable-pip-version-check --no-deps ./sdk ./providers/kuberay
 	build/ray/bin/python -m pytest -p no:cacheprovider -c /dev/null --rootdir . --noconftest providers/kuberay/tests/test_ray_schema.py
 
-lint: setup ## ruff, mypy --strict on sources and tests, import boundaries, the word list
+lint: setup site ## ruff, mypy --strict on sources and tests, import boundaries, the word list, links of the documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES) $(TESTS)
@@ -185,6 +185,15 @@ docs: setup ## writes docs/crd-reference.md from crds/, docs/compatibility.md an
 	$(BIN)/python docs/functions_schema.py
 	$(BIN)/python docs/llamastack/errors.py
 	PYTHONPATH=tests $(BIN)/python -m behaviours.document
+
+site: setup build/site/venv/.installed ## dist/site/: the documentation as a site; fails if a link or an anchor leads nowhere
+	$(BIN)/python docs/pages.py
+	build/site/venv/bin/mkdocs --quiet build --clean --config-file docs/mkdocs.yml
+
+build/site/venv/.installed: requirements/site.txt
+	$(PYTHON) -m venv build/site/venv
+	build/site/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
+	@touch $@
 
 transcript: setup ## writes docs/cli-transcript.md: what each command of the command line prints, on good and bad days
 	@dev/devcluster/build > /dev/null
