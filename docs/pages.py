@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -27,9 +28,7 @@ def main() -> None:
         if not name.startswith(LEFT_OUT):
             page = PAGES / name
             page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(
-                LINK.sub(lambda link: completed(link, Path(name).parent), (ROOT / name).read_text())
-            )
+            page.write_text(LINK.sub(partial(completed, folder=Path(name).parent), (ROOT / name).read_text()))
 
 
 def completed(link: re.Match[str], folder: Path) -> str:
