@@ -208,7 +208,7 @@ release: setup ## dist/release/: every file of a release; VERSION=0.2.0 IMAGES="
 
 test-release: setup ## a signed release of one image, and the commands of docs/release.md; builds cosign; some minutes
 	@for program in cosign crane helm4; do dev/devcluster/build $$program > /dev/null || exit; done
-	$(BIN)/python -m pytest -q tests/release
+	$(BIN)/python -m pytest -q tests/make_release
 
 test-images: setup ## the images of all components for both architectures, and each of them in a pod; root; some minutes
 	KUBEFOUNDRY_TEST_IMAGES=all $(BIN)/python -m pytest -q tests/image/test_layouts.py

@@ -19,7 +19,8 @@ def unpacked(file: Path) -> Path:
         tags = sorted({name.partition("/")[0] for name in names if name.startswith("cp")})
         if platform.system() != "Linux" or tag not in tags:
             sys.exit(
-                f"kubefoundry: this file has no packages for {platform.system()} {tag}; it has {', '.join(tags)}"
+                f"kubefoundry: this file has no packages for {platform.system()} {tag}; it has {', '.join(tags)}. "
+                "Start it with another Python, or install the wheels of the release"
             )
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kubefoundry"
         folder = cache / f"cli-{archive.read('content').decode()}-{tag}"
