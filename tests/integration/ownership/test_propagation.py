@@ -53,8 +53,8 @@ async def test_edit_of_a_label_reaches_the_upstream_object(api: Client, namespac
 
 
 @pytest.mark.usefixtures("suite")
-async def test_edit_keeps_entries_of_others_in_worker_groups(api: Client, namespace: str) -> None:
-    await create(api, namespace, "kuberay", GPU)
+async def test_edit_keeps_entries_of_others_in_worker_groups_of_a_queue(api: Client, namespace: str) -> None:
+    await create(api, namespace, "kuberay", GPU, **{QUEUE_LABEL: "models"})
     await until_deployment(api, "m", namespace, serves)
     placement = [{"op": "add", "path": SELECTOR, "value": {"example.com/pool": "gpu"}}]
     await api.json_patch(RAY_SERVICES, "m", namespace, placement, manager="kueue")
@@ -74,6 +74,17 @@ async def test_edit_keeps_entries_of_others_in_worker_groups(api: Client, namesp
     assert group["template"]["spec"]["nodeSelector"] == {"example.com/pool": "gpu"}
     assert "others added" not in model["status"]["message"]
     assert await notes(api, namespace, "DriftDetected") == []
+
+
+@pytest.mark.usefixtures("suite")
+async def test_entries_of_others_are_reported_without_a_queue(api: Client, namespace: str) -> None:
+    await create(api, namespace, "kuberay", GPU)
+    await until_deployment(api, "m", namespace, serves)
+    placement = [{"op": "add", "path": SELECTOR, "value": {"example.com/pool": "gpu"}}]
+
+    await api.json_patch(RAY_SERVICES, "m", namespace, placement, manager="kubectl-edit")
+
+    await until_deployment(api, "m", namespace, lambda obj: "others added" in obj["status"]["message"])
 
 
 async def test_wait_is_reported_in_the_words_of_a_workload(fresh: Suite, api: Client, namespace: str) -> None:

@@ -239,9 +239,9 @@ class Provider:
         ignored_differences: Paths of the main object (`spec.groups[*].replicas`) that others own once it exists,
             such as an autoscaler's counts. The rendered values are used at creation. Later values are not drift and
             are not overwritten.
-        shared: Paths of maps and lists of the main object (`spec.template.spec.nodeSelector`) to which others add
-            entries while it exists, such as a job queue. An apply carries these entries, because it would remove
-            them from an atomic list, and they are not reported as fields of others.
+        shared: Paths of maps and lists of the main object (`spec.template.spec.nodeSelector`) to which Kueue adds
+            entries while the object is in a queue. An apply then carries these entries, because it would remove them
+            from an atomic list, and they are not reported as fields of others.
         scaled: Paths that autoscalers may write. The live value is not drift and is kept until the user changes
             the field.
         render: Returns the upstream objects, see `Rendered`. Called only if `supports` found no problem.

@@ -20,7 +20,14 @@ from kubefoundry_sdk._provider.health import pod_causes, staleness
 from kubefoundry_sdk._provider.reconcile import lost_record, release, reported_generation
 from kubefoundry_sdk._provider.reconcile.context import Context, read
 from kubefoundry_sdk._provider.reconcile.report import UNREAD, Report
-from kubefoundry_sdk._provider.write import additions, drift, foreign_values, manifest, server_values
+from kubefoundry_sdk._provider.write import (
+    additions,
+    drift,
+    foreign_values,
+    manifest,
+    server_values,
+    shared_entries,
+)
 from kubefoundry_sdk._provider.write.helpers import whole
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk._runtime.logs import described
@@ -146,7 +153,7 @@ def _name_additions(context: Context, live: Object, upstream: Object, record: Re
 
     Emit an Event if neither the status nor an earlier Event names them.
     """
-    others = (*foreign_values.paths(context.provider), *context.provider.shared)
+    others = (*foreign_values.paths(context.provider), *shared_entries.paths(context.provider, upstream))
     foreign_fields = additions.added(record.manifest, upstream, context.manager, others)
     description = f"{context.provider.upstream.kind} '{upstream['metadata']['name']}'"
     helpers = list(_helper_additions(context, live))

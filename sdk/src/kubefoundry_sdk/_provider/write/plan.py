@@ -222,7 +222,7 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
         # A new object begins with the rendered counts.
         foreign_values.keep(provider, main, live, base, inputs.rendered)
         if record is not None:
-            shared_entries.carry(provider.shared, main, live, record.manifest)
+            shared_entries.carry(shared_entries.paths(provider, live), main, live, record.manifest)
     edited = _edits(inputs, changed, main, live)
     fresh = _fresh(inputs, applied, merged.helpers)
     return Plan(main, merged.helpers, changed, recreation, drifted, edited, fresh, merged.retained)

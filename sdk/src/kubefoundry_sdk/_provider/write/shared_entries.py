@@ -10,6 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider.contract import QUEUE_LABEL, Provider
+
+
+def paths(provider: Provider, live: Object) -> tuple[str, ...]:
+    """Return the provider's shared paths if the live main object is in a queue of Kueue, otherwise none."""
+    return provider.shared if QUEUE_LABEL in (live["metadata"].get("labels") or {}) else ()
 
 
 def carry(paths: Iterable[str], main: Object, live: Object, applied: Object) -> None:
