@@ -190,8 +190,8 @@ site: setup build/site/venv/.installed ## dist/site/: the documentation as a sit
 	$(BIN)/python docs/pages.py
 	build/site/venv/bin/mkdocs --quiet build --clean --config-file docs/mkdocs.yml
 
-build/site/venv/.installed: requirements/site.txt
-	$(PYTHON) -m venv build/site/venv
+build/site/venv/.installed: requirements/site.txt $(STAMP)
+	$(BIN)/python -m venv build/site/venv
 	build/site/venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
 	@touch $@
 
