@@ -10,7 +10,7 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from operators.life import NAME, SERVICE, Life
 from support.deployments import GPU, model_deployment
 from support.kinds import WORKSPACES
-from support.waiting import message, phase, reason, until
+from support.waiting import message, reason, serves, until
 
 SERVICES = Kind("", "v1", "services", "Service")
 
@@ -36,17 +36,20 @@ async def delete(life: Life) -> None:
 
 
 def seen(life: Life) -> bool:
-    """Whether our status is about the current spec."""
+    """Whether the provider has looked at the current spec. `observedGeneration` names the one that serves."""
     obj = life.deployment
-    return bool((obj.get("status") or {}).get("observedGeneration") == obj["metadata"]["generation"])
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(
+        item["type"] == "ProviderCompatible" and item["observedGeneration"] == obj["metadata"]["generation"]
+        for item in conditions
+    )
 
 
 def running(life: Life, replicas: int) -> bool:
     """All replicas of the current spec, and nothing else to say."""
     status = life.deployment.get("status") or {}
     return (
-        seen(life)
-        and phase(life.deployment) == "Running"
+        serves(life.deployment)
         and status["message"] == f"{replicas} of {replicas} replicas serve"
         and status["endpoint"] == {"service": SERVICE, "port": 8000}
         and life.serves
