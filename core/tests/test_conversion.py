@@ -7,7 +7,7 @@ import json
 from typing import Any, Final
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubefoundry_core.conversion import CONVERSIONS, Conversions, answer
@@ -17,6 +17,9 @@ from kubefoundry_sdk.testing.generated import specs
 from support.renamed_version import RENAMED, WITH_RENAMED
 
 OLD, NEW = names.API_VERSIONS
+FEW: Final = 40
+"""Generated models of each test. A model is large, and takes some milliseconds to draw."""
+
 ANYTHING: Final = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -58,6 +61,7 @@ def models(draw: st.DrawFn) -> Any:
     return {**obj, **draw(UNKNOWN), "status": draw(UNKNOWN)}
 
 
+@settings(max_examples=FEW)
 @given(models())
 @pytest.mark.parametrize("version", [NEW, RENAMED.api_version])
 def test_conversion_there_and_back_changes_nothing(version: str, model: Any) -> None:
@@ -69,6 +73,7 @@ def test_conversion_there_and_back_changes_nothing(version: str, model: Any) -> 
     assert one(one(one(there, NEW), RENAMED.api_version), version) == there
 
 
+@settings(max_examples=FEW)
 @given(models(), st.sampled_from(["spec", "model", "engine", "nodeSelector", "tolerations"]), ANYTHING)
 def test_conversion_accepts_any_type(model: Any, field: str, value: Any) -> None:
     """The API server converts before it validates."""

@@ -282,14 +282,15 @@ async def test_core_starts_while_it_cannot_list_its_version(converting: Suite, a
     assert (await api.get(MODEL_DEPLOYMENTS, "first", namespace))["spec"]["model"]["id"] == "org/model-gguf"
 
 
-async def test_conversion_is_switched_off_as_documented(fresh: Suite, api: Client) -> None:
+async def test_conversion_is_switched_on_and_off_as_documented(fresh: Suite, api: Client) -> None:
     fresh.start("core")
+    on, *off = document_commands(DOCUMENT, "Conversion", "kubectl")
+    fresh.plane.kubectl(*on[1:])
     switch_on(fresh, renamed=False)
     namespace = await new_namespace(api)
     await until_converted(api, namespace, NEWEST)
-    commands = document_commands(DOCUMENT, "Conversion", "kubectl")
 
-    for words in commands[1:]:
+    for words in off:
         fresh.plane.kubectl(*words[1:])
     fresh.components["core"].stop()
 
