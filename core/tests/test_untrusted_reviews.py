@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_core.admission import modeldeployments, providerconfigs
-from kubefoundry_core.admission.application import MAX_BODY, SMALL, WAITING, application
+from kubefoundry_core.admission.application import MAX_BODY, MAX_CONVERSION, SMALL, WAITING, application
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.admission.reading import MOST, Judge, answered
 from kubefoundry_core.certificates import Material, renewed
@@ -221,23 +221,28 @@ async def listening(
         await asyncio.gather(closing, return_exceptions=True)
 
 
-async def head_alone(port: int, trust: ssl.SSLContext, length: int | None) -> Stream:
+async def head_alone(port: int, trust: ssl.SSLContext, length: int | None, path: str = "/validate") -> Stream:
     """A request of which the body is never sent; the connection stays while the writer is held."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
     stated = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
-    writer.write(f"POST /validate HTTP/1.1\r\nHost: core\r\n{stated}\r\n\r\n".encode())
+    writer.write(f"POST {path} HTTP/1.1\r\nHost: core\r\n{stated}\r\n\r\n".encode())
     await writer.drain()
     return reader, writer
 
 
 @pytest.mark.parametrize(
-    ("length", "status"),
-    [(MAX_BODY + 1, 413), (2**62, 413), (None, 411)],
-    ids=["too large", "much too large", "unknown"],
+    ("path", "length", "status"),
+    [
+        ("/validate", MAX_BODY + 1, 413),
+        ("/validate", 2**62, 413),
+        ("/validate", None, 411),
+        ("/convert", MAX_CONVERSION + 1, 413),
+    ],
+    ids=["too large", "much too large", "unknown", "too large conversion"],
 )
-async def test_what_is_too_large_is_answered_unread(length: int | None, status: int) -> None:
+async def test_what_is_too_large_is_answered_unread(path: str, length: int | None, status: int) -> None:
     async with listening(material()) as (_, trust, port):
-        reader, _writer = await head_alone(port, trust, length)
+        reader, _writer = await head_alone(port, trust, length, path)
 
         assert (await reader.readline()).startswith(f"HTTP/1.1 {status} ".encode())
 

@@ -7,9 +7,10 @@ import asyncio
 import aiohttp
 import pytest
 
-from kubefoundry_core.admission.application import MAX_BODY
+from kubefoundry_core.admission.application import MAX_BODY, MAX_CONVERSION
 from kubefoundry_core.admission.reading import MOST
 from kubefoundry_local.suite import Suite
+from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
@@ -32,24 +33,37 @@ def costliest() -> bytes:
     return (body + ',"ab"' * ((MAX_BODY - len(body) - 10) // 5) + "]}}}}").encode()
 
 
+def costliest_conversion() -> bytes:
+    """As many maps as a conversion can hold."""
+    head = (
+        f'{{"request":{{"uid":"u","desiredAPIVersion":"{names.API_VERSION}","objects":[{{'
+        f'"apiVersion":"{names.API_VERSION}","kind":"{names.MODEL_DEPLOYMENT}","metadata":{{}},"spec":['
+    )
+    return (head + ",".join(["{}"] * ((MAX_CONVERSION - len(head) - 10) // 3)) + "]}]}}").encode()
+
+
 async def test_a_storm_of_the_largest_reviews(suite: Suite, api: Client, namespace: str) -> None:
     core = suite.components["core"]
     assert core.process
-    url = f"https://127.0.0.1:{core.environment['KUBEFOUNDRY_WEBHOOK_PORT']}/validate"
-    bodies = [b"[" * 8 * 1024 * 1024, costliest()]
+    url = f"https://127.0.0.1:{core.environment['KUBEFOUNDRY_WEBHOOK_PORT']}"
+    reviews = [
+        ("/validate", b"[" * 8 * 1024 * 1024),
+        ("/validate", costliest()),
+        ("/convert", costliest_conversion()),
+    ]
 
     async with aiohttp.ClientSession() as session:
 
-        async def post(body: bytes) -> int | None:
+        async def post(path: str, body: bytes) -> int | None:
             try:
                 # Who it is that answers is of no interest here.
-                async with session.post(url, data=body, ssl=False) as answer:
+                async with session.post(url + path, data=body, ssl=False) as answer:
                     return answer.status
             except aiohttp.ClientError:
                 # Refused before all of it was sent.
                 return None
 
-        storm = [asyncio.create_task(post(body)) for body in bodies * (STORM // 2)]
+        storm = [asyncio.create_task(post(*review)) for review in reviews * (STORM // 3)]
         with pytest.raises(ApiError) as refused:
             unfit = {**CPU, "engine": {**CPU["engine"], "contextLength": 1, "args": {"ctx-size": "2"}}}
             await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, unfit), manager="creator")

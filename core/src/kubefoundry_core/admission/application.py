@@ -22,9 +22,19 @@ from kubefoundry_sdk._api.foreign_json import encode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
-MAX_BODY: Final = 2 * 1536 * 1024 + 64 * 1024
-"""Bytes of the largest review: the new and the old object, and the fields around them. etcd stores at most 1.5 MiB an
-object (`--max-request-bytes`), so a larger object cannot be stored, whatever a webhook answers."""
+OBJECT: Final = 1536 * 1024
+"""Bytes of the largest object that etcd stores (`--max-request-bytes`). A larger object cannot be stored, whatever a
+webhook answers."""
+
+AROUND: Final = 64 * 1024
+"""Bytes of the fields around the objects of a review."""
+
+MAX_BODY: Final = 2 * OBJECT + AROUND
+"""Bytes of the largest review of an admission: the new and the old object."""
+
+MAX_CONVERSION: Final = OBJECT + AROUND
+"""Bytes of the largest conversion. The API server converts each object on its own, also those of a list (1.36: 25,118
+reviews with one object each). 1.5 MiB of brackets take 110 MiB of memory, and no conversion is refused for these."""
 
 SMALL: Final = 64 * 1024
 """Bytes of the largest review that is answered in the event loop, within milliseconds. For most such reviews, a
@@ -49,21 +59,21 @@ class _Intake:
         self._large = asyncio.Semaphore(1)
         self._waiting = 0
 
-    async def respond(self, request: web.Request, answer: Answer) -> web.Response:
-        """Return the answer to a review, or an error if the review is malformed or exceeds a limit."""
+    async def respond(self, request: web.Request, answer: Answer, most: int = MAX_BODY) -> web.Response:
+        """Return the answer to a review of at most `most` bytes, or an error if the review is malformed."""
         try:
-            return await self._take(request, answer)
+            return await self._take(request, answer, most)
         except ValueError as error:
             return _error(400, str(error))
         except TimeoutError:
             return _error(503, "reading the review took too long")
 
-    async def _take(self, request: web.Request, answer: Answer) -> web.Response:
+    async def _take(self, request: web.Request, answer: Answer, most: int) -> web.Response:
         size = request.content_length
         if size is None:
             return _error(411, "Content-Length is required")
-        if size > MAX_BODY:
-            return _error(413, f"the review is too large: at most {MAX_BODY} bytes are allowed")
+        if size > most:
+            return _error(413, f"the review is too large: at most {most} bytes are allowed")
         if size <= SMALL:
             return _json(answer(await self._body(request)))
         if self._waiting >= WAITING:
@@ -130,7 +140,8 @@ def application(
         return await intake.respond(request, _admission(providerconfigs.validate))
 
     async def convert(request: web.Request) -> web.Response:
-        return await intake.respond(request, partial(conversion.answer, conversions=conversions))
+        answer = partial(conversion.answer, conversions=conversions)
+        return await intake.respond(request, answer, MAX_CONVERSION)
 
     async def crd_deletion(request: web.Request) -> web.Response:
         try:
