@@ -55,6 +55,9 @@ _BOTH = "Disaggregated mode requires scaling.prefill and scaling.decode"
 _REST = "Disaggregated mode does not use resources (set scaling.prefill.memory and scaling.decode.memory)"
 _ONE = "Disaggregated mode requires scaling.replicas 1 (set scaling.prefill.replicas and scaling.decode.replicas)"
 _SOURCE = "valueFrom requires exactly one of fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef"
+_VOLUME = (
+    "a volume requires exactly one of persistentVolumeClaim, emptyDir, configMap, secret, ephemeral, image"
+)
 _SECRET = {"secretKeyRef": {"name": "s", "key": "k"}}
 
 
@@ -64,6 +67,10 @@ def _variable(**fields: Any) -> Spec:
 
 def _toleration(**fields: Any) -> Spec:
     return changed(AGGREGATED, tolerations=[{"operator": "Exists"}, fields])
+
+
+def _pods(container: Spec | None = None, **spec: Any) -> Spec:
+    return changed(AGGREGATED, podTemplate={"spec": spec, "container": container or {}})
 
 
 REFUSED: Final = (
@@ -169,5 +176,47 @@ REFUSED: Final = (
         _toleration(key="k", effect="NoSchedule", tolerationSeconds=1),
         "tolerations[1].effect",
         "effect must be NoExecute when tolerationSeconds is set",
+    ),
+    Refused(
+        "volume without a source",
+        _pods(volumes=[{"name": "a"}]),
+        "podTemplate.spec.volumes[0]",
+        _VOLUME,
+    ),
+    Refused(
+        "volume with two sources",
+        _pods(volumes=[{"name": "a", "emptyDir": {}, "configMap": {"name": "c"}}]),
+        "podTemplate.spec.volumes[0]",
+        _VOLUME,
+    ),
+    Refused(
+        "claim of nothing",
+        _pods(resourceClaims=[{"name": "gpu"}]),
+        "podTemplate.spec.resourceClaims[0]",
+        "a resource claim requires exactly one of resourceClaimName, resourceClaimTemplateName",
+    ),
+    Refused(
+        "mount of no volume",
+        _pods({"volumeMounts": [{"name": "b", "mountPath": "/b"}]}, volumes=[{"name": "a", "emptyDir": {}}]),
+        "podTemplate.container.volumeMounts",
+        "each name in container.volumeMounts must be the name of an entry in spec.volumes",
+    ),
+    Refused(
+        "use of no claim",
+        _pods({"resourceClaims": [{"name": "gpu"}]}),
+        "podTemplate.container.resourceClaims",
+        "each name in container.resourceClaims must be the name of an entry in spec.resourceClaims",
+    ),
+    Refused(
+        "local seccomp profile without a file",
+        _pods(securityContext={"seccompProfile": {"type": "Localhost"}}),
+        "podTemplate.spec.securityContext.seccompProfile.localhostProfile",
+        "localhostProfile is required for type Localhost, and only allowed there",
+    ),
+    Refused(
+        "privilege escalation",
+        _pods({"securityContext": {"allowPrivilegeEscalation": True}}),
+        "podTemplate.container.securityContext.allowPrivilegeEscalation",
+        "allowPrivilegeEscalation may only be false",
     ),
 )

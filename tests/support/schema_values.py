@@ -50,10 +50,13 @@ def _fitting(schema: Schema, *, odd: bool) -> SearchStrategy[Any]:
             return _objects(schema, odd=odd)
         case "array":
             items = values(schema["items"], odd=odd)
+            least = schema.get("minItems", 0)
             keys = () if odd else schema.get("x-kubernetes-list-map-keys", ())
             if keys:
-                return st.lists(items, max_size=3, unique_by=lambda item: tuple(item[key] for key in keys))
-            return st.lists(items, max_size=3)
+                return st.lists(
+                    items, min_size=least, max_size=3, unique_by=lambda item: tuple(item[key] for key in keys)
+                )
+            return st.lists(items, min_size=least, max_size=3)
         case "integer":
             minimum, maximum = schema.get("minimum", 0), schema.get("maximum", 2**31 - 1)
             return st.sampled_from([minimum, minimum + 1, 8, maximum])

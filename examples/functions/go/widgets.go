@@ -44,6 +44,8 @@ type spec struct {
 			Labels      object `json:"labels"`
 			Annotations object `json:"annotations"`
 		} `json:"metadata"`
+		Spec      object `json:"spec"`
+		Container object `json:"container"`
 	} `json:"podTemplate"`
 	Secrets struct {
 		HuggingFaceToken string `json:"huggingFaceToken"`
@@ -84,6 +86,24 @@ func image(r request) string {
 	return r.Settings.DefaultImages[r.Deployment.Spec.Engine.Type]
 }
 
+// isSet reports whether a part of the spec has a value at any depth: unset lists and maps are there, and empty.
+func isSet(value any) bool {
+	switch part := value.(type) {
+	case nil:
+		return false
+	case object:
+		for _, child := range part {
+			if isSet(child) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return len(part) > 0
+	}
+	return true
+}
+
 // problems returns a sentence for every unsupported field, so that no field is dropped silently.
 func problems(r request) []string {
 	spec, found := r.Deployment.Spec, []string{}
@@ -102,6 +122,8 @@ func problems(r request) []string {
 		{"resources.memory", spec.Resources.Memory != nil},
 		{"podTemplate.metadata.labels", len(spec.PodTemplate.Metadata.Labels) > 0},
 		{"podTemplate.metadata.annotations", len(spec.PodTemplate.Metadata.Annotations) > 0},
+		{"podTemplate.spec", isSet(spec.PodTemplate.Spec)},
+		{"podTemplate.container", isSet(spec.PodTemplate.Container)},
 		{"secrets.huggingFaceToken", spec.Secrets.HuggingFaceToken != ""},
 		{"nodeSelector", len(spec.NodeSelector) > 0},
 		{"tolerations", len(spec.Tolerations) > 0},

@@ -9,6 +9,8 @@ const NO_PLACE = [
   'resources.memory',
   'podTemplate.metadata.labels',
   'podTemplate.metadata.annotations',
+  'podTemplate.spec',
+  'podTemplate.container',
   'secrets.huggingFaceToken',
   'nodeSelector',
   'tolerations',
@@ -24,7 +26,7 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 const text = (value) => (typeof value === 'string' ? value : '');
 const count = (value) => (Number.isInteger(value) && value >= 0 && value <= 2147483647 ? value : 0);
 const at = (value, path) => path.split('.').reduce((part, key) => (isObject(part) ? part[key] : undefined), value);
-const isSet = (value) => value !== undefined && !(typeof value === 'object' && Object.keys(value).length === 0);
+const isSet = (value) => (typeof value === 'object' ? Object.values(value ?? {}).some(isSet) : value !== undefined);
 const image = ({deployment: {spec}, settings}) => spec.image ?? settings.defaultImages[spec.engine.type] ?? null;
 
 function describe() {

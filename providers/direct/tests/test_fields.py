@@ -15,6 +15,7 @@ from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 from support import fieldtable
 from support.fieldtable import Row, Sample
+from support.pod_values import POD_VALUES, pod_template
 
 Spec = dict[str, Any]
 
@@ -93,6 +94,7 @@ CHANGES: dict[str, Spec] = {
     "secrets.huggingFaceToken": {"secrets": {"huggingFaceToken": "hf"}},
     "nodeSelector": {"nodeSelector": {"pool": "gpu"}},
     "tolerations": {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+    **{path: pod_template(path) for path in POD_VALUES},
 }
 """What makes the changed spec of a row out of its variant's base."""
 

@@ -17,12 +17,15 @@ from kubefoundry_sdk._provider.contract import Rendered
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
+from support.pod_values import POD_VALUES
 
 V1ALPHA1 = Schema(
     "nvidia.com/v1alpha1",
-    frozenset({"subComponentType", "globalDynamoNamespace", "gpuType", "restart", "observedGeneration"}),
+    frozenset(
+        {"subComponentType", "globalDynamoNamespace", "gpuType", "restart", "observedGeneration", "claims"}
+    ),
 )
-V1BETA1 = Schema("nvidia.com/v1beta1", frozenset({"v1beta1", "runtimeVersionOverride"}))
+V1BETA1 = Schema("nvidia.com/v1beta1", frozenset({"v1beta1", "runtimeVersionOverride", "claims"}))
 VARIANTS = {
     "v1alpha1": (V1ALPHA1, "aggregated"),
     "v1beta1": (V1BETA1, "aggregated"),
@@ -72,6 +75,7 @@ SAMPLES: Mapping[str, tuple[Any, Any]] = {
     "secrets.huggingFaceToken": (None, "hf-token"),
     "nodeSelector": ({}, {"pool": "gpu"}),
     "tolerations": ([], [{"operator": "Exists"}]),
+    **{path: (None, value) for path, value in POD_VALUES.items()},
 } | {
     f"{part}.{field}": values
     for part in ("scaling.prefill", "scaling.decode", "resources")

@@ -18,6 +18,7 @@ from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 from support import fieldtable
 from support.fieldtable import Promise, Row, Sample
+from support.pod_values import POD_VALUES, pod_template
 
 Spec = dict[str, Any]
 
@@ -136,6 +137,7 @@ CHANGES: dict[str, Spec] = {
     "secrets.huggingFaceToken": {"secrets": {"huggingFaceToken": "hf"}},
     "nodeSelector": {"nodeSelector": {"pool": "gpu"}},
     "tolerations": {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
+    **{path: pod_template(path) for path in POD_VALUES},
 }
 """What makes the changed spec of a row out of its variant's base."""
 

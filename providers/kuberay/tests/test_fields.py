@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kubefoundry_kuberay.probe import CLAIMS
 from kubefoundry_kuberay.provider import provider
 from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk._provider.contract import Rendered
@@ -16,9 +17,10 @@ from kubefoundry_sdk._provider.reconcile.compatibility import check
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
 from support.fieldtable import Promise, Row, Sample, broken_promise, gaps, read
+from support.pod_values import POD_VALUES
 
 KUBERAY = provider(Settings())
-SCHEMA = Schema("ray.io/v1", frozenset({"suspend"}))
+SCHEMA = Schema("ray.io/v1", frozenset({"suspend", CLAIMS}))
 ROWS = read(Path(__file__).parents[1] / "README.md")
 
 Spec = dict[str, Any]
@@ -71,6 +73,7 @@ VALUES: dict[str, Any] = {
     "secrets.huggingFaceToken": "hf-token",
     "nodeSelector": {"pool": "gpu"},
     "tolerations": [{"operator": "Exists"}],
+    **POD_VALUES,
 } | {
     f"scaling.{role}.{field}": value
     for role in ("prefill", "decode")

@@ -13,6 +13,7 @@ from kubefoundry_kuberay.settings import Settings
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from support.upstream import UpstreamCRD, crds, requires_shared, standin
 
+PODS = frozenset({"image volumes", "resource claims"})
 SUSPENDS = {"v1.1.1": False, "v1.3.2": False, "v1.4.2": False, "v1.6.2": False, "v1.7.0": True}
 
 
@@ -21,11 +22,16 @@ SUSPENDS = {"v1.1.1": False, "v1.3.2": False, "v1.4.2": False, "v1.6.2": False, 
 @pytest.mark.parametrize("crd", crds("kuberay"), ids=str)
 def test_real_crds(crd: UpstreamCRD) -> None:
     used = f"ray.io/{crd.storage_version}"
-    full = Schema(used, frozenset({"suspend"}))
+    features, lost = set(PODS), []
+    if SUSPENDS[crd.name]:
+        features.add("suspend")
+    else:
+        lost.append("scaling to 0 replicas")
+    if crd.name == "v1.1.1":
+        features -= PODS
+        lost += ["podTemplate.spec.volumes with an image", "podTemplate.spec.resourceClaims"]
 
-    assert probe(crd.document) == (
-        full if SUSPENDS[crd.name] else Schema(used, lost=("scaling to 0 replicas",))
-    )
+    assert probe(crd.document) == Schema(used, frozenset(features), tuple(lost))
 
 
 def stub_crd() -> dict[str, Any]:
@@ -35,7 +41,7 @@ def stub_crd() -> dict[str, Any]:
 def test_the_stand_in_has_all_that_is_written() -> None:
     crd = stub_crd()
 
-    assert probe(crd) == Schema("ray.io/v1", frozenset({"suspend"}))
+    assert probe(crd) == Schema("ray.io/v1", frozenset({"suspend"}) | PODS)
     assert provider(Settings()).upstream.crd == crd["metadata"]["name"]
 
 

@@ -15,6 +15,11 @@ from kubefoundry_sdk._provider.pod_resources import (
     is_nvidia,
     secret_env_from,
 )
+from kubefoundry_sdk._provider.pod_settings import (
+    volume_problems,
+    with_container_settings,
+    with_pod_settings,
+)
 
 __all__ = [
     "LAST_WORDS",
@@ -28,5 +33,8 @@ __all__ = [
     "is_nvidia",
     "label_problems",
     "secret_env_from",
+    "volume_problems",
+    "with_container_settings",
     "with_model_label",
+    "with_pod_settings",
 ]

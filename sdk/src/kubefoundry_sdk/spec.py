@@ -21,6 +21,7 @@ from kubefoundry_sdk._api.modeldeployment import (
     ServingSpec,
     Source,
 )
+from kubefoundry_sdk._api.pod_spec import POD_SETTINGS
 from kubefoundry_sdk._api.pods import ObjectName
 from kubefoundry_sdk._api.quantity import BYTE, MILLICORE
 from kubefoundry_sdk._api.quantity import parse as parse_quantity
@@ -32,6 +33,7 @@ from kubefoundry_sdk._provider.refused_fields import refused_fields
 __all__ = [
     "BYTE",
     "MILLICORE",
+    "POD_SETTINGS",
     "ApiModel",
     "ComponentScaling",
     "Count",

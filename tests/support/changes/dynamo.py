@@ -106,6 +106,20 @@ CHANGES: list[Change] = [
     ),
     (
         "in place",
+        "podTemplate.spec",
+        GPU,
+        {"podTemplate": {"spec": {"priorityClassName": "high"}}},
+        at(f"{_WORKER}.extraPodSpec.priorityClassName", "high"),
+    ),
+    (
+        "in place",
+        "podTemplate.container",
+        GPU,
+        {"podTemplate": {"container": {"securityContext": {"runAsUser": 7}}}},
+        at(f"{_WORKER}.extraPodSpec.mainContainer.securityContext.runAsUser", 7),
+    ),
+    (
+        "in place",
         "nodeSelector",
         GPU,
         {"nodeSelector": {"pool": "a"}},

@@ -135,6 +135,20 @@ CHANGES: list[Change] = [
     ),
     (
         "recreate",
+        "podTemplate.spec",
+        TEMPLATE,
+        {"podTemplate": {"spec": {"priorityClassName": "high"}}},
+        at(f"{_INFERENCE}.spec.priorityClassName", "high"),
+    ),
+    (
+        "recreate",
+        "podTemplate.container",
+        TEMPLATE,
+        {"podTemplate": {"container": {"securityContext": {"runAsUser": 7}}}},
+        at(f"{_CONTAINER}.securityContext.runAsUser", 7),
+    ),
+    (
+        "recreate",
         "nodeSelector",
         TEMPLATE,
         {"nodeSelector": {"pool": "a"}},

@@ -114,6 +114,20 @@ CHANGES: list[Change] = [
     ),
     (
         "in place",
+        "podTemplate.spec",
+        GPU,
+        {"podTemplate": {"spec": {"priorityClassName": "high"}}},
+        at(f"{_PODS}.priorityClassName", "high"),
+    ),
+    (
+        "in place",
+        "podTemplate.container",
+        GPU,
+        {"podTemplate": {"container": {"securityContext": {"runAsUser": 7}}}},
+        at(f"{_PODS}.containers[0].securityContext.runAsUser", 7),
+    ),
+    (
+        "in place",
         "nodeSelector",
         GPU,
         {"nodeSelector": {"pool": "a"}},

@@ -170,7 +170,17 @@ def model(values: Values) -> Content:
         provider=lambda: some(
             name=lambda: "widgets", overrides=lambda: {name: values.free() for name in values.texts(2)}
         ),
-        podTemplate=lambda: some(metadata=lambda: some(labels=values.mapping, annotations=values.mapping)),
+        podTemplate=lambda: some(
+            metadata=lambda: some(labels=values.mapping, annotations=values.mapping),
+            spec=lambda: some(
+                serviceAccountName=lambda: values.one("a", "b"),
+                imagePullSecrets=lambda: values.by_name(dict),
+                volumes=lambda: values.by_name(
+                    lambda: {"emptyDir": some(sizeLimit=lambda: values.one("1Gi", 5))}
+                ),
+                securityContext=lambda: some(fsGroup=values.number, runAsNonRoot=values.bool),
+            ),
+        ),
         secrets=lambda: some(huggingFaceToken=values.text),
     )
     if values.random.random() < 0.7:

@@ -101,6 +101,25 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "engine.args.chat-template": ("", "$(HOME)/a b", "a$$b"),
     "podTemplate.metadata.labels.app": ("", "mine"),
     "podTemplate.metadata.annotations": ("", "{a: '', b: 'two lines\\n$(A)'}"),
+    "podTemplate.spec.serviceAccountName": ("", "engine"),
+    "podTemplate.spec.imagePullSecrets": ("", "[{name: registry}]", "[{name: b}, {name: a}]"),
+    "podTemplate.spec.securityContext": ("", "{runAsUser: 2000}", "{supplementalGroups: [5]}"),
+    "podTemplate.spec.affinity": (
+        "",
+        "{podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: "
+        "{labelSelector: {matchLabels: {a: b}}, topologyKey: zone}}]}}",
+    ),
+    "podTemplate.spec.topologySpreadConstraints": (
+        "",
+        "[{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]",
+    ),
+    "podTemplate.spec.terminationGracePeriodSeconds": ("", "30", "600"),
+    "podTemplate": (
+        "",
+        "{spec: {volumes: [{name: a, configMap: {name: c}}]}, "
+        "container: {volumeMounts: [{name: a, mountPath: /a, readOnly: false}]}}",
+        "{spec: {volumes: [{name: cache, emptyDir: {}}, {name: b, emptyDir: {sizeLimit: 1024Mi}}]}}",
+    ),
     "provider.name": ("", "", "kaito", "dynamo", "kuberay", "direct", "nobody"),
 }
 """Paths, and the values that an edit gives them; an empty value removes the field."""

@@ -33,6 +33,8 @@ HONOURED_BY: Final[Mapping[str, str]] = {
     "resources.memory": "",
     "podTemplate.metadata.labels": "",
     "podTemplate.metadata.annotations": "",
+    "podTemplate.spec": "",
+    "podTemplate.container": "",
     "secrets.huggingFaceToken": "",
     "nodeSelector": "nodeSelector",
     "tolerations": "tolerations",

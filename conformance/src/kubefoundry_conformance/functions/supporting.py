@@ -46,6 +46,29 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "env": ([{"name": "APP_PROBE", "value": "x"}],),
     "podTemplate.metadata.labels": ({OTHER: "x"},),
     "podTemplate.metadata.annotations": ({OTHER: "x"},),
+    "podTemplate.spec.imagePullSecrets": ([{"name": "probe"}],),
+    "podTemplate.spec.serviceAccountName": ("probe",),
+    "podTemplate.spec.securityContext": ({"fsGroup": 12345},),
+    "podTemplate.spec.priorityClassName": ("probe",),
+    "podTemplate.spec.runtimeClassName": ("probe",),
+    "podTemplate.spec.schedulerName": ("probe",),
+    "podTemplate.spec.affinity": (
+        {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"labelSelector": {"matchLabels": {OTHER: "x"}}, "topologyKey": OTHER}
+                ]
+            }
+        },
+    ),
+    "podTemplate.spec.topologySpreadConstraints": (
+        [{"maxSkew": 1, "topologyKey": OTHER, "whenUnsatisfiable": "DoNotSchedule"}],
+    ),
+    "podTemplate.spec.volumes": ([{"name": "probe", "configMap": {"name": "probe"}}],),
+    "podTemplate.spec.terminationGracePeriodSeconds": (777,),
+    "podTemplate.spec.dnsConfig": ({"searches": ["example.com"]},),
+    "podTemplate.spec.resourceClaims": ([{"name": "probe", "resourceClaimName": "probe"}],),
+    "podTemplate.container.securityContext": ({"readOnlyRootFilesystem": True},),
     "secrets.huggingFaceToken": ("probe-token",),
     "nodeSelector": ({OTHER: "x"},),
     "tolerations": ([{"key": OTHER, "operator": "Exists"}],),
@@ -53,10 +76,21 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
 """Values of each field that must change the rendered objects."""
 
 CHECKED_ELSEWHERE: Final = frozenset(
-    {"engine.args", "engine.type", "model.source", "serving.mode", "provider.name", "provider.overrides"}
+    {
+        *(
+            "engine.args",
+            "engine.type",
+            "model.source",
+            "serving.mode",
+            "provider.name",
+            "provider.overrides",
+        ),
+        *("podTemplate.container.volumeMounts", "podTemplate.container.resourceClaims"),
+    }
 )
 """Fields without an entry in VALUES. `engine.args` is in `_values`. `engine.type`, `model.source` and `serving.mode`
-are capabilities or need other fields. SUP-6 checks `provider`."""
+are capabilities or need other fields. Mounts and claims of the container refer to those of the pod. SUP-6 checks
+`provider`."""
 
 LONG: Final = ("m" * 40, "m" * 53, "m" * 63, "m" * 200, "m.with.dots")
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")

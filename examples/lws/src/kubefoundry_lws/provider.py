@@ -28,6 +28,7 @@ from kubefoundry_sdk import (
 from kubefoundry_sdk.crd import Fields, by_fields
 from kubefoundry_sdk.engine import contradictions
 from kubefoundry_sdk.pod import LAST_WORDS, aggregated_resources, secret_env_from
+from kubefoundry_sdk.spec import refused_fields
 
 NAME: Final = "lws"
 LABELS: Final = "leaderworkerset.sigs.k8s.io/"
@@ -81,6 +82,13 @@ def problems(deployment: Deployment, schema: Schema | None, images: Mapping[str,
         yield f"LeaderWorkerSet has no default image for {spec.engine.type}: set image"
     if reserved := sorted(name for name in spec.pod_template.metadata.labels if name.startswith(LABELS)):
         yield f"LeaderWorkerSet finds its pods by {', '.join(reserved)}: remove it from podTemplate.metadata.labels"
+    yield from refused_fields(
+        spec,
+        dict.fromkeys(
+            ("podTemplate.spec", "podTemplate.container"),
+            "This provider passes no {field} to LeaderWorkerSet: remove it",
+        ),
+    )
     for flag in sorted(PLACED & spec.engine.args.keys()):
         yield f'engine.args "{flag}" places a node: remove it, and set provider.overrides.nodes'
     if spec.engine.type in COMMANDS:

@@ -42,6 +42,8 @@ NO_PLACE: Final = (
     "resources.memory",
     "podTemplate.metadata.labels",
     "podTemplate.metadata.annotations",
+    "podTemplate.spec",
+    "podTemplate.container",
     "secrets.huggingFaceToken",
     "nodeSelector",
     "tolerations",

@@ -18,7 +18,9 @@ from kubefoundry_sdk.pod import (
     NO_SERVICE_LINKS,
     aggregated_resources,
     secret_env_from,
+    with_container_settings,
     with_model_label,
+    with_pod_settings,
 )
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
@@ -32,6 +34,9 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
 }
 """Where the engines store what they download and compile. The user has no entry in the image's /etc/passwd: without
 USER, torch fails when it looks up the name (getpass.getuser)."""
+
+OWN_VOLUMES: Final = frozenset({"cache", "shared-memory", "engine-options"})
+"""Names of the volumes that a pod may have without a statement of the user."""
 
 ENDING: Final = 30
 """Seconds that a server has to shut down after SIGTERM."""
@@ -54,22 +59,15 @@ def template(deployment: Deployment, image: str) -> dict[str, Any]:
 
 def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overrides) -> dict[str, Any]:
     volumes, mounts = _volumes(spec, engine, overrides)
-    user = overrides.run_as_user
+    user = spec.pod_template.spec.security_context.get("runAsUser", overrides.run_as_user)
     pod: dict[str, Any] = {
-        "containers": [_container(spec, image, engine, overrides, mounts)],
+        "containers": [with_container_settings(_container(spec, image, engine, overrides, mounts), spec)],
         "volumes": volumes,
         "terminationGracePeriodSeconds": overrides.drain_seconds + ENDING,
         # The pod calls no API server.
         "automountServiceAccountToken": False,
         **NO_SERVICE_LINKS,
-        "securityContext": {
-            "runAsNonRoot": user != 0,
-            "runAsUser": user,
-            "runAsGroup": user,
-            "fsGroup": user,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
+        "securityContext": security_context(user),
     }
     if spec.node_selector:
         pod["nodeSelector"] = dict(spec.node_selector)
@@ -79,7 +77,19 @@ def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overr
         pod["imagePullSecrets"] = [{"name": name} for name in overrides.image_pull_secrets]
     if overrides.runtime_class_name:
         pod["runtimeClassName"] = overrides.runtime_class_name
-    return pod
+    return with_pod_settings(pod, spec)
+
+
+def security_context(user: int) -> dict[str, Any]:
+    """Return the security context of pods that run as a user, with a group of the same id."""
+    return {
+        "runAsNonRoot": user != 0,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": user,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
 
 
 def _container(
@@ -124,6 +134,12 @@ def _environment(spec: ModelDeploymentSpec) -> list[dict[str, Any]]:
 def _without_empty(part: Mapping[str, Any]) -> dict[str, Any]:
     """Return the mapping without empty strings, which the API server drops."""
     return {name: value for name, value in part.items() if value != ""}
+
+
+def own_volumes(spec: ModelDeploymentSpec) -> dict[str, str]:
+    """Return the paths at which the volumes of this provider are mounted, by the volumes' names."""
+    _, mounts = _volumes(spec, engine_of(spec), overrides_of(spec))
+    return {mount["name"]: mount["mountPath"] for mount in mounts}
 
 
 def _volumes(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_direct.engines.known import ENGINES
 from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, SELECTED_BY
-from kubefoundry_direct.pod import ENDING, ENVIRONMENT
+from kubefoundry_direct.pod import ENDING, ENVIRONMENT, OWN_VOLUMES, security_context
 from kubefoundry_direct.probes import STARTING
 from kubefoundry_sdk import NotReadable, Object
 from kubefoundry_sdk import read_back as common
 from kubefoundry_sdk.status import part
+
+OF_OVERRIDES: Final = ("imagePullSecrets", "runtimeClassName", "terminationGracePeriodSeconds")
+"""Fields of a pod that `provider.overrides` renders."""
 
 
 def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
@@ -32,7 +35,7 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
     metadata.get("labels", {}).pop(SELECTED_BY, None)
     options = metadata.get("annotations", {}).pop(OPTIONS_ANNOTATION, None)
     rest = {
-        **common.pod_fields(_with_own_variables(container), pod, metadata),
+        **common.pod_fields(_with_own_variables(container), _without_overrides(pod), metadata, OWN_VOLUMES),
         "resources": common.amounts(container.get("resources")),
         "scaling": {"replicas": content.get("replicas", 1)},
         "provider": {"overrides": _overrides(content, pod, container)},
@@ -75,6 +78,16 @@ def _with_own_variables(container: Any) -> Object:
         if (variable.get("name"), variable.get("value")) not in ENVIRONMENT.items()
     ]
     return {**container, "env": own}
+
+
+def _without_overrides(pod: Any) -> Object:
+    """Return the spec of a pod without the fields that overrides render."""
+    context = {name: value for name, value in part(pod, "securityContext").items() if name != "runAsUser"}
+    user = part(pod, "securityContext").get("runAsUser")
+    ours = security_context(user) if isinstance(user, int) else {}
+    rest = {name: value for name, value in context.items() if ours.get(name) != value}
+    left = {name: value for name, value in pod.items() if name not in OF_OVERRIDES}
+    return {**left, "securityContext": rest}
 
 
 def _overrides(content: Any, pod: Any, container: Any) -> Object:

@@ -6,6 +6,7 @@ from typing import Any
 
 from kubefoundry_direct.overrides import Rollout, overrides_of
 from kubefoundry_sdk.spec import ModelDeploymentSpec
+from kubefoundry_sdk.status import part
 
 
 def rollout(spec: ModelDeploymentSpec) -> Rollout:
@@ -14,13 +15,13 @@ def rollout(spec: ModelDeploymentSpec) -> Rollout:
     By default one extra pod starts first if it needs no GPU, or if there is only one replica. Otherwise an old pod
     goes first: the other replicas keep serving, and the rollout does not wait for GPUs that may not exist.
 
-    With a cache claim an old pod goes first: a claim that is ReadWriteOnce cannot be attached to a second node, and
+    With a claim an old pod goes first: a claim that is ReadWriteOnce cannot be attached to a second node, and
     the new pod would wait until the deadline of the rollout.
     """
     overrides = overrides_of(spec)
     if overrides.rollout:
         return overrides.rollout
-    if overrides.cache_claim:
+    if _claim(spec):
         return "replace"
     return "replace" if spec.gpu_count and spec.scaling.replicas > 1 else "surge"
 
@@ -36,7 +37,7 @@ def strategy(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     """Return notes about the needs of an update that may not be met, and about its cost."""
-    claim = overrides_of(spec).cache_claim
+    claim = _claim(spec)
     if claim and rollout(spec) == "surge":
         return (
             f"An update starts a new pod beside the old one, which needs PersistentVolumeClaim {claim} to be "
@@ -55,6 +56,14 @@ def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     if rollout(spec) == "replace" and spec.scaling.replicas == 1:
         return ("An update stops the only replica before the new one is ready: nothing serves meanwhile.",)
     return ()
+
+
+def _claim(spec: ModelDeploymentSpec) -> str | None:
+    """Return the name of a claim that pods of the old and of the new spec would share."""
+    claims = [
+        part(volume, "persistentVolumeClaim").get("claimName") for volume in spec.pod_template.spec.volumes
+    ]
+    return overrides_of(spec).cache_claim or next(filter(None, claims), None)
 
 
 def _gpus(spec: ModelDeploymentSpec) -> str:

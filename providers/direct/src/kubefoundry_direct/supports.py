@@ -9,10 +9,11 @@ from typing import Final
 from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.names import OPTIONS_ANNOTATION, OWN_KEYS, PORT
 from kubefoundry_direct.overrides import overrides_of
+from kubefoundry_direct.pod import own_volumes
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk import Deployment, Schema
 from kubefoundry_sdk.engine import contradictions, repetitions
-from kubefoundry_sdk.pod import label_problems
+from kubefoundry_sdk.pod import label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
 LONGEST_NAME: Final = 56
@@ -41,6 +42,9 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
         *_annotation(spec),
         *label_problems(spec.pod_template.metadata.labels, TITLE, (OWN_KEYS,)),
         *_shared_memory(spec),
+        *volume_problems(spec, TITLE, own_volumes(spec)),
+        *_stated_twice(spec),
+        *_grace(spec),
     ]
 
 
@@ -89,3 +93,24 @@ def _shared_memory(spec: ModelDeploymentSpec) -> Iterator[str]:
         parse_quantity(amount)
     except ValueError as error:
         yield f"provider.overrides.sharedMemory: {error}"
+
+
+def _stated_twice(spec: ModelDeploymentSpec) -> Iterator[str]:
+    overrides, pod = overrides_of(spec), spec.pod_template.spec
+    by_user = "run_as_user" in overrides.model_fields_set
+    for key, in_overrides, field, in_template in (
+        ("imagePullSecrets", overrides.image_pull_secrets, "imagePullSecrets", pod.image_pull_secrets),
+        ("runtimeClassName", overrides.runtime_class_name, "runtimeClassName", pod.runtime_class_name),
+        ("runAsUser", by_user, "securityContext.runAsUser", "runAsUser" in pod.security_context),
+    ):
+        if in_overrides and in_template:
+            yield f"provider.overrides.{key} and podTemplate.spec.{field} set the same: remove the override"
+
+
+def _grace(spec: ModelDeploymentSpec) -> Iterator[str]:
+    grace, drain = spec.pod_template.spec.termination_grace_period_seconds, overrides_of(spec).drain_seconds
+    if grace is not None and grace <= drain:
+        yield (
+            f"podTemplate.spec.terminationGracePeriodSeconds {grace} ends a pod while it drains for {drain} s: "
+            "raise it, or lower provider.overrides.drainSeconds"
+        )

@@ -17,6 +17,10 @@ from kubefoundry_sdk.spec import ComponentScaling, GpuSpec, ModelDeploymentSpec,
 FRONTEND: Final = "Frontend"
 """Service key or component name that makes the Service `<name>-frontend` (sources §2.4)."""
 
+OWN_VOLUMES: Final = {"shared-memory": "/dev/shm"}
+"""Volumes that the operator adds to pods, with the paths of their mounts. It drops others of that name or path
+(ApplySharedMemoryVolumeAndMount in internal/dynamo/graph.go)."""
+
 ARGUMENTS: Final[Mapping[str, Callable[[ModelDeploymentSpec, Worker], list[str]]]] = {
     "vllm": vllm.arguments,
     "sglang": sglang.arguments,
@@ -51,6 +55,11 @@ class Component:
     cpu: Quantity | None = None
     gpu: GpuSpec | None = None
 
+    @property
+    def runs_engine(self) -> bool:
+        """Whether the pods load the model."""
+        return self.role != "frontend"
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:
@@ -66,6 +75,8 @@ class Graph:
     annotations: Mapping[str, str]
     node_selector: Mapping[str, str]
     tolerations: tuple[dict[str, Any], ...]
+    spec: ModelDeploymentSpec
+    """For the settings in `podTemplate`."""
 
 
 def pools(spec: ModelDeploymentSpec) -> tuple[Pool, ...]:
@@ -113,6 +124,7 @@ def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
         annotations={**deployment.propagated_annotations, **spec.pod_template.metadata.annotations},
         node_selector=spec.node_selector,
         tolerations=tuple(spec.tolerations),
+        spec=spec,
     )
 
 

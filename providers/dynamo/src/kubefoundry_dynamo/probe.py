@@ -14,6 +14,9 @@ UPSTREAM: Final = UpstreamKind("nvidia.com", "dynamographdeployments", "DynamoGr
 KNOWN: Final = ("v1beta1", "v1alpha1")
 """Versions that we can write, the newest first."""
 
+CLAIMS: Final = "claims"
+"""Feature: devices of a container by dynamic resource allocation, from Dynamo 0.7 on."""
+
 REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "v1alpha1": (
         "spec.backendFramework",
@@ -47,10 +50,16 @@ OPTIONAL: Final[Mapping[str, Mapping[str, str]]] = {
         "annotations": "spec.annotations",
         "priorityClassName": "spec.priorityClassName",
         "runtimeVersionOverride": "spec.services{}.runtimeVersionOverride",
+        CLAIMS: "spec.services{}.resources.claims",
     },
-    "v1beta1": {"runtimeVersionOverride": "spec.components[].runtimeVersionOverride"},
+    "v1beta1": {
+        "runtimeVersionOverride": "spec.components[].runtimeVersionOverride",
+        CLAIMS: "spec.components[].podTemplate.spec.containers[].resources.claims",
+    },
 }
 """Features by name, with the field that shows each."""
+
+LOST: Final = {CLAIMS: "podTemplate.container.resourceClaims"}
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:
@@ -58,7 +67,7 @@ def probe(crd: Object) -> Schema | UnsupportedSchema:
 
     Another served version may lose data (contract §4.10).
     """
-    schema = by_fields({name: Fields(REQUIRED[name], OPTIONAL[name]) for name in KNOWN}, crd)
+    schema = by_fields({name: Fields(REQUIRED[name], OPTIONAL[name], LOST) for name in KNOWN}, crd)
     if isinstance(schema, Schema) and served_version(crd, {"v1beta1": None}) is not None:
         return replace(schema, features=schema.features | {"v1beta1"})
     return schema

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubefoundry_dynamo.graph import FRONTEND
+from kubefoundry_dynamo.graph import FRONTEND, OWN_VOLUMES
 from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV
 from kubefoundry_dynamo.v1alpha1 import NVIDIA_GPU
 from kubefoundry_sdk import NotReadable, Object
@@ -79,7 +79,7 @@ def read_back(graph: Object, helpers: Sequence[Object]) -> list[Object]:
             name: {"replicas": component.replicas, **component.resources} for name, component in roles.items()
         }
         spec |= {"serving": {"mode": "disaggregated"}, "scaling": sizes}
-    spec |= common.pod_fields(first.container, first.pod, first.metadata)
+    spec |= common.pod_fields(first.container, first.pod, first.metadata, OWN_VOLUMES)
     return [{**spec, "provider": {"overrides": _overrides(frontend, first)}}]
 
 
@@ -98,6 +98,7 @@ def _service(service: Any) -> Part:
         **part(service, "extraPodSpec", "mainContainer"),
         "env": part(service).get("envs"),
         "envFrom": [{"secretRef": {"name": part(service).get("envFromSecret")}}],
+        "resources": {"claims": resources.get("claims")},
     }
     return Part(
         _count(part(service).get("replicas")),

@@ -43,6 +43,12 @@ def _notes(deployment: Deployment, image: str, runtime: Runtime) -> tuple[str, .
             f"the tag of image {image} is not a plain Dynamo version: treated as Dynamo {runtime.version}, "
             "which provider.overrides.runtimeVersion can change"
         )
+    if account := deployment.spec.pod_template.spec.service_account_name:
+        notes.append(
+            "Dynamo 1.0 and newer bind their own ServiceAccount to Role "
+            f"{deployment.name}-k8s-service-discovery-role, by which pods find one another: "
+            f"bind ServiceAccount {account} to it, too"
+        )
     if overrides_of(deployment.spec).router_mode == "none":
         notes.append('Dynamo has no router mode "none": its own default applies')
     return tuple(notes)

@@ -8,13 +8,14 @@ from typing import Final
 
 from kubefoundry_dynamo.engines import sglang, trtllm, vllm
 from kubefoundry_dynamo.engines.command_line import states_any
-from kubefoundry_dynamo.graph import FRONTEND, pools
+from kubefoundry_dynamo.graph import FRONTEND, OWN_VOLUMES, pools
 from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, overrides_of
+from kubefoundry_dynamo.probe import CLAIMS
 from kubefoundry_dynamo.render import image_and_runtime
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.pod import is_nvidia, label_problems
+from kubefoundry_sdk.pod import is_nvidia, label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 MAX_LABEL: Final = 63
@@ -41,10 +42,16 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     labels = label_problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
     line = release_line(schema) if schema is not None else None
     problems = [*_name(deployment, line), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
+    problems += volume_problems(spec, "Dynamo", OWN_VOLUMES)
     problems += _replicas(spec)
     problems += _image(spec, settings)
     if schema is not None:
         problems += _runtime(deployment, schema, settings)
+        if spec.pod_template.container.resource_claims and CLAIMS not in schema.features:
+            problems.append(
+                "Dynamo before 0.7 has no place for podTemplate.container.resourceClaims: "
+                "remove it, or upgrade Dynamo"
+            )
     return problems
 
 

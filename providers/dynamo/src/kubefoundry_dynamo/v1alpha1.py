@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from kubefoundry_dynamo.graph import Component, Graph
 from kubefoundry_sdk import Object, Schema
-from kubefoundry_sdk.pod import LAST_WORDS, NO_SERVICE_LINKS, container_resources
+from kubefoundry_sdk.pod import (
+    LAST_WORDS,
+    NO_SERVICE_LINKS,
+    container_resources,
+    with_container_settings,
+    with_pod_settings,
+)
 
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 """The resource that the CRD's `gpu` means by default."""
@@ -36,11 +42,12 @@ def _service(graph: Graph, component: Component, schema: Schema) -> Object:
         service["runtimeVersionOverride"] = str(graph.runtime.version)
     metadata = _nonempty(labels=dict(graph.labels), annotations=dict(graph.annotations))
     resources = container_resources(None, component.memory, component.cpu)
+    claims = graph.spec.pod_template.container.resource_claims if component.runs_engine else ()
     limits = {**resources.get("limits", {}), **_gpu_limits(component, schema)}
     return service | _nonempty(
         envFromSecret=graph.secret and graph.secret[0]["secretRef"]["name"],
         envs=list(component.env),
-        resources=_nonempty(requests=resources.get("requests"), limits=limits),
+        resources=_nonempty(requests=resources.get("requests"), limits=limits, claims=list(claims)),
         extraPodMetadata=metadata,
     )
 
@@ -49,9 +56,13 @@ def _pod_spec(graph: Graph, component: Component) -> Object:
     container = {"image": component.image, **LAST_WORDS} | _nonempty(
         command=list(component.command), args=list(component.args)
     )
-    return {"mainContainer": container, **NO_SERVICE_LINKS} | _nonempty(
+    container = with_container_settings(container, graph.spec, runs_engine=component.runs_engine)
+    # a service has its claims beside its requests and limits, which replace those of the main container
+    container.pop("resources", None)
+    pod = {"mainContainer": container, **NO_SERVICE_LINKS} | _nonempty(
         nodeSelector=dict(graph.node_selector), tolerations=list(graph.tolerations)
     )
+    return with_pod_settings(pod, graph.spec, runs_engine=component.runs_engine)
 
 
 def _gpu_limits(component: Component, schema: Schema) -> Object:

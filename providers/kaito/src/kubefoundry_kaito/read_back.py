@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubefoundry_kaito.preset import CONFIG_KEY
+from kubefoundry_kaito.template import SHARED_MEMORY
 from kubefoundry_sdk import NotReadable, Object
 from kubefoundry_sdk import read_back as common
 from kubefoundry_sdk.read_back import UnreadableYaml, decode_yaml
@@ -69,7 +70,7 @@ def _template(inference: Mapping[str, Any]) -> list[Object]:
     [container] = containers
     words = [str(word) for word in container.get("args") or ()]
     rest = {
-        **common.pod_fields(container, pod, template.get("metadata")),
+        **common.pod_fields(container, pod, template.get("metadata"), {SHARED_MEMORY}),
         "resources": common.amounts(container.get("resources")),
     }
     return [{**spec, **rest} for spec in _servers(words)]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kubefoundry_kaito import llamacpp, nodes, vllm
+from kubefoundry_kaito import llamacpp, nodes, template, vllm
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Schema
 from kubefoundry_sdk.engine import contradictions, is_switch, repetitions
-from kubefoundry_sdk.pod import QUEUE_LABEL, label_problems
-from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
+from kubefoundry_sdk.pod import QUEUE_LABEL, label_problems, volume_problems
+from kubefoundry_sdk.spec import POD_SETTINGS, ModelDeploymentSpec, refused_fields
 
 LONGEST_NAME: Final = 52
 """The StatefulSet's revision, `<name>-<10 characters>`, is a label of its pods and limited to 63 characters (seen on
@@ -41,6 +41,7 @@ OF_PODS: Final = (
     "env",
     "podTemplate.metadata.labels",
     "podTemplate.metadata.annotations",
+    *POD_SETTINGS,
     "tolerations",
 )
 """Fields of the pod and its command line, which a preset sets itself."""
@@ -146,6 +147,7 @@ def _preset_schema(spec: ModelDeploymentSpec, schema: Schema) -> Iterator[str]:
 
 def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     yield from label_problems(spec.pod_template.metadata.labels, "KAITO", OWN_LABELS)
+    yield from volume_problems(spec, "KAITO's provider", template.own_volumes(spec))
     if settings.image(spec) is None:
         yield f"KAITO has no default image for {spec.engine.type}: set image"
     if spec.engine.type == "vllm":

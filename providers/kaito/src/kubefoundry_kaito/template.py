@@ -13,26 +13,30 @@ from kubefoundry_sdk.pod import (
     NO_SERVICE_LINKS,
     aggregated_resources,
     secret_env_from,
+    with_container_settings,
     with_model_label,
+    with_pod_settings,
 )
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 CONTAINER: Final = "model"
 
 SHARED_MEMORY: Final = "shared-memory"
+SHARED_MEMORY_PATH: Final = "/dev/shm"
 
 
 def inference(deployment: Deployment, image: str) -> dict[str, Any]:
     """Return the section `inference`: its `template` is a PodTemplateSpec that no schema checks."""
     spec = deployment.spec
-    pod: dict[str, Any] = {"containers": [_container(spec, image)], **NO_SERVICE_LINKS}
+    container = with_container_settings(_container(spec, image), spec)
+    pod: dict[str, Any] = {"containers": [container], **NO_SERVICE_LINKS}
     if _needs_shared_memory(spec):
         pod["volumes"] = [{"name": SHARED_MEMORY, "emptyDir": {"medium": "Memory"}}]
     if spec.node_selector:
         pod["nodeSelector"] = dict(spec.node_selector)
     if spec.tolerations:
         pod["tolerations"] = [dict(toleration) for toleration in spec.tolerations]
-    template: dict[str, Any] = {"spec": pod}
+    template: dict[str, Any] = {"spec": with_pod_settings(pod, spec)}
     metadata = {
         name: dict(values)
         for name, values in (
@@ -44,6 +48,11 @@ def inference(deployment: Deployment, image: str) -> dict[str, Any]:
     if metadata:
         template["metadata"] = metadata
     return {"template": template}
+
+
+def own_volumes(spec: ModelDeploymentSpec) -> dict[str, str]:
+    """Return the paths at which the volumes of this provider are mounted, by the volumes' names."""
+    return {SHARED_MEMORY: SHARED_MEMORY_PATH} if _needs_shared_memory(spec) else {}
 
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
@@ -72,7 +81,7 @@ def _container(spec: ModelDeploymentSpec, image: str) -> dict[str, Any]:
     if secret := secret_env_from(spec):
         container["envFrom"] = secret
     if _needs_shared_memory(spec):
-        container["volumeMounts"] = [{"name": SHARED_MEMORY, "mountPath": "/dev/shm"}]
+        container["volumeMounts"] = [{"name": SHARED_MEMORY, "mountPath": SHARED_MEMORY_PATH}]
     return container
 
 

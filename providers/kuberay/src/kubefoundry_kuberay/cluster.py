@@ -23,7 +23,9 @@ from kubefoundry_sdk.pod import (
     Resources,
     container_resources,
     secret_env_from,
+    with_container_settings,
     with_model_label,
+    with_pod_settings,
 )
 from kubefoundry_sdk.spec import GpuSpec, parse_quantity
 
@@ -36,6 +38,10 @@ P/D."""
 
 TOLERATIONS_ANNOTATION: Final = "kubefoundry.ai/tolerations"
 """Digest of the tolerations on the pod templates: KubeRay 1.6 and later leave tolerations out of their hash."""
+
+OWN_VOLUMES: Final = {"shared-mem": "/dev/shm", "ray-logs": "/tmp/ray"}
+"""Volumes that KubeRay adds to pods, with the paths of their mounts (addEmptyDir in controllers/ray/common/pod.go
+@v1.6.0)."""
 
 _HEAD_PORTS: Final = (("gcs-server", 6379), ("dashboard", 8265), ("client", 10001), ("serve", 8000))
 """Without a port called `serve` KubeRay creates no Serve Service (sources §3.2)."""
@@ -51,7 +57,7 @@ def ray_cluster(deployment: Deployment, head: Head, image: str, ray_version: str
         ray_version: The Ray version in the image; None if unknown: the field is then left out.
     """
     cluster: dict[str, Any] = {
-        **({} if is_queued(deployment) else {"enableInTreeAutoscaling": True}),
+        **_autoscaler(deployment),
         "headGroupSpec": _head_group(deployment, head, image),
         "workerGroupSpecs": [_worker_group(deployment, role, image) for role in roles(deployment.spec)],
     }
@@ -65,6 +71,17 @@ def is_queued(deployment: Deployment) -> bool:
     return QUEUE_LABEL in deployment.propagated_labels
 
 
+def _autoscaler(deployment: Deployment) -> dict[str, Any]:
+    """Return the settings of Ray's autoscaler, which is off in a queue.
+
+    It is a second container in the head, with the same security context.
+    """
+    if is_queued(deployment):
+        return {}
+    container = with_container_settings({}, deployment.spec, runs_engine=False)
+    return {"enableInTreeAutoscaling": True, **({"autoscalerOptions": container} if container else {})}
+
+
 def _head_group(deployment: Deployment, head: Head, image: str) -> dict[str, Any]:
     requests = {"cpu": head.resources.cpu, "memory": head.resources.memory}
     container = {
@@ -73,7 +90,10 @@ def _head_group(deployment: Deployment, head: Head, image: str) -> dict[str, Any
         "ports": [{"name": name, "containerPort": port} for name, port in _HEAD_PORTS],
         "resources": {"requests": requests, "limits": {"memory": head.resources.memory}},
     }
-    template = _pod_template(deployment, container)
+    template = _pod_template(deployment, container, runs_engine=False)
+    # The head keeps the ServiceAccount that KubeRay creates for the autoscaler. KubeRay would give a stated one the
+    # permissions of the autoscaler, and the workers run the model with that ServiceAccount.
+    template["spec"].pop("serviceAccountName", None)
     if head.image_pull_secrets:
         # for its autoscaler KubeRay gives the head a new ServiceAccount, which has no imagePullSecrets
         template["spec"]["imagePullSecrets"] = [{"name": name} for name in head.image_pull_secrets]
@@ -92,10 +112,17 @@ def _worker_group(deployment: Deployment, role: Role, image: str) -> dict[str, A
         "minReplicas": 0,
         "maxReplicas": MAX_WORKERS,
         "rayStartParams": _worker_start_params(role),
-        "template": _pod_template(
-            deployment, {"name": "ray-worker", "image": image, "resources": _worker_resources(role)}
-        ),
+        "template": _worker_template(deployment, role, image),
     }
+
+
+def _worker_template(deployment: Deployment, role: Role, image: str) -> dict[str, Any]:
+    container = {"name": "ray-worker", "image": image, "resources": _worker_resources(role)}
+    template = _pod_template(deployment, container, runs_engine=True)
+    if "serviceAccountName" in template["spec"]:
+        # no worker calls the API server, but a worker runs the code of the model
+        template["spec"]["automountServiceAccountToken"] = False
+    return template
 
 
 def _worker_start_params(role: Role) -> dict[str, str]:
@@ -117,20 +144,22 @@ def _worker_resources(role: Role) -> Resources:
     return container_resources(GpuSpec(count=role.gpus, type=role.gpu_type), role.memory, role.cpu)
 
 
-def _pod_template(deployment: Deployment, container: dict[str, Any]) -> dict[str, Any]:
+def _pod_template(deployment: Deployment, container: dict[str, Any], *, runs_engine: bool) -> dict[str, Any]:
     """Return the pod template of head or workers: the head builds the application, the workers run it."""
     spec = deployment.spec
     if spec.env:
         container["env"] = spec.env
     if secret := secret_env_from(spec):
         container["envFrom"] = secret
-    pod: dict[str, Any] = {"containers": [{**container, **LAST_WORDS}], **NO_SERVICE_LINKS}
+    container = with_container_settings({**container, **LAST_WORDS}, spec, runs_engine=runs_engine)
+    pod: dict[str, Any] = {"containers": [container], **NO_SERVICE_LINKS}
     annotations = dict(spec.pod_template.metadata.annotations)
     if spec.node_selector:
         pod["nodeSelector"] = dict(spec.node_selector)
     if spec.tolerations:
         pod["tolerations"] = spec.tolerations
         annotations[TOLERATIONS_ANNOTATION] = _digest(spec.tolerations)
+    pod = with_pod_settings(pod, spec, runs_engine=runs_engine)
     labels = with_model_label(spec.pod_template.metadata.labels, deployment.name)
     stated = {"labels": labels, "annotations": annotations}
     metadata = {name: values for name, values in stated.items() if values}

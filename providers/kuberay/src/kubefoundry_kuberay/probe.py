@@ -1,7 +1,6 @@
 """Checks whether the installed RayService CRD has the fields that we render (sources §3.1).
 
-Every KubeRay from 1.1 to 1.7 serves and stores `v1`. Of the fields that later releases added we write only
-`spec.suspend`, so it is the only feature.
+Every KubeRay from 1.1 to 1.7 serves and stores `v1`. The features are the fields of later releases that we write.
 """
 
 from __future__ import annotations
@@ -32,7 +31,24 @@ NEEDED: Final = (
 """Fields that every render writes; list items are not checked."""
 
 
-FIELDS: Final = Fields(NEEDED, optional={SUSPEND: "spec.suspend"}, lost={SUSPEND: TO_ZERO})
+IMAGE_VOLUMES: Final = "image volumes"
+CLAIMS: Final = "resource claims"
+"""Features: fields of pods of Kubernetes 1.31, which KubeRay 1.1 lacks and 1.3 has."""
+
+_POD: Final = f"{_CLUSTER}.workerGroupSpecs.template.spec"
+OPTIONAL: Final = {
+    SUSPEND: "spec.suspend",
+    IMAGE_VOLUMES: f"{_POD}.volumes.image",
+    CLAIMS: f"{_POD}.resourceClaims.resourceClaimName",
+}
+
+LOST: Final = {
+    SUSPEND: TO_ZERO,
+    IMAGE_VOLUMES: "podTemplate.spec.volumes with an image",
+    CLAIMS: "podTemplate.spec.resourceClaims",
+}
+
+FIELDS: Final = Fields(NEEDED, optional=OPTIONAL, lost=LOST)
 
 
 def probe(crd: Object) -> Schema | UnsupportedSchema:

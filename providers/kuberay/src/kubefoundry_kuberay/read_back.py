@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubefoundry_kuberay.cluster import TOLERATIONS_ANNOTATION
+from kubefoundry_kuberay.cluster import OWN_VOLUMES, TOLERATIONS_ANNOTATION
 from kubefoundry_sdk import NotReadable, Object
 from kubefoundry_sdk import read_back as common
 from kubefoundry_sdk.read_back import UnreadableYaml, decode_yaml
@@ -39,7 +39,7 @@ def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
     template = part(group, "template")
     metadata = {key: dict(values) for key, values in part(template, "metadata").items() if values}
     metadata.get("annotations", {}).pop(TOLERATIONS_ANNOTATION, None)
-    spec |= common.pod_fields(_container(group), template.get("spec"), metadata)
+    spec |= common.pod_fields(_container(group), template.get("spec"), metadata, OWN_VOLUMES)
     head = _head(part(cluster, "headGroupSpec"))
     return [{**spec, "provider": {"overrides": {"head": head}}} if head else spec]
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubefoundry_kuberay import engine_kwargs
-from kubefoundry_kuberay.cluster import MAX_WORKERS
+from kubefoundry_kuberay.cluster import MAX_WORKERS, OWN_VOLUMES
 from kubefoundry_kuberay.overrides import overrides_of
-from kubefoundry_kuberay.probe import SUSPEND
+from kubefoundry_kuberay.probe import CLAIMS, IMAGE_VOLUMES, SUSPEND
 from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.serve_config import MAX_BUNDLES
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings, as_version
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.pod import label_problems
+from kubefoundry_sdk.pod import label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
 MAX_NAME: Final = 47
@@ -36,6 +36,8 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
         *_image(spec, settings),
         *_labels(spec),
         *_head(spec),
+        *volume_problems(spec, "KubeRay", OWN_VOLUMES),
+        *_older_pods(spec, schema),
     ]
 
 
@@ -105,7 +107,24 @@ def _labels(spec: ModelDeploymentSpec) -> Iterator[str]:
     yield from label_problems(spec.pod_template.metadata.labels, "KubeRay", ("ray.io/",))
 
 
+def _older_pods(spec: ModelDeploymentSpec, schema: Schema | None) -> Iterator[str]:
+    pod = spec.pod_template.spec
+    for feature, field, is_set in (
+        (IMAGE_VOLUMES, "podTemplate.spec.volumes[].image", any("image" in volume for volume in pod.volumes)),
+        (CLAIMS, "podTemplate.spec.resourceClaims", bool(pod.resource_claims)),
+    ):
+        if is_set and schema is not None and feature not in schema.features:
+            yield (
+                f"the installed RayService CRD has no place for {field}: remove it, or install KubeRay 1.3 or newer"
+            )
+
+
 def _head(spec: ModelDeploymentSpec) -> Iterator[str]:
+    if overrides_of(spec).head.image_pull_secrets and spec.pod_template.spec.image_pull_secrets:
+        yield (
+            "provider.overrides.head.imagePullSecrets and podTemplate.spec.imagePullSecrets set the same: "
+            "remove the override"
+        )
     for field, amount in overrides_of(spec).head.resources:
         try:
             parse_quantity(amount)

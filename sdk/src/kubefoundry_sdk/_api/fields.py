@@ -46,3 +46,15 @@ class ItemsLike:
         described = handler(core_schema)
         described["items"] = handler(self.model.__pydantic_core_schema__)
         return described
+
+
+class Like:
+    """Annotation: the CRD describes this object like `model`; in Python it stays JSON."""
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        self.model = model
+
+    def __get_pydantic_json_schema__(
+        self, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return handler(self.model.__pydantic_core_schema__)

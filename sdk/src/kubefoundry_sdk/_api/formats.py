@@ -48,6 +48,20 @@ FLAG: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 CONFIG_KEY: Final = r"^[-._a-zA-Z0-9]+$"
 """Key in a Secret or ConfigMap."""
 
+ABSOLUTE_PATH: Final = r"^/[^:/][^:]*$"
+"""Path of a mount below the root: Kubernetes allows no colon."""
+
+_STEP: Final = r"(\.?[^/.:][^/:]*|\.\.[^/.:][^/:]*)"
+
+RELATIVE_PATH: Final = f"^{_STEP}(/{_STEP})*$"
+"""Path below a folder, without `.` and `..` as steps."""
+
+CAPABILITY: Final = r"^[A-Z][A-Z0-9_]*$"
+"""Name of a Linux capability, as a container's security context writes it."""
+
+IP: Final = r"^[0-9a-fA-F:.]+$"
+"""The characters of an IP address."""
+
 CONDITION_TYPE: Final = f"^({DNS_SUBDOMAIN[1:-1]}/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 """Type of a condition (metav1.Condition)."""
 
@@ -67,6 +81,10 @@ MEANINGS: Final[dict[str, str]] = {
     QUALIFIED_NAME: "a label key: letters, digits and inner _ . -, optionally behind a domain and a slash",
     FLAG: "the name of a flag without its leading dashes",
     CONFIG_KEY: "a key of letters, digits and _ . -",
+    ABSOLUTE_PATH: "an absolute path below / without a colon",
+    RELATIVE_PATH: "a relative path without a colon and without . or .. as a step",
+    CAPABILITY: "a capability such as ALL or NET_RAW",
+    IP: "an IP address",
 }
 """The words for a pattern in messages."""
 

@@ -14,6 +14,7 @@ from kubefoundry_sdk._api import engine_args, extra_args, formats
 from kubefoundry_sdk._api.fields import ALWAYS_THERE, MAX_INT32, Count, ItemsLike
 from kubefoundry_sdk._api.fields import ApiModel as ApiModel
 from kubefoundry_sdk._api.fields import Quantity as Quantity
+from kubefoundry_sdk._api.pod_spec import EngineContainer, PodSpec
 from kubefoundry_sdk._api.pods import EnvVar, Toleration
 
 Engine = Literal["vllm", "sglang", "trtllm", "llamacpp"]
@@ -167,10 +168,17 @@ class PodMetadata(ApiModel):
 
 
 class PodTemplateSpec(ApiModel):
-    """Metadata of the engine's pods."""
+    """Settings of the engine's pods, as in a Kubernetes pod template."""
 
     metadata: PodMetadata = Field(default_factory=PodMetadata)
     """Labels and annotations of the engine's pods."""
+
+    spec: PodSpec = Field(default_factory=PodSpec)
+    """Settings of the engine's pods. Pods that run no engine (a frontend, a Ray head) have them, too, except volumes
+    and resource claims."""
+
+    container: EngineContainer = Field(default_factory=EngineContainer)
+    """Settings of the container that runs the engine."""
 
 
 class SecretsSpec(ApiModel):
@@ -219,7 +227,7 @@ class ModelDeploymentSpec(ApiModel):
     """Environment variables of the engine."""
 
     pod_template: PodTemplateSpec = Field(default_factory=PodTemplateSpec)
-    """Labels and annotations of the engine's pods."""
+    """Settings of the engine's pods, as in a Kubernetes pod template."""
 
     secrets: SecretsSpec = Field(default_factory=SecretsSpec)
     """Secrets for the engine."""

@@ -87,6 +87,39 @@ def _component_rules(name: str) -> tuple[Rule, Rule]:
 
 _VALUE_SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
 
+VOLUME_SOURCES: Final = ("persistentVolumeClaim", "emptyDir", "configMap", "secret", "ephemeral", "image")
+
+_CLAIM_SOURCES: Final = ("resourceClaimName", "resourceClaimTemplateName")
+
+
+def _exactly_one(at: str, what: str, names: tuple[str, ...]) -> Rule:
+    return Rule(
+        at=at,
+        field="",
+        message=f"{what} requires exactly one of {', '.join(names)}",
+        cel=f"[{', '.join(f'has(self.{name})' for name in names)}].exists_one(given, given)",
+        holds=lambda value: sum(name in value for name in names) == 1,
+    )
+
+
+def _refers(used: str, listed: str) -> Rule:
+    """Return the rule that the names in a list of the container are in a list of the pod."""
+
+    def names(template: Value, part: str, field: str) -> set[str]:
+        return {item["name"] for item in template.get(part, {}).get(field, ())}
+
+    return Rule(
+        at="spec.podTemplate",
+        field=f"container.{used}",
+        message=f"each name in container.{used} must be the name of an entry in spec.{listed}",
+        cel=(
+            f"!has(self.container) || !has(self.container.{used}) || self.container.{used}.all(used, "
+            f"has(self.spec) && has(self.spec.{listed}) && self.spec.{listed}.exists(one, one.name == used.name))"
+        ),
+        holds=lambda template: names(template, "container", used) <= names(template, "spec", listed),
+    )
+
+
 RULES: Final[tuple[Rule, ...]] = (
     Rule(
         at="spec",
@@ -161,13 +194,7 @@ RULES: Final[tuple[Rule, ...]] = (
         cel="!has(self.valueFrom) || !has(self.value) || self.value == ''",
         holds=lambda variable: "valueFrom" not in variable or not variable.get("value"),
     ),
-    Rule(
-        at="spec.env[].valueFrom",
-        field="",
-        message=f"valueFrom requires exactly one of {', '.join(_VALUE_SOURCES)}",
-        cel=f"[{', '.join(f'has(self.{source})' for source in _VALUE_SOURCES)}].exists_one(given, given)",
-        holds=lambda origin: sum(source in origin for source in _VALUE_SOURCES) == 1,
-    ),
+    _exactly_one("spec.env[].valueFrom", "valueFrom", _VALUE_SOURCES),
     Rule(
         at="spec.tolerations[]",
         field="operator",
@@ -190,5 +217,23 @@ RULES: Final[tuple[Rule, ...]] = (
         holds=lambda toleration: (
             "tolerationSeconds" not in toleration or toleration.get("effect") == "NoExecute"
         ),
+    ),
+    _exactly_one("spec.podTemplate.spec.volumes[]", "a volume", VOLUME_SOURCES),
+    _exactly_one("spec.podTemplate.spec.resourceClaims[]", "a resource claim", _CLAIM_SOURCES),
+    _refers("volumeMounts", "volumes"),
+    _refers("resourceClaims", "resourceClaims"),
+    Rule(
+        at="spec.podTemplate.spec.securityContext.seccompProfile",
+        field="localhostProfile",
+        message="localhostProfile is required for type Localhost, and only allowed there",
+        cel="has(self.localhostProfile) == (self.type == 'Localhost')",
+        holds=lambda profile: ("localhostProfile" in profile) == (profile["type"] == "Localhost"),
+    ),
+    Rule(
+        at="spec.podTemplate.container.securityContext",
+        field="allowPrivilegeEscalation",
+        message="allowPrivilegeEscalation may only be false",
+        cel="!has(self.allowPrivilegeEscalation) || !self.allowPrivilegeEscalation",
+        holds=lambda context: not context.get("allowPrivilegeEscalation"),
     ),
 )

@@ -115,6 +115,8 @@ def _object_problems(value: dict[str, Any], schema: Schema, path: str) -> Iterat
 
 def _list_problems(value: list[Any], schema: Schema, path: str) -> Iterator[Problem]:
     yield from _count_problems(len(value), schema.get("maxItems"), path)
+    if len(value) < schema.get("minItems", 0):
+        yield Problem(path, "must not be empty")
     keys = schema.get("x-kubernetes-list-map-keys", ())
     seen: set[str] = set()
     for index, item in enumerate(value):

@@ -7,13 +7,20 @@ the values that can be omitted. A missing value must show up as a difference in 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Container, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
 
-from kubefoundry_sdk._api import engine_args
+from kubefoundry_sdk._api import engine_args, structure
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.modeldeployment import PodTemplateSpec
 from kubefoundry_sdk._api.names import MODEL_LABEL
+from kubefoundry_sdk._api.rules import VOLUME_SOURCES
+from kubefoundry_sdk._api.schema import Schema, structural
 from kubefoundry_sdk._api.untrusted import part
+
+_DEFAULTS: Final = {"schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30}
+"""Values that the API server fills into every pod template."""
 
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:
@@ -83,8 +90,15 @@ def amounts(resources: Any) -> Object:
     return requests
 
 
-def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
-    """Return the fields from a container, its pod's spec and its metadata: image, env, Secret, nodes, labels."""
+def pod_fields(container: Any, pod: Any, metadata: Any, own: Container[str] = ()) -> Object:
+    """Return the fields from a container, its pod's spec and its metadata: image, env, Secret, nodes, pod template.
+
+    Args:
+        container: The engine's container.
+        pod: The spec of its pod.
+        metadata: The metadata of its pod.
+        own: Names of volumes that the provider or its upstream adds itself.
+    """
     fields: Object = {}
     if image := part(container).get("image"):
         fields["image"] = image
@@ -103,6 +117,62 @@ def pod_fields(container: Any, pod: Any, metadata: Any) -> Object:
         for name, values in (("labels", labels), ("annotations", part(metadata).get("annotations")))
         if values
     }
-    if stated:
-        fields["podTemplate"] = {"metadata": stated}
+    template = {"metadata": stated, **_pod_template(container, pod, own)}
+    if template := {name: values for name, values in template.items() if values}:
+        fields["podTemplate"] = template
     return fields
+
+
+def _pod_template(container: Any, pod: Any, own: Container[str]) -> Object:
+    """Return `podTemplate.spec` and `podTemplate.container`, without fields that no ModelDeployment has."""
+    spec = _fitting(pod, _template_schema()["spec"])
+    spec = {name: value for name, value in spec.items() if value != _DEFAULTS.get(name)}
+    spec["volumes"] = [
+        volume
+        for volume in spec.get("volumes", ())
+        if volume["name"] not in own and any(source in volume for source in VOLUME_SOURCES)
+    ]
+    claims = part(container, "resources").get("claims")
+    of_container = _fitting(
+        {**part(container), **({"resourceClaims": claims} if claims else {})}, _template_schema()["container"]
+    )
+    if part(of_container, "securityContext").get("allowPrivilegeEscalation"):
+        del of_container["securityContext"]["allowPrivilegeEscalation"]
+    for used, listed in (("volumeMounts", "volumes"), ("resourceClaims", "resourceClaims")):
+        names = {item["name"] for item in spec.get(listed, ())}
+        of_container[used] = [item for item in of_container.get(used, ()) if item["name"] in names]
+    return {
+        name: {field: value for field, value in values.items() if value not in ([], {})}
+        for name, values in (("spec", spec), ("container", of_container))
+    }
+
+
+@cache
+def _template_schema() -> Mapping[str, Schema]:
+    properties: Mapping[str, Schema] = structural(PodTemplateSpec)["properties"]
+    return properties
+
+
+def _fitting(value: Any, schema: Schema) -> Object:
+    """Return the fields of a live map, without those and without list items that the schema does not permit."""
+    fields = schema["properties"]
+    known = {name: _known(child, fields[name]) for name, child in part(value).items() if name in fields}
+    for name, child in known.items():
+        if isinstance(child, list):
+            items = fields[name]["items"]
+            known[name] = [item for item in child if not any(structure.problems(item, items, name))]
+    return {
+        name: child for name, child in known.items() if not any(structure.problems(child, fields[name], name))
+    }
+
+
+def _known(value: Any, schema: Schema) -> Any:
+    """Return the value without fields that the schema lacks, as the API server would prune it."""
+    if isinstance(value, dict):
+        fields, others = schema.get("properties", {}), schema.get("additionalProperties")
+        return {
+            name: _known(child, fields.get(name, others))
+            for name, child in value.items()
+            if child is not None and (name in fields or others)
+        }
+    return [_known(item, schema.get("items", {})) for item in value] if isinstance(value, list) else value

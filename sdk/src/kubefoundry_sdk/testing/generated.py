@@ -30,6 +30,7 @@ from kubefoundry_sdk.testing.fields import (
     TOLERATIONS,
     engine_args,
 )
+from kubefoundry_sdk.testing.pod_fields import pod_settings
 
 Spec = dict[str, Any]
 
@@ -143,7 +144,11 @@ def _optional(**fields: SearchStrategy[Any]) -> SearchStrategy[Spec]:
 _IMAGE: Final = st.none() | IMAGES
 _SECRETS: Final = st.none() | st.builds(lambda name: {"huggingFaceToken": name}, SECRET_NAMES)
 _ENV: Final = st.none() | ENV
-_POD_TEMPLATE: Final = st.none() | _optional(metadata=_optional(labels=LABELS, annotations=ANNOTATIONS))
+_POD_TEMPLATE: Final = st.none() | st.builds(
+    lambda metadata, settings: {**metadata, **settings},
+    _optional(metadata=_optional(labels=LABELS, annotations=ANNOTATIONS)),
+    st.just({}) | pod_settings(),
+)
 _NODE_SELECTOR: Final = st.none() | NODE_SELECTORS
 _TOLERATIONS: Final = st.none() | TOLERATIONS
 _SCALING: Final = st.none() | _optional(replicas=st.integers(0, 8))
