@@ -86,6 +86,30 @@ async def test_a_provider_that_has_just_started_reports_what_it_lists(
     await until_deployment(api, "m", namespace, is_running)
 
 
+async def test_pod_settings_are_applied_without_drift(suite: Suite, api: Client, namespace: str) -> None:
+    settings = {
+        "spec": {
+            "securityContext": {"runAsUser": 2000},
+            "volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "1024Mi"}}],
+            "topologySpreadConstraints": [
+                {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
+            ],
+        },
+        "container": {"volumeMounts": [{"name": "scratch", "mountPath": "/scratch", "readOnly": False}]},
+    }
+    await created(api, namespace, podTemplate=settings)
+    async with node(api, namespace):
+        running = await until_deployment(api, "m", namespace, is_running)
+
+    live = await api.get(DEPLOYMENTS, "m", namespace)
+    pod = live["spec"]["template"]["spec"]
+    assert {"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}} in pod["volumes"]
+    assert {"name": "scratch", "mountPath": "/scratch"} in pod["containers"][0]["volumeMounts"]
+    assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["fsGroup"]) == (2000, 2000)
+    assert live["metadata"]["generation"] == 1
+    assert reason(running, "Ready") == "DeploymentReady"
+
+
 def available(obj: Object | None) -> bool:
     return bool(obj and (obj.get("status") or {}).get("availableReplicas"))
 

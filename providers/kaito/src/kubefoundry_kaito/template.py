@@ -36,7 +36,11 @@ def inference(deployment: Deployment, image: str) -> dict[str, Any]:
         pod["nodeSelector"] = dict(spec.node_selector)
     if spec.tolerations:
         pod["tolerations"] = [dict(toleration) for toleration in spec.tolerations]
-    template: dict[str, Any] = {"spec": with_pod_settings(pod, spec)}
+    pod = with_pod_settings(pod, spec)
+    if "serviceAccountName" in pod:
+        # no engine calls the API server, but an engine may run the code of the model
+        pod["automountServiceAccountToken"] = False
+    template: dict[str, Any] = {"spec": pod}
     metadata = {
         name: dict(values)
         for name, values in (

@@ -1,0 +1,124 @@
+"""Settings in `podTemplate` beside those of the provider and its overrides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_direct.provider import provider
+from kubefoundry_direct.settings import Settings
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk.testing.generated import deployment
+
+DIRECT = provider(Settings())
+SCHEMA = Schema("apps/v1")
+CLAIM = {"name": "weights", "persistentVolumeClaim": {"claimName": "weights"}}
+
+
+def spec(template: dict[str, Any], **overrides: Any) -> Any:
+    return deployment(
+        {
+            "model": {"id": "org/model"},
+            "engine": {"type": "llamacpp"},
+            "podTemplate": template,
+            "provider": {"name": "direct", "overrides": overrides},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "overrides", "problem"),
+    [
+        pytest.param(
+            {"spec": {"imagePullSecrets": [{"name": "a"}]}},
+            {"imagePullSecrets": ["b"]},
+            "provider.overrides.imagePullSecrets and podTemplate.spec.imagePullSecrets set the same: "
+            "remove the override",
+            id="pull secrets",
+        ),
+        pytest.param(
+            {"spec": {"runtimeClassName": "a"}},
+            {"runtimeClassName": "b"},
+            "provider.overrides.runtimeClassName and podTemplate.spec.runtimeClassName set the same: "
+            "remove the override",
+            id="runtime class",
+        ),
+        pytest.param(
+            {"spec": {"securityContext": {"runAsUser": 1}}},
+            {"runAsUser": 1000},
+            "provider.overrides.runAsUser and podTemplate.spec.securityContext.runAsUser set the same: "
+            "remove the override",
+            id="user",
+        ),
+        pytest.param(
+            {"spec": {"volumes": [{"name": "cache", "emptyDir": {}}]}},
+            {},
+            "Provider direct has its own volume cache: choose another name in podTemplate.spec.volumes",
+            id="volume of the cache",
+        ),
+        pytest.param(
+            {"spec": {"terminationGracePeriodSeconds": 30}},
+            {},
+            "podTemplate.spec.terminationGracePeriodSeconds 30 ends a pod while it drains for 30 s: "
+            "raise it, or lower provider.overrides.drainSeconds",
+            id="grace period",
+        ),
+    ],
+)
+def test_contradiction_is_refused(template: dict[str, Any], overrides: dict[str, Any], problem: str) -> None:
+    assert check(DIRECT, spec(template, **overrides), SCHEMA).problems == (problem,)
+
+
+def test_stated_user_is_default_group_and_keeps_other_hardening() -> None:
+    rendered = DIRECT.render(
+        spec(
+            {
+                "spec": {"securityContext": {"runAsUser": 2000, "fsGroup": 7}},
+                "container": {"securityContext": {"readOnlyRootFilesystem": True}},
+            }
+        ),
+        SCHEMA,
+    )
+
+    pod = rendered.main["spec"]["template"]["spec"]
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 2000,
+        "runAsGroup": 2000,
+        "fsGroup": 7,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert pod["containers"][0]["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert pod["automountServiceAccountToken"] is False
+
+
+def test_claim_makes_an_update_replace_pods() -> None:
+    rendered = DIRECT.render(spec({"spec": {"volumes": [CLAIM]}}), SCHEMA)
+
+    assert rendered.main["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+
+
+def test_settings_are_read_back() -> None:
+    wanted = spec(
+        {
+            "spec": {"volumes": [CLAIM], "serviceAccountName": "engine", "securityContext": {"fsGroup": 7}},
+            "container": {"volumeMounts": [{"name": "weights", "mountPath": "/weights"}]},
+        }
+    )
+    rendered = DIRECT.render(wanted, SCHEMA)
+    assert DIRECT.read_back is not None
+
+    [found, *_] = DIRECT.read_back(rendered.main, rendered.helpers)
+
+    template = found["podTemplate"]
+    assert template["spec"]["volumes"] == [CLAIM]
+    assert template["spec"]["serviceAccountName"] == "engine"
+    assert template["spec"]["securityContext"] == {"fsGroup": 7}
+    assert template["container"]["volumeMounts"] == [{"name": "weights", "mountPath": "/weights"}]
