@@ -21,7 +21,11 @@ SILENT: Final = "0.2"
 
 PATTERN: Final = r"(0|[1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})"
 
-_ADDED: Final[Mapping[str, str]] = {"engine.extraArgs": "0.3"}
+_ADDED: Final[Mapping[str, str]] = {
+    "engine.extraArgs": "0.3",
+    "podTemplate.spec": "0.3",
+    "podTemplate.container": "0.3",
+}
 """The version that added a field of the spec, by the field's path."""
 
 
@@ -36,17 +40,18 @@ def implemented(config: Object) -> str | None:
     return SILENT if config.get("status") else None
 
 
-def newer_fields(version: str) -> list[str]:
-    """Return the paths of the spec's fields that came after a version. Raise ValueError if the text is no version."""
-    return [path for path, added in _ADDED.items() if _parsed(added) > _parsed(version)]
-
-
 def ignored_fields(spec: Mapping[str, Any], version: str | None) -> str:
     """Return why a provider of this version would ignore fields that the spec sets; empty if it would ignore none.
 
     The text follows the provider's name. Nothing is known of a provider that has not reported (None).
+
+    Raises:
+        ValueError: The version is not MAJOR.MINOR.
     """
-    fields = [path for path in newer_fields(version or CURRENT) if _is_set(spec, path.split("."))]
+    knows = _parsed(version or CURRENT)
+    fields = [
+        path for path, added in _ADDED.items() if _parsed(added) > knows and _is_set(spec, path.split("."))
+    ]
     return (
         f"implements version {version} of the contract, and would ignore {', '.join(fields)}: ask an administrator "
         "to upgrade the provider, or remove the field"
