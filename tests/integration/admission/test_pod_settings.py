@@ -157,3 +157,30 @@ def test_dangerous_value_is_refused(cluster: ControlPlane, case: str) -> None:
 
     assert answer.returncode == 1
     assert message in answer.stderr
+
+
+def test_appliers_own_items_of_lists_by_their_keys(cluster: ControlPlane) -> None:
+    sent = body("default", {})
+    sent["metadata"]["name"] = "shared-lists"
+    for name, path in (("a", "/a"), ("b", "/b")):
+        sent["spec"]["podTemplate"] = {
+            "spec": {
+                "imagePullSecrets": [{"name": name}],
+                "volumes": [{"name": name, "emptyDir": {}}],
+                "topologySpreadConstraints": [
+                    {"maxSkew": 1, "topologyKey": name, "whenUnsatisfiable": "ScheduleAnyway"}
+                ],
+            },
+            "container": {"volumeMounts": [{"name": name, "mountPath": path}]},
+        }
+        applied = cluster.kubectl(
+            *("apply", "--server-side", f"--field-manager={name}", "-o", "json", "-f", "-"),
+            input=json.dumps(sent),
+        )
+
+    template = json.loads(applied.stdout)["spec"]["podTemplate"]
+    assert [item["name"] for item in template["spec"]["imagePullSecrets"]] == ["a", "b"]
+    assert [item["name"] for item in template["spec"]["volumes"]] == ["a", "b"]
+    assert [item["topologyKey"] for item in template["spec"]["topologySpreadConstraints"]] == ["a", "b"]
+    assert [item["mountPath"] for item in template["container"]["volumeMounts"]] == ["/a", "/b"]
+    cluster.kubectl("delete", "md", "shared-lists")

@@ -41,6 +41,8 @@ def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
     metadata.get("annotations", {}).pop(TOLERATIONS_ANNOTATION, None)
     spec |= common.pod_fields(_container(group), template.get("spec"), metadata, OWN_VOLUMES)
     head = _head(part(cluster, "headGroupSpec"))
+    if part(template, "spec").get("imagePullSecrets"):
+        head.pop("imagePullSecrets", None)
     return [{**spec, "provider": {"overrides": {"head": head}}} if head else spec]
 
 
