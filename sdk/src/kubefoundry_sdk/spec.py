@@ -21,7 +21,7 @@ from kubefoundry_sdk._api.modeldeployment import (
     ServingSpec,
     Source,
 )
-from kubefoundry_sdk._api.pod_spec import POD_SETTINGS
+from kubefoundry_sdk._api.pod_spec import POD_SETTINGS, EngineContainer, PodSpec
 from kubefoundry_sdk._api.pods import ObjectName
 from kubefoundry_sdk._api.quantity import BYTE, MILLICORE
 from kubefoundry_sdk._api.quantity import parse as parse_quantity
@@ -38,6 +38,7 @@ __all__ = [
     "ComponentScaling",
     "Count",
     "Engine",
+    "EngineContainer",
     "EngineSpec",
     "GpuSpec",
     "ItemsLike",
@@ -46,6 +47,7 @@ __all__ = [
     "ModelSpec",
     "ObjectName",
     "PodMetadata",
+    "PodSpec",
     "PodTemplateSpec",
     "ProviderSpec",
     "Quantity",

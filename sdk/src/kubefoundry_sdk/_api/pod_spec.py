@@ -18,12 +18,10 @@ from kubefoundry_sdk._api.scheduling import Affinity, TopologySpreadConstraint
 from kubefoundry_sdk._api.security_context import LIST, ContainerSecurityContext, PodSecurityContext
 from kubefoundry_sdk._api.volumes import PartName, Volume, VolumeMount
 
-Json = dict[str, Any]
-
 
 def _by(*keys: str, most: int) -> Any:
     """Return the marks of a list whose items have these fields as their key."""
-    extra: Json = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+    extra: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
     return Field(max_length=most, json_schema_extra=extra)
 
 
@@ -90,7 +88,7 @@ class ContainerClaim(ApiModel):
 class PodSpec(ApiModel):
     """Settings of the pods, as in a Kubernetes pod."""
 
-    image_pull_secrets: Annotated[list[Json], ItemsLike(PullSecret), _by("name", most=16)] = Field(
+    image_pull_secrets: Annotated[list[dict[str, Any]], ItemsLike(PullSecret), _by("name", most=16)] = Field(
         default_factory=list
     )
     """Secrets with credentials of image registries."""
@@ -99,7 +97,7 @@ class PodSpec(ApiModel):
     """ServiceAccount of the pods, in the namespace of the ModelDeployment. Defaults to that of the provider, which
     is usually `default`."""
 
-    security_context: Annotated[Json, Like(PodSecurityContext)] = Field(default_factory=dict)
+    security_context: Annotated[dict[str, Any], Like(PodSecurityContext)] = Field(default_factory=dict)
     """Security settings of all containers."""
 
     priority_class_name: ObjectName | None = None
@@ -111,15 +109,19 @@ class PodSpec(ApiModel):
     scheduler_name: ObjectName | None = None
     """Scheduler of the pods. Defaults to that of the cluster."""
 
-    affinity: Annotated[Json, Like(Affinity)] = Field(default_factory=dict)
+    affinity: Annotated[dict[str, Any], Like(Affinity)] = Field(default_factory=dict)
     """Rules for the placement of the pods, in addition to `nodeSelector`."""
 
     topology_spread_constraints: Annotated[
-        list[Json], ItemsLike(TopologySpreadConstraint), _by("topologyKey", "whenUnsatisfiable", most=16)
+        list[dict[str, Any]],
+        ItemsLike(TopologySpreadConstraint),
+        _by("topologyKey", "whenUnsatisfiable", most=16),
     ] = Field(default_factory=list)
     """How the pods are spread over parts of the cluster."""
 
-    volumes: Annotated[list[Json], ItemsLike(Volume), _by("name", most=32)] = Field(default_factory=list)
+    volumes: Annotated[list[dict[str, Any]], ItemsLike(Volume), _by("name", most=32)] = Field(
+        default_factory=list
+    )
     """Volumes of the engine's pods."""
 
     termination_grace_period_seconds: (
@@ -127,10 +129,10 @@ class PodSpec(ApiModel):
     ) = None
     """Seconds that a pod has to shut down before it is killed."""
 
-    dns_config: Annotated[Json, Like(DnsConfig)] = Field(default_factory=dict)
+    dns_config: Annotated[dict[str, Any], Like(DnsConfig)] = Field(default_factory=dict)
     """Settings of the DNS resolver, in addition to those of the cluster."""
 
-    resource_claims: Annotated[list[Json], ItemsLike(ResourceClaim), _by("name", most=16)] = Field(
+    resource_claims: Annotated[list[dict[str, Any]], ItemsLike(ResourceClaim), _by("name", most=16)] = Field(
         default_factory=list
     )
     """Devices of the engine's pods (dynamic resource allocation)."""
@@ -139,15 +141,15 @@ class PodSpec(ApiModel):
 class EngineContainer(ApiModel):
     """Settings of the container that runs the engine."""
 
-    security_context: Annotated[Json, Like(ContainerSecurityContext)] = Field(default_factory=dict)
+    security_context: Annotated[dict[str, Any], Like(ContainerSecurityContext)] = Field(default_factory=dict)
     """Security settings of the container. They take precedence over those of the pod."""
 
-    volume_mounts: Annotated[list[Json], ItemsLike(VolumeMount), _by("mountPath", most=32)] = Field(
+    volume_mounts: Annotated[list[dict[str, Any]], ItemsLike(VolumeMount), _by("mountPath", most=32)] = Field(
         default_factory=list
     )
     """Volumes in the container."""
 
-    resource_claims: Annotated[list[Json], ItemsLike(ContainerClaim), _by("name", most=16)] = Field(
+    resource_claims: Annotated[list[dict[str, Any]], ItemsLike(ContainerClaim), _by("name", most=16)] = Field(
         default_factory=list
     )
     """Claims of the pod that the container uses."""
