@@ -45,9 +45,12 @@ class Autoscaler:
             await self._ask(namespace, name, len(workers) - len(leave), leave)
 
     async def _ask(self, namespace: str, name: str, replicas: int, leave: list[str]) -> None:
-        """Request a number of workers and the removal of some, unless that is already requested."""
+        """Request a number of workers and the removal of some, if the autoscaler is on and has not done so."""
         try:
-            group = (await self._client.get(RAY_CLUSTERS, name, namespace))["spec"]["workerGroupSpecs"][0]
+            spec = (await self._client.get(RAY_CLUSTERS, name, namespace))["spec"]
+            if not spec.get("enableInTreeAutoscaling"):
+                return
+            group = spec["workerGroupSpecs"][0]
             desired = {"replicas": replicas, "scaleStrategy": {"workersToDelete": leave}}
             current = {
                 "replicas": group["replicas"],
