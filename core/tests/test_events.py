@@ -20,7 +20,7 @@ GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamac
         (GOOD, Surroundings({}, False), [Announcement("Warning", "NoSelector", NO_SELECTOR)]),
         (
             {**GOOD, "provider": {"name": "acme"}},
-            Surroundings({"acme": None}, False),
+            Surroundings({"acme": ""}, False),
             [
                 Announcement(
                     "Normal", "ProviderSelected", "Selected provider 'acme': explicit provider selection"
@@ -60,7 +60,7 @@ def test_a_transition_is_reported_once(
 
 def test_another_named_provider_is_reported() -> None:
     deployment = {"metadata": {"name": "m", "namespace": "n", "generation": 1}}
-    around = Surroundings({"acme": None, "beta": None}, False)
+    around = Surroundings({"acme": "", "beta": ""}, False)
     acme, beta = (
         decide({**deployment, "spec": {**GOOD, "provider": {"name": name}}}, around)
         for name in ("acme", "beta")
@@ -93,7 +93,7 @@ def test_the_health_of_the_provider_is_reported_once(
     before: Health | None, now: Health | None, expected: list[Announcement]
 ) -> None:
     def decided(live: dict[str, Any], health: Health | None) -> dict[str, Any]:
-        around = Surroundings({"acme": None}, True, {"acme": health} if health else {})
+        around = Surroundings({"acme": ""}, True, {"acme": health} if health else {})
         return decide({**deployment, "status": live}, around)
 
     deployment = {"metadata": {"name": "m", "namespace": "n", "generation": 1}, "spec": GOOD}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk._api.contract_version import CURRENT, ignored_fields, implemented
+from kubefoundry_sdk._api.contract_version import CURRENT, ignored_fields, stated
 from kubefoundry_sdk.spec import incompatibilities
 from kubefoundry_sdk.testing import deployment
 from support.things import PROVIDER, SPEC
@@ -17,6 +17,8 @@ IGNORED = (
     "implements version 0.2 of the contract, and would ignore engine.extraArgs: ask an administrator to upgrade the "
     "provider, or remove the field"
 )
+UNSTATED = "states no version of the contract, so 0.2 counts"
+WRONG = "states 'v0.3', which is no version of the contract, so 0.2 counts"
 
 
 @pytest.mark.parametrize(
@@ -26,31 +28,27 @@ IGNORED = (
         (NEWER, CURRENT, ""),
         (NEWER, "1.0", ""),
         (NEWER, "0.10", ""),
-        (NEWER, None, ""),
+        (NEWER, "", IGNORED.replace("implements version 0.2 of the contract", UNSTATED)),
+        (NEWER, "v0.3", IGNORED.replace("implements version 0.2 of the contract", WRONG)),
         ({**SPEC, "engine": {**SPEC["engine"], "extraArgs": []}}, "0.2", ""),
         ({"engine": "no map"}, "0.2", ""),
         (SPEC, "0.2", ""),
     ],
 )
-def test_newer_fields_are_named(spec: dict[str, Any], version: str | None, expected: str) -> None:
+def test_newer_fields_are_named(spec: dict[str, Any], version: str, expected: str) -> None:
     assert ignored_fields(spec, version) == expected
 
 
 @pytest.mark.parametrize(
-    ("annotations", "status", "expected"),
-    [
-        ({"kubefoundry.ai/contract": "0.3"}, {}, "0.3"),
-        ({"kubefoundry.ai/contract": "latest"}, {"ready": True}, "0.2"),
-        (None, {"ready": True}, "0.2"),
-        (None, None, None),
-    ],
+    ("annotations", "expected"), [({"kubefoundry.ai/contract": "0.3"}, "0.3"), ({}, ""), (None, "")]
 )
-def test_version_is_read_from_registration(
-    annotations: dict[str, str] | None, status: dict[str, Any] | None, expected: str | None
-) -> None:
-    config = {"metadata": {"name": "acme", "annotations": annotations}, "status": status}
+def test_version_is_read_from_registration(annotations: dict[str, str] | None, expected: str) -> None:
+    assert stated({"metadata": {"name": "acme", "annotations": annotations}}) == expected
 
-    assert implemented(config) == expected
+
+def test_provider_with_another_text_than_a_version_is_refused() -> None:
+    with pytest.raises(ValueError, match="contract '0.3.0' is no version"):
+        replace(PROVIDER, contract="0.3.0")
 
 
 def test_runtime_refuses_newer_field_for_functions_of_earlier_contract() -> None:

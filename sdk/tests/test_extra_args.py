@@ -27,19 +27,29 @@ def spec(engine: str, *entries: str, **args: str) -> dict[str, Any]:
         ("sglang", ("--lora-paths", "-1"), {}, None),
         ("vllm", ("a=org/a",), {}, "must be a flag"),
         ("vllm", ("-1",), {}, "must be a flag"),
-        ("vllm", ("--served-model-name", "x"), {}, "served-model-name: set model.servedName instead"),
-        ("vllm", ("--lora-modules", "a", "--model=org/x"), {}, "model: set model.id instead"),
-        ("llamacpp", ("-c", "9"), {}, "c: set engine.contextLength instead"),
-        ("sglang", ("--trust_remote_code",), {}, "trust_remote_code: set engine.trustRemoteCode instead"),
-        ("vllm", ("-tp", "2"), {}, "tp, by which GPUs are counted: set it in engine.args"),
-        ("trtllm", ("--tp_size=2",), {}, "tp_size, by which GPUs are counted: set it in engine.args"),
+        ("vllm", ("--served-model-name", "x"), {}, "--served-model-name: set model.servedName instead"),
+        ("vllm", ("--lora-modules", "a", "--model=org/x"), {}, "--model: set model.id instead"),
+        ("llamacpp", ("-c", "9"), {}, "-c: set engine.contextLength instead"),
+        ("sglang", ("--trust_remote_code",), {}, "--trust_remote_code: set engine.trustRemoteCode instead"),
+        ("vllm", ("-tp", "2"), {}, "-tp, by which GPUs are counted: set it in engine.args"),
+        ("trtllm", ("--tp_size=2",), {}, "--tp_size, by which GPUs are counted: set it in engine.args"),
         (
             "vllm",
             ("--max-num-seqs", "1"),
             {"max_num_seqs": "2"},
-            "max-num-seqs, which is in engine.args, too",
+            "--max-num-seqs, which is in engine.args, too",
         ),
         ("vllm", ("--no-enable-prefix-caching",), {"enable-prefix-caching": "true"}, "in engine.args, too"),
+        ("vllm", ("--served", "x"), {}, "--served: set model.servedName instead"),
+        ("vllm", ("--tensor-par=8",), {}, "by which GPUs are counted"),
+        ("vllm", ("-dpl", "4"), {}, "by which GPUs are counted"),
+        ("vllm", ("-pcp", "4"), {}, "by which GPUs are counted"),
+        ("sglang", ("--enable-dp-attention",), {}, "by which GPUs are counted"),
+        ("vllm", ("--hf-overrides", "{}"), {"hf-overrides.b": "1"}, "in engine.args, too"),
+        ("vllm", ("-O3",), {"O": "2"}, "in engine.args, too"),
+        ("trtllm", ("--trtllm.x", "1"), {}, "only vllm has such flags"),
+        ("vllm", ("--debug", "--"), {}, 'has the entry "--"'),
+        ("llamacpp", ("-p", "prompt"), {}, None),
     ],
 )
 def test_flag_that_has_another_place_is_rejected(
@@ -62,4 +72,4 @@ def test_derived_flag_is_named_as_written() -> None:
 
     said = repetitions([Derived("max-num-seqs", "1", "Widgets")], engine.extra_flags)
 
-    assert said == ['engine.extraArgs has the flag "max_num_seqs", which Widgets sets: remove it']
+    assert said == ["engine.extraArgs has the flag --max_num_seqs, which Widgets sets: remove it"]

@@ -128,7 +128,11 @@ RULES: Final[dict[str, Rule]] = {
             "SEL-1",
             "The Lease `kubefoundry-selector` is held and renewed; while another replica has it, nothing is decided.",
         ),
-        Rule("SEL-2", "Only a spec whose newest generation is `Validated` is decided on."),
+        Rule(
+            "SEL-2",
+            "Only a spec whose newest generation is `Validated`, or not for the reason `ProviderTooOld`, is decided "
+            "on.",
+        ),
         Rule("SEL-3", "The same input gives the same answer: a selection is kept."),
         Rule("SEL-4", "A new value of the annotation `reselect` asks for a new choice, once."),
         Rule("SEL-5", "A provider that refuses before it has created anything is left out."),

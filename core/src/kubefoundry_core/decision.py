@@ -44,13 +44,13 @@ class Surroundings:
     """The state of the cluster that a decision depends on.
 
     Attributes:
-        registered: The versions of the contract that the registered providers implement (`Providers.registered`).
+        registered: The versions of the contract that the registered providers state (`Providers.registered`).
         selector: Whether a selector holds its Lease.
         health: Health of providers by name, if it is known and due to be reported.
         unreported: Whether the ModelDeployment is being deleted, and no provider has reported that in time.
     """
 
-    registered: Mapping[str, str | None]
+    registered: Mapping[str, str]
     selector: bool
     health: Mapping[str, Health] = field(default_factory=dict)
     unreported: bool = False
@@ -86,15 +86,17 @@ def decide(
     generation = live.generation
     if problems is None:
         problems = validation.validate(deployment.get("spec", {}))
-    problems = [*problems, *_ignored_fields(live, surroundings)]
     invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+    too_old = "" if invalid else _ignored_fields(live, surroundings)
+    failed = "ValidationFailed" if invalid else reasons.PROVIDER_TOO_OLD if too_old else ""
+    invalid = invalid or too_old
     selection = select(deployment, surroundings, valid=not invalid)
     status: Object = {}
     conditions = [
         condition(
             reasons.VALIDATED,
             not invalid,
-            "ValidationFailed" if invalid else "ValidationPassed",
+            failed or "ValidationPassed",
             invalid or VALID,
             generation=generation,
         )
@@ -126,18 +128,16 @@ def decide(
     return {**status, "conditions": conditions}
 
 
-def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> list[validation.Problem]:
-    """Return the fields that the provider would ignore, because it implements an earlier version of the contract.
+def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> str:
+    """Return which fields the provider would ignore, because it implements an earlier contract; empty if none.
 
-    A selector checks this itself when it selects a provider for a generation. Later, an earlier version of the
-    provider may replace it.
+    A provider that the selector has chosen counts, too: it must not act before the selector has chosen another one.
     """
-    selected = live.condition(reasons.PROVIDER_SELECTED) or {}
-    is_selected = selected.get("observedGeneration") == live.generation
-    chosen = live.requested_provider or (live.provider_name if is_selected else None)
-    version = surroundings.registered.get(chosen or "")
-    why = contract_version.ignored_fields(live.obj.get("spec") or {}, version)
-    return [validation.Problem("spec", f"provider {chosen} {why}")] if why else []
+    chosen = live.requested_provider or live.provider_name
+    if chosen not in surroundings.registered:
+        return ""
+    why = contract_version.ignored_fields(live.obj.get("spec") or {}, surroundings.registered[chosen])
+    return f"provider {chosen} {why}" if why else ""
 
 
 def _core_reports_deletion(deployment: Object, surroundings: Surroundings) -> bool:

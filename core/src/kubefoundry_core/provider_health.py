@@ -39,14 +39,14 @@ class _Seen:
 
     Attributes:
         since: The time at which its heartbeat last changed, or at which core first knew of the provider.
-        contract: The version of the contract that it implements, None if it has not reported.
+        contract: The version of the contract that it states, empty if it states none.
         expected: Whether a deployment depends on it and it was never registered.
         trouble: The message about its upstream operator, if that is down.
     """
 
     since: float
     registered: bool = False
-    contract: str | None = None
+    contract: str = ""
     expected: bool = False
     heartbeat: object = None
     changed: bool = False
@@ -90,7 +90,7 @@ class Providers:
         if trouble is not None and seen.trouble is None:
             seen.trouble_since = now
         seen.trouble = trouble
-        before, seen.contract = seen.contract, contract_version.implemented(config)
+        before, seen.contract = seen.contract, contract_version.stated(config)
         return is_new or seen.contract != before
 
     def expect(self, name: str) -> bool:
@@ -103,8 +103,8 @@ class Providers:
         self._seen[name] = _Seen(self._clock(), expected=True)
         return True
 
-    def registered(self) -> dict[str, str | None]:
-        """Return the version of the contract that each registered provider implements."""
+    def registered(self) -> dict[str, str]:
+        """Return the version of the contract that each registered provider states, empty if it states none."""
         return {name: seen.contract for name, seen in self._seen.items() if seen.registered}
 
     def lost_in(self) -> dict[str, float]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from kubefoundry_sdk._api.conditions import Condition, ConditionStatus, clip, condition, find, is_true
     from kubefoundry_sdk._api.contract_version import ignored_fields
-    from kubefoundry_sdk._api.contract_version import implemented as implemented_contract
+    from kubefoundry_sdk._api.contract_version import stated as stated_contract
     from kubefoundry_sdk._api.handover import holders
     from kubefoundry_sdk._api.handover import states as has_reported
     from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         EXPLICIT_SELECTION,
         PROVIDER_COMPATIBLE,
         PROVIDER_SELECTED,
+        PROVIDER_TOO_OLD,
         READY,
         RESOURCE_CREATED,
         RULES_VALID,
@@ -56,6 +57,7 @@ __all__ = [
     "PROVIDER_COMPATIBLE",
     "PROVIDER_CONFIGS",
     "PROVIDER_SELECTED",
+    "PROVIDER_TOO_OLD",
     "READY",
     "RESELECT_ANNOTATION",
     "RESOURCE_CREATED",
@@ -98,11 +100,11 @@ __all__ = [
     "has_reported",
     "holders",
     "ignored_fields",
-    "implemented_contract",
     "is_true",
     "load_credentials",
     "run_process",
     "serve_health",
+    "stated_contract",
     "supervise",
     "with_defaults",
     "write_status",
@@ -115,6 +117,7 @@ _SOURCES: Final = {
     "PROVIDER_COMPATIBLE": "_api.reasons",
     "PROVIDER_CONFIGS": "_api.kinds",
     "PROVIDER_SELECTED": "_api.reasons",
+    "PROVIDER_TOO_OLD": "_api.reasons",
     "READY": "_api.reasons",
     "RESELECT_ANNOTATION": "_api.names",
     "RESOURCE_CREATED": "_api.reasons",
@@ -157,11 +160,11 @@ _SOURCES: Final = {
     "has_reported": "_api.handover:states",
     "holders": "_api.handover",
     "ignored_fields": "_api.contract_version",
-    "implemented_contract": "_api.contract_version:implemented",
     "is_true": "_api.conditions",
     "load_credentials": "_cluster.credentials:load",
     "run_process": "_runtime.process:run",
     "serve_health": "_runtime.health:serve",
+    "stated_contract": "_api.contract_version:stated",
     "supervise": "_runtime.supervision",
     "with_defaults": "_api.validation:default",
     "write_status": "_runtime.status:write",

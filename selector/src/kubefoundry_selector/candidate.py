@@ -11,7 +11,7 @@ from kubefoundry_sdk.selector import (
     UPSTREAM_READY,
     find,
     ignored_fields,
-    implemented_contract,
+    stated_contract,
     with_defaults,
 )
 
@@ -39,7 +39,7 @@ class Provider:
     Attributes:
         not_ready: The reason for which `status.ready` is not true, None if it is true.
         outage: The outage if the provider is not healthy and was healthy before, else None.
-        contract: The version of the contract that it implements, None if it has not reported yet.
+        contract: The version of the contract that it states, empty if it states none.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Provider:
     rules: tuple[SelectionRule, ...]
     heartbeat_fresh: bool = True
     outage: Outage | None = None
-    contract: str | None = None
+    contract: str = ""
 
     @property
     def healthy(self) -> bool:
@@ -112,7 +112,7 @@ def provider(config: Object) -> Provider:
         cpu_support=bool(capabilities.get("cpuSupport")),
         gpu_support=bool(capabilities.get("gpuSupport")),
         not_ready=None if status.get("ready") is True else _not_ready(status),
-        contract=implemented_contract(config),
+        contract=stated_contract(config),
         rules=tuple(_rule(index, rule) for index, rule in enumerate(spec.get("selectionRules") or ())),
     )
 

@@ -15,6 +15,7 @@ from kubefoundry_sdk.selector import (
     EXPLICIT_SELECTION,
     PROVIDER_COMPATIBLE,
     PROVIDER_SELECTED,
+    PROVIDER_TOO_OLD,
     RESELECT_ANNOTATION,
     RESOURCE_CREATED,
     VALIDATED,
@@ -92,10 +93,16 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
         core_reason = (live.condition(PROVIDER_SELECTED) or {}).get("reason")
         is_published = core_reason == "ExplicitlySelected" and live.provider_name == live.requested_provider
         return {} if is_published else None
-    valid = live.is_true(VALIDATED, generation=live.generation)
-    if live.is_deleting or live.is_paused or not valid:
+    if live.is_deleting or live.is_paused or not _is_valid(live):
         return None
     return _decide_valid(live, _selection(live.status), registered, choice)
+
+
+def _is_valid(live: LiveModelDeployment) -> bool:
+    """Check whether core found the newest spec valid, even if the present provider does not know one of its fields."""
+    validated = live.condition(VALIDATED) or {}
+    is_current = validated.get("observedGeneration") == live.generation
+    return is_current and (validated.get("status") == "True" or validated.get("reason") == PROVIDER_TOO_OLD)
 
 
 def is_undecided(deployment: Object, status: Object | None = None) -> bool:

@@ -14,7 +14,7 @@ from support.waiting import message, reason, until_deployment
 pytestmark = pytest.mark.integration
 
 NEWER = {**GPU, "engine": {**GPU["engine"], "extraArgs": ["--lora-modules", "a=org/a"]}}
-IGNORED = "implements version 0.2 of the contract, and would ignore engine.extraArgs"
+IGNORED = "states no version of the contract, so 0.2 counts, and would ignore engine.extraArgs"
 
 
 async def test_named_provider_of_earlier_contract_leaves_model_invalid_until_upgraded(
@@ -27,7 +27,7 @@ async def test_named_provider_of_earlier_contract_leaves_model_invalid_until_upg
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, NEWER, provider="earlier"), manager="user"
     )
     refused = await until_deployment(
-        api, "m", namespace, lambda obj: reason(obj, "Validated") == "ValidationFailed"
+        api, "m", namespace, lambda obj: reason(obj, "Validated") == "ProviderTooOld"
     )
     assert f"provider earlier {IGNORED}" in message(refused, "Validated")
     assert refused["status"]["message"] == message(refused, "Validated")

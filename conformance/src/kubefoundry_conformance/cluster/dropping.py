@@ -11,7 +11,7 @@ from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.waiting import condition
 from kubefoundry_conformance.functions.supporting import dropped, edits
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.contract_version import SILENT, ignored_fields, implemented
+from kubefoundry_sdk._api.contract_version import ignored_fields, is_version, stated
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.reasons import PROVIDER_COMPATIBLE, RESOURCE_CREATED
 
@@ -27,7 +27,11 @@ async def check_fields(rig: Rig) -> Finding | None:
     before = await _objects(rig, place, live["metadata"]["generation"])
     if before is None:
         raise Skipped("the first spec of the cases is refused")
-    contract = implemented(await rig.registered()) or SILENT
+    contract = stated(await rig.registered())
+    if contract and not is_version(contract):
+        return Finding(
+            f"annotation {names.CONTRACT_ANNOTATION}: {contract!r}", "a version, such as 0.3, or none"
+        )
     for field, value, changed in edits(rig.spec, rig.cases.meaningless):
         if ignored_fields(changed, contract):
             # Core refuses a field that is newer than the provider's contract, so the provider never sees it.

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubefoundry_direct.engines.known import engine_of
+from kubefoundry_direct.engines.trtllm import OPTIONS_FLAGS
 from kubefoundry_direct.names import OPTIONS_ANNOTATION, OWN_KEYS, PORT
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.pod import own_volumes
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import contradictions, repetitions
+from kubefoundry_sdk.engine import contradictions, repeated, repetitions
 from kubefoundry_sdk.pod import label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
@@ -70,11 +71,14 @@ def _elsewhere(spec: ModelDeploymentSpec) -> Iterator[str]:
                 f'engine.args "{flag}" is "{value}", but the Service and the probes send HTTP to port {PORT} of the '
                 "pod: remove it"
             )
-    for flag in engine_of(spec).elsewhere & spec.engine.extra_flags.keys():
+    engine, extra = engine_of(spec), spec.engine.extra_flags
+    for written in repeated(engine.elsewhere, extra).values():
         yield (
-            f'engine.extraArgs has the flag "{flag}", but the Service and the probes send HTTP to port {PORT} of the '
-            "pod: remove it"
+            f"engine.extraArgs has the flag {written}, but the Service and the probes send HTTP to port {PORT} of "
+            "the pod: remove it"
         )
+    for written in repeated(OPTIONS_FLAGS if engine.options(spec) else (), extra).values():
+        yield f"engine.extraArgs has the flag {written}, which replaces the file with engine.args: remove one"
 
 
 def _annotation(spec: ModelDeploymentSpec) -> Iterator[str]:

@@ -15,6 +15,7 @@ from kubefoundry_dynamo.render import image_and_runtime
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk import Deployment, Schema
+from kubefoundry_sdk.engine import repeated
 from kubefoundry_sdk.pod import is_nvidia, label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
@@ -122,9 +123,9 @@ def _engine_args(spec: ModelDeploymentSpec) -> Iterator[str]:
             yield f"engine.args.{name} is set by Dynamo itself, from serving.mode: remove it"
         elif engine == "trtllm":
             yield from _trtllm_arg(name)
-    for flag, name in spec.engine.extra_flags.items():
-        if flag in (*ROLE_FLAGS[engine], "override-engine-args", "trust-remote-code"):
-            yield f'engine.extraArgs has the flag "{name}", which Dynamo sets itself: remove it'
+    own = (*ROLE_FLAGS[engine], "override-engine-args", "trust-remote-code")
+    for written in repeated(own, spec.engine.extra_flags).values():
+        yield f"engine.extraArgs has the flag {written}, which Dynamo sets itself: remove it"
 
 
 def _trtllm_arg(name: str) -> Iterator[str]:

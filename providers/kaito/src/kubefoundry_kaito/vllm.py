@@ -12,6 +12,9 @@ PORT: Final = 5000
 
 SERVICE_TARGET: Final = "KAITO's Service"
 
+ELSEWHERE: Final = ("host", "uds", "headless", "ssl-certfile", "ssl-keyfile")
+"""Flags that move the server from the address that KAITO's Service uses."""
+
 
 def derived(spec: ModelDeploymentSpec) -> list[Derived]:
     """Return the options that fields of the spec set, for presets and images alike.

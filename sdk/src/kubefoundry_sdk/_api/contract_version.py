@@ -29,34 +29,40 @@ _ADDED: Final[Mapping[str, str]] = {
 """The version that added a field of the spec, by the field's path."""
 
 
-def implemented(config: Object) -> str | None:
-    """Return the version that a provider implements by its InferenceProviderConfig, None if it has not reported yet.
+def stated(config: Object) -> str:
+    """Return the version that a provider states in its InferenceProviderConfig, empty if it states none."""
+    return str((config["metadata"].get("annotations") or {}).get(names.CONTRACT_ANNOTATION) or "")
 
-    Text that is no version counts as the last one that providers do not state.
+
+def is_version(text: str) -> bool:
+    """Check whether a text is MAJOR.MINOR."""
+    return bool(re.fullmatch(PATTERN, text))
+
+
+def ignored_fields(spec: Mapping[str, Any], version: str) -> str:
+    """Return why a provider would ignore fields that the spec sets; empty if it would ignore none.
+
+    Args:
+        spec: The spec, with or without its defaults.
+        version: The version that the provider states (`stated`).
+
+    Returns:
+        The reason with its remedy. It follows the provider's name.
     """
-    stated = (config["metadata"].get("annotations") or {}).get(names.CONTRACT_ANNOTATION)
-    if isinstance(stated, str) and re.fullmatch(PATTERN, stated):
-        return stated
-    return SILENT if config.get("status") else None
-
-
-def ignored_fields(spec: Mapping[str, Any], version: str | None) -> str:
-    """Return why a provider of this version would ignore fields that the spec sets; empty if it would ignore none.
-
-    The text follows the provider's name. Nothing is known of a provider that has not reported (None).
-
-    Raises:
-        ValueError: The version is not MAJOR.MINOR.
-    """
-    knows = _parsed(version or CURRENT)
+    known = _parsed(version if is_version(version) else SILENT)
     fields = [
-        path for path, added in _ADDED.items() if _parsed(added) > knows and _is_set(spec, path.split("."))
+        path for path, added in _ADDED.items() if _parsed(added) > known and _is_set(spec, path.split("."))
     ]
+    if not fields:
+        return ""
+    if is_version(version):
+        claim = f"implements version {version} of the contract"
+    else:
+        what = f"{version[:20]!r}, which is no version" if version else "no version"
+        claim = f"states {what} of the contract, so {SILENT} counts"
     return (
-        f"implements version {version} of the contract, and would ignore {', '.join(fields)}: ask an administrator "
-        "to upgrade the provider, or remove the field"
-        if fields
-        else ""
+        f"{claim}, and would ignore {', '.join(fields)}: ask an administrator to upgrade the provider, or remove the "
+        "field"
     )
 
 
@@ -68,7 +74,5 @@ def _is_set(spec: Mapping[str, Any], steps: Iterable[str]) -> bool:
 
 
 def _parsed(version: str) -> tuple[int, int]:
-    if not re.fullmatch(PATTERN, version):
-        raise ValueError(f"version {version!r} of the contract is not MAJOR.MINOR")
     major, _, minor = version.partition(".")
     return int(major), int(minor)

@@ -6,24 +6,53 @@ A flag that KubeFoundry reads, or that another field sets, has one place, so it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk._api.engine_args import FIELD_FLAGS, effective
-from kubefoundry_sdk._api.flag_names import SIZES, dashed
+from kubefoundry_sdk._api.flag_names import SIZES, dashed, flag_problem
 from kubefoundry_sdk._api.structure import Problem
 
 _FLAG: Final = re.compile(r"--?(?P<name>[A-Za-z][^=\s]*)")
 """The beginning of an entry that is a flag. A value such as -1 is none."""
 
+_LEVEL: Final = re.compile(r"O[0-9]")
+"""`-O3` of vLLM: the flag and its value in one."""
+
+COUNTED: Final = (
+    *SIZES,
+    "data-parallel-",
+    "enable-dp-attention",
+    "nnodes",
+    "prefill-context-parallel-size",
+)
+"""Flags, or their beginnings, on which the number of GPUs and the derived sizes depend (`engine_args.parallel`)."""
+
 
 def flags(engine: str | None, entries: Sequence[str]) -> dict[str, str]:
-    """Return the flags among the entries: the canonical name with dashes, and the name as the entry has it.
+    """Return the flags among the entries: the canonical name with dashes, and the flag as the entry has it.
 
     A value that begins with a dash and a letter counts as a flag, as engines read it.
     """
-    found = [match["name"] for entry in entries if (match := _FLAG.match(entry))]
-    return {dashed(next(iter(effective(engine, {dashed(name): ""})))): name for name in found}
+    found: dict[str, str] = {}
+    for entry in entries:
+        if match := _FLAG.match(entry):
+            name = "O" if engine == "vllm" and _LEVEL.fullmatch(match["name"]) else match["name"]
+            found[dashed(next(iter(effective(engine, {dashed(name): ""}))))] = match[0]
+    return found
+
+
+def repeated(reserved: Iterable[str], extra_flags: Mapping[str, str]) -> dict[str, str]:
+    """Return the reserved flags that are repeated, each with the flag as it was written.
+
+    Python's argparse, by which vLLM and SGLang read their flags, completes `--served` to `--served-model-name`.
+    """
+    return {
+        name: written
+        for name in reserved
+        for flag, written in extra_flags.items()
+        if flag == name or (written.startswith("--") and name.startswith(flag))
+    }
 
 
 def problems(spec: dict[str, Any]) -> Iterator[Problem]:
@@ -34,12 +63,20 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(
             f"{path}[0]", "must be a flag, such as --lora-modules: entries before the first flag have none"
         )
+    if "--" in entries:
+        yield Problem(path, 'has the entry "--", after which engines read no flags: remove it')
+    found = flags(engine, entries)
     fields = {flag: field for field, names in FIELD_FLAGS[engine].items() for flag in names}
-    args = {dashed(name): name for name in effective(engine, spec["engine"].get("args") or {})}
-    for flag, name in flags(engine, entries).items():
-        if flag in fields:
-            yield Problem(path, f"has the flag {name}: set {fields[flag]} instead")
-        elif flag in SIZES:
-            yield Problem(path, f"has the flag {name}, by which GPUs are counted: set it in engine.args")
-        elif flag in args:
-            yield Problem(path, f"has the flag {name}, which is in engine.args, too: remove one")
+    args = {dashed(name).partition(".")[0] for name in effective(engine, spec["engine"].get("args") or {})}
+    in_fields, counted = repeated(fields, found), repeated(COUNTED, found)
+    counted |= {flag: written for flag, written in found.items() if flag.startswith("data-parallel-")}
+    in_args = repeated(args, {flag.partition(".")[0]: written for flag, written in found.items()})
+    for flag, written in in_fields.items():
+        yield Problem(path, f"has the flag {written}: set {fields[flag]} instead")
+    for written in {*counted.values()} - {*in_fields.values()}:
+        yield Problem(path, f"has the flag {written}, by which GPUs are counted: set it in engine.args")
+    for written in {*in_args.values()} - {*in_fields.values(), *counted.values()}:
+        yield Problem(path, f"has the flag {written}, which is in engine.args, too: remove one")
+    for flag, written in found.items():
+        if "." in flag and (problem := flag_problem(engine, flag)):
+            yield Problem(path, f"has the flag {written}, which {problem}")

@@ -91,7 +91,7 @@ class EngineSpec(ApiModel):
 
     @property
     def extra_flags(self) -> dict[str, str]:
-        """The flags in `extraArgs`: the canonical name with dashes, and the name as written."""
+        """The flags in `extraArgs`: the canonical name with dashes, and the flag as written."""
         return extra_args.flags(self.type, self.extra_args)
 
 

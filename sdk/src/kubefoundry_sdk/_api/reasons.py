@@ -25,8 +25,11 @@ the first two, the selector the third."""
 SETTINGS_DISCOVERED: Final = "SettingsDiscovered"
 """Also of an InferenceProviderConfig, if the upstream operator's Deployment shows settings of the provider."""
 
+PROVIDER_TOO_OLD: Final = "ProviderTooOld"
+"""The reason of `Validated` for a spec that is valid, and has a field that its provider would ignore."""
+
 REASONS: Final[dict[str, frozenset[str]]] = {
-    VALIDATED: frozenset({"ValidationPassed", "ValidationFailed"}),
+    VALIDATED: frozenset({"ValidationPassed", "ValidationFailed", PROVIDER_TOO_OLD}),
     PROVIDER_SELECTED: frozenset(
         {
             "AutoSelected",

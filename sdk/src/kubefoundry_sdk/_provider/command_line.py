@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kubefoundry_sdk._api.extra_args import repeated
 from kubefoundry_sdk._api.flag_names import dashed, is_dotted
 
 
@@ -88,10 +89,10 @@ def repetitions(derived: Iterable[Derived], extra_flags: Mapping[str, str]) -> l
         derived: The options that the provider derives.
         extra_flags: `spec.engine.extra_flags`.
     """
+    sources = {option.flag: option.source for option in derived}
     return [
-        f'engine.extraArgs has the flag "{extra_flags[option.flag]}", which {option.source} sets: remove it'
-        for option in derived
-        if option.flag in extra_flags
+        f"engine.extraArgs has the flag {written}, which {sources[flag]} sets: remove it"
+        for flag, written in repeated(sources, extra_flags).items()
     ]
 
 

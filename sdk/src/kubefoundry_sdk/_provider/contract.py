@@ -312,3 +312,7 @@ class Provider:
     propagates: Propagation = field(default_factory=Propagation)
     flags: Mapping[str, str] = field(default_factory=dict)
     from_flags: Callable[[Mapping[str, str]], Provider] | None = None
+
+    def __post_init__(self) -> None:
+        if not contract_version.is_version(self.contract):
+            raise ValueError(f"contract {self.contract!r} is no version, such as {contract_version.CURRENT}")

@@ -16,6 +16,9 @@ from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 OPTIONS_FILE: Final = "/etc/kubefoundry/engine/options.yaml"
 
+OPTIONS_FLAGS: Final = ("config", "extra-llm-api-options")
+"""Names of the option that names this file."""
+
 MODEL: Final = ("model", "model-path")
 """Names under which `engine.args` may repeat the model, which is not an option here."""
 
