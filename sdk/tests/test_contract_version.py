@@ -47,7 +47,7 @@ def test_version_is_read_from_registration(annotations: dict[str, str] | None, e
 
 
 def test_provider_with_another_text_than_a_version_is_refused() -> None:
-    with pytest.raises(ValueError, match="contract '0.3.0' is no version"):
+    with pytest.raises(ValueError, match=r"contract '0\.3\.0' is no version"):
         replace(PROVIDER, contract="0.3.0")
 
 

@@ -99,7 +99,7 @@ def decide(deployment: Object, registered: Sequence[Provider], choice: Select = 
 
 
 def _is_valid(live: LiveModelDeployment) -> bool:
-    """Check whether core found the newest spec valid, even if the present provider does not know one of its fields."""
+    """Check whether core found the newest spec valid, even if its present provider does not know all fields."""
     validated = live.condition(VALIDATED) or {}
     is_current = validated.get("observedGeneration") == live.generation
     return is_current and (validated.get("status") == "True" or validated.get("reason") == PROVIDER_TOO_OLD)
