@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,19 @@ def test_role_with_no_replicas_is_refused_alone(prefill: int, decode: int, refus
         "set it to 1 or more, or both roles to 0"
         for role in refused
     ]
+
+
+@pytest.mark.parametrize(
+    "key", ["nvidia.com/dynamo-component", "pod-template-hash", "kubefoundry.ai/modeldeployment"]
+)
+def test_reserved_label_is_refused_if_it_passes_to_pods(key: str) -> None:
+    model = replace(deployment(AGGREGATED), propagated_labels={key: "a", "team": "b"})
+
+    [problem] = supports(model, V1_2, Settings())
+
+    assert problem.endswith(f"set pod label {key} themselves: remove it from metadata.labels") or problem == (
+        f"KubeFoundry sets pod label {key} itself: remove it from metadata.labels"
+    )
 
 
 def test_name_and_namespace_are_one_label_value() -> None:

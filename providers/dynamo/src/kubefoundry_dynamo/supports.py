@@ -41,6 +41,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     """Return a sentence for each problem; those of one release line only if the schema is known."""
     spec = deployment.spec
     labels = label_problems(spec.pod_template.metadata.labels, "Dynamo", OWN_LABELS)
+    labels += label_problems(deployment.propagated_labels, "Dynamo", OWN_LABELS, "metadata.labels")
     line = release_line(schema) if schema is not None else None
     problems = [*_name(deployment, line), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
     problems += volume_problems(spec, "Dynamo", OWN_VOLUMES)

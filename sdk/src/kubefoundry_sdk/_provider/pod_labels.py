@@ -30,21 +30,27 @@ def with_own(labels: Mapping[str, str], deployment: str) -> dict[str, str]:
     return {**labels, **({MODEL_LABEL: deployment} if len(deployment) <= MAX_VALUE else {})}
 
 
-def problems(labels: Mapping[str, str], title: str, own: Iterable[str] = ()) -> list[str]:
+def problems(
+    labels: Mapping[str, str],
+    title: str,
+    own: Iterable[str] = (),
+    place: str = "podTemplate.metadata.labels",
+) -> list[str]:
     """Return a sentence for each label that the user cannot set.
 
     Args:
         labels: The user's labels.
         title: The name of the upstream in messages.
         own: Keys, or prefixes as in `OF_WORKLOADS`, that the upstream sets itself.
+        place: The user's field that has the labels.
     """
     reserved = (*own, *OF_WORKLOADS)
     return [
-        f"KubeFoundry sets pod label {key} itself: remove it from podTemplate.metadata.labels"
+        f"KubeFoundry sets pod label {key} itself: remove it from {place}"
         for key in sorted(labels)
         if key == MODEL_LABEL
     ] + [
-        f"{title} and Kubernetes set pod label {key} themselves: remove it from podTemplate.metadata.labels"
+        f"{title} and Kubernetes set pod label {key} themselves: remove it from {place}"
         for key in sorted(labels)
         if any(key.startswith(prefix) if prefix[-1] in "/-" else key == prefix for prefix in reserved)
     ]
