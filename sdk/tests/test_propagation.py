@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._provider import propagation, results
 from kubefoundry_sdk._provider.contract import QUEUE_LABEL, Propagation, Provider
+from kubefoundry_sdk._provider.reconcile import compatibility
+from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk._provider.write.plan import Plan
 from support.plans import V1, changed, deployment, planned, provider
 
@@ -79,14 +82,57 @@ def test_upgrade_writes_nothing_to_a_model_that_has_the_label() -> None:
     assert "set annotation kubefoundry.ai/refresh" in propagation.note(todo.main, Propagation(), model)
 
 
-def test_spec_edit_after_an_upgrade_leaves_the_label_out() -> None:
-    live = by_earlier_release(planned(deployment()))
-    edited = deployment({"image": "other:1"}, labels=QUEUED)
+@pytest.mark.parametrize(
+    ("at_upgrade", "later"),
+    [({}, QUEUED), (QUEUED, {QUEUE_LABEL: "other"}), (QUEUED, {})],
+    ids=["added", "changed", "removed"],
+)
+def test_edited_label_of_an_older_model_waits_for_a_spec_edit(
+    at_upgrade: dict[str, str], later: dict[str, str]
+) -> None:
+    live = planned(deployment(labels=at_upgrade), subject=passing())
 
-    todo = planned(edited, live)
-    again = planned(edited, todo)
+    label_only = planned(deployment(labels=later), live)
+    edit = planned(deployment({"image": "other:1"}, labels=later), live)
+    again = planned(deployment({"image": "other:1"}, labels=later), edit)
+    label_edit = planned(deployment({"image": "other:1"}, labels={QUEUE_LABEL: "third"}), edit)
 
-    assert (changed(todo), labels(todo)) == (["Engine"], {})
+    assert label_only.changed == []
+    assert (changed(edit), labels(edit)) == (["Engine"], later)
+    assert again.changed == []
+    assert (changed(label_edit), labels(label_edit)) == (["Engine"], {QUEUE_LABEL: "third"})
+
+
+def test_upgrade_writes_nothing_when_an_edit_had_no_effect() -> None:
+    live = planned(deployment(), subject=passing())
+    model = deployment({"provider": {"name": "example"}}, labels=QUEUED)
+
+    assert planned(model, live).changed == []
+
+
+def test_invalid_edit_of_an_older_model_calls_no_provider() -> None:
+    live = planned(deployment(), subject=passing())
+    edited = deployment({"engine": {"type": "trtllm"}}, labels=QUEUED)
+    strict = replace(provider(), supports=never_called)
+
+    by = compatibility.as_written(strict, edited, V1, manifest.applied(live.main))
+
+    assert compatibility.check(by, edited, V1).problems == ("Example does not support trtllm engine",)
+
+
+def never_called(*_: Any) -> list[str]:
+    raise AssertionError("called with a spec that the capabilities exclude")
+
+
+def test_drift_repair_of_an_older_model_leaves_the_label_out() -> None:
+    live = planned(deployment(), subject=passing())
+    model = deployment(labels=QUEUED)
+    live.main["spec"]["serve"] = 5
+
+    repair = planned(model, live)
+    again = planned(model, repair)
+
+    assert (repair.drifted, labels(repair)) == (("spec.serve",), {})
     assert again.changed == []
 
 

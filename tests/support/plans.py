@@ -8,6 +8,7 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Capabilities, Deployment, Observation, Provider, Rendered
+from kubefoundry_sdk._provider.reconcile import compatibility
 from kubefoundry_sdk._provider.upstream_kind import Schema, UpstreamKind
 from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk._provider.write.earlier_render import pinned
@@ -85,6 +86,7 @@ def planned(
     helpers = live.helpers if live else []
     record = manifest.applied(main) if main else None
     pinned_model = pinned(model, record)
+    subject = compatibility.as_written(subject, pinned_model, schema, record)
     rendered = results.render(subject, pinned_model, schema)
     return plan(subject, pinned_model, schema, rendered, main, helpers)
 

@@ -10,6 +10,7 @@ from kubefoundry_cli import upstream
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.reconcile import compatibility
 from kubefoundry_sdk._provider.reconcile.context import read
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk._provider.write import manifest
@@ -110,8 +111,8 @@ def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
         return Outcome(model.named, "frozen", f"the CRD lacks {', '.join(new.missing)}", lost)
     record = manifest.applied(model.live) if model.live else None
     deployment = pinned(read(model.obj), record)
-    refused = upstream.problems(provider, model.obj, new.schema)
-    if refused:
+    provider = compatibility.as_written(provider, deployment, new.schema, record)
+    if refused := upstream.problems(provider, model.obj, new.schema):
         return Outcome(model.named, "refused", "; ".join(refused), lost)
     rendered = results.render(provider, deployment, new.schema)
     write_plan = plan(

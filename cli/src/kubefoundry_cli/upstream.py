@@ -25,7 +25,7 @@ from kubefoundry_cli.spec_path import ABSENT
 from kubefoundry_sdk._api import foreign_yaml, managed_fields, names
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider import propagation, results
+from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk._provider.reconcile import compatibility
 from kubefoundry_sdk._provider.reconcile.context import read
@@ -114,7 +114,8 @@ def planned(
         Failure: The provider refuses the ModelDeployment.
     """
     record = manifest.applied(live) if live else None
-    deployment = pinned(read(obj), record)
+    deployment, with_all = pinned(read(obj), record), provider
+    provider = compatibility.as_written(provider, deployment, schema, record)
     _refuse(provider, deployment, schema)
     upstream_objects = results.render(provider, deployment, schema)
     write_plan = plan(provider, deployment, schema, upstream_objects, live, helpers)
@@ -147,7 +148,7 @@ def planned(
     unchanged = len(old.keys() & new.keys()) - sum(
         change.path in old and change.path in new for change in changes
     )
-    sentence = propagation.note(write_plan.main, provider.propagates, deployment)
+    sentence = compatibility.waiting_note(with_all, deployment, schema, write_plan.main)
     notes = (*upstream_objects.notes, *filter(None, [sentence]))
     return Planned(write_plan, before, changes, unchanged, notes)
 
@@ -175,6 +176,7 @@ def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> lis
     """Return all values that were applied to the upstream object of a valid ModelDeployment."""
     record = manifest.applied(live)
     deployment = pinned(read(obj), record)
+    provider = compatibility.as_written(provider, deployment, schema, record)
     applied = (
         record.manifest if record else manifest.content(results.render(provider, deployment, schema).main)
     )

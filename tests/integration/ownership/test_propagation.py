@@ -13,14 +13,25 @@ from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk.pod import QUEUE_LABEL
 from support.deployments import CPU, GPU, model_deployment
 from support.events import notes
-from support.kinds import RAY_SERVICES
+from support.kinds import RAY_SERVICES, WORKSPACES
+from support.restarts import restarted
 from support.suites import install_crd
 from support.upstream import STANDINS
-from support.waiting import serves, until, until_deployment
+from support.waiting import reason, serves, until, until_deployment
 
 pytestmark = pytest.mark.integration
 
 SELECTOR = "/spec/rayClusterConfig/workerGroupSpecs/0/template/spec/nodeSelector"
+
+
+EARLIER = {"KUBEFOUNDRY_PROPAGATE_LABELS": "team"}
+"""A process that passes the label of no queue, as a release before it."""
+
+
+def compatible(obj: Object) -> str:
+    """Return the message of `ProviderCompatible`."""
+    conditions = (obj.get("status") or {}).get("conditions", ())
+    return next((item["message"] for item in conditions if item["type"] == "ProviderCompatible"), "")
 
 
 async def create(api: Client, namespace: str, provider: str, spec: dict[str, Any], **labels: str) -> None:
@@ -50,6 +61,46 @@ async def test_edit_of_a_label_reaches_the_upstream_object(api: Client, namespac
     for labels in ({QUEUE_LABEL: "other"}, {}, {QUEUE_LABEL: "models"}):
         await edit(api, namespace, "/metadata/labels", labels)
         await until(api, DEPLOYMENTS, "m", namespace, labels_are(labels))
+
+
+async def test_label_of_an_older_model_waits_for_a_spec_edit(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    with restarted(suite.components["kuberay"], EARLIER):
+        await create(api, namespace, "kuberay", GPU)
+        await until_deployment(api, "m", namespace, serves)
+        await edit(api, namespace, "/metadata/labels", {QUEUE_LABEL: "models"})
+
+    told = await until_deployment(api, "m", namespace, lambda obj: "did not pass" in compatible(obj))
+    assert labels_are({})(await api.get(RAY_SERVICES, "m", namespace))
+    assert "set annotation kubefoundry.ai/refresh to another value" in compatible(told)
+
+    await edit(api, namespace, "/spec/engine/contextLength", 4096)
+    await until(api, RAY_SERVICES, "m", namespace, labels_are({QUEUE_LABEL: "models"}))
+    await edit(api, namespace, "/metadata/labels", {QUEUE_LABEL: "other"})
+    await until(api, RAY_SERVICES, "m", namespace, labels_are({QUEUE_LABEL: "other"}))
+
+
+async def test_kaito_refuses_no_older_model_with_the_label_of_a_queue(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    with restarted(suite.components["kaito"], EARLIER):
+        await create(api, namespace, "kaito", GPU, **{QUEUE_LABEL: "models"})
+        await until_deployment(api, "m", namespace, serves)
+
+    told = await until_deployment(api, "m", namespace, lambda obj: "will refuse" in compatible(obj))
+    assert reason(told, "ProviderCompatible") == "CompatibilityVerified"
+    drift = [{"op": "replace", "path": "/resource/count", "value": 2}]
+    await api.json_patch(WORKSPACES, "m", namespace, drift, manager="kubectl-edit")
+    await until(api, WORKSPACES, "m", namespace, lambda obj: (obj or {})["resource"].get("count") == 1)
+    assert labels_are({})(await api.get(WORKSPACES, "m", namespace))
+
+    await edit(api, namespace, "/spec/engine/contextLength", 4096)
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+    )
+    await edit(api, namespace, "/metadata/labels", {})
+    await until_deployment(api, "m", namespace, serves)
 
 
 @pytest.mark.usefixtures("suite")

@@ -1,7 +1,7 @@
 """Labels and annotations that pass from a ModelDeployment to its upstream object (contract §4).
 
 The administrator lists the keys. An upgrade, or another list, writes nothing: an annotation on the upstream object
-names the keys that it follows, and another key has to wait for a refresh.
+names the keys that it follows, and another key waits for the user's next edit of the model, or a refresh.
 """
 
 from __future__ import annotations
@@ -77,20 +77,29 @@ def followed(main: Object, propagates: Propagation, deployment: Deployment) -> s
     )
 
 
-def at_last_apply(deployment: Deployment, applied: Object, follows: str) -> Deployment:
-    """Return the deployment with the labels and annotations that it had when the manifest was applied.
-
-    A key that the object does not follow keeps its present value, so it counts as unchanged.
+def without_waiting(
+    propagates: Propagation, deployment: Deployment, applied: Object, follows: str
+) -> Propagation:
+    """Return the keys without those that the object does not follow, and whose values it does not have.
 
     Args:
+        propagates: The keys that the administrator lists.
         deployment: The deployment as it is now.
         applied: The manifest that was applied.
         follows: The keys that the object follows (`followed`).
     """
+    kept = {*follows.split(","), *followed(applied, propagates, deployment).split(",")}
+    return Propagation(
+        tuple(key for key in propagates.labels if f"labels/{key}" in kept),
+        tuple(key for key in propagates.annotations if f"annotations/{key}" in kept),
+    )
+
+
+def at_last_apply(propagates: Propagation, deployment: Deployment, applied: Object) -> Deployment:
+    """Return the deployment with the labels and annotations of these keys as they were applied."""
     earlier = {"labels": dict(deployment.labels), "annotations": dict(deployment.annotations)}
-    for name in filter(None, follows.split(",")):
-        part, _, key = name.partition("/")
-        if part in earlier:
+    for part, part_keys in zip(_PARTS, (propagates.labels, propagates.annotations), strict=True):
+        for key in part_keys:
             earlier[part].pop(key, None)
             if isinstance(value := _values(applied, part).get(key), str):
                 earlier[part][key] = value
@@ -109,8 +118,9 @@ def note(main: Object, propagates: Propagation, deployment: Deployment) -> str:
     if not missing:
         return ""
     return (
-        f"{main['kind']} '{deployment.name}' was applied when {first_of(missing)} did not pass to it: set annotation "
-        f"{names.REFRESH_ANNOTATION} to another value to apply it with the current defaults"
+        f"{main['kind']} '{deployment.name}' was applied when {first_of(missing)} did not pass to it. "
+        f"The next edit of the spec that changes the {main['kind']} applies it. "
+        f"To apply it now, set annotation {names.REFRESH_ANNOTATION} to another value"
     )
 
 

@@ -6,14 +6,17 @@ The texts of the capability checks are those of contract §2, second table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kubefoundry_sdk._api import contract_version, foreign_text
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider import propagation, results
 from kubefoundry_sdk._provider.contract import Deployment, Provider
 from kubefoundry_sdk._provider.reconcile import overrides
 from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import alike, earlier_render
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,45 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
     These are the runtime's own checks (capabilities, types of overrides), and the provider's `supports`.
     """
     return list(check(provider, deployment, schema).problems)
+
+
+def as_written(
+    provider: Provider, deployment: Deployment, schema: Schema | None, record: manifest.Record | None
+) -> Provider:
+    """Return the provider without the labels and annotations that wait for the user's next edit or a refresh.
+
+    Args:
+        provider: The provider with all keys that the administrator lists.
+        deployment: The deployment, with the image that serves (`pinned`).
+        schema: The schema of the installed CRD, None if there is none.
+        record: The record of the last apply, None if there is none.
+    """
+    if record is None:
+        return provider
+    kept = propagation.without_waiting(provider.propagates, deployment, record.manifest, record.follows)
+    if kept == provider.propagates:
+        return provider
+    reduced = replace(provider, propagates=kept)
+    if schema is None or check(reduced, deployment, schema).problems:
+        return reduced
+    rendered = results.render(reduced, deployment, schema)
+    earlier = earlier_render(reduced, deployment, schema, record, rendered)
+    return reduced if earlier and alike(earlier, rendered) else provider
+
+
+def waiting_note(provider: Provider, deployment: Deployment, schema: Schema, main: Object) -> str:
+    """Return the sentence about labels and annotations that the object to write lacks; empty if it has all.
+
+    Args:
+        provider: The provider with all keys that the administrator lists.
+        deployment: The deployment.
+        schema: The schema of the installed CRD.
+        main: The main object to write.
+    """
+    sentence = propagation.note(main, provider.propagates, deployment)
+    if sentence and (problems := results.supports(provider, deployment, schema)):
+        return f"{provider.title} will refuse the next edit of the spec: {'; '.join(problems)}"
+    return sentence
 
 
 def capability_problems(provider: Provider, spec: ModelDeploymentSpec) -> list[str]:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._provider.contract import Deployment, Rendered
+from kubefoundry_sdk._provider.contract import Deployment, Provider, Rendered
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.memory import Memory
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
@@ -47,6 +47,7 @@ class Turn:
             somebody else starts another turn.
         upstream: The upstream object on which the writes are based, None if there is none (`wait_for_retry`).
         mark: The digest of the state; a change of it causes an immediate retry (`wait_for_retry`).
+        provider: The provider without the labels that wait for an edit (`check_compatibility`).
         deployment: The typed ModelDeployment (`require_validation`), with the image that serves
             (`check_compatibility`).
         record: The record of the last apply, None if there is none (`check_compatibility`).
@@ -66,6 +67,7 @@ class Turn:
     live: Object = field(init=False)
     upstream: Object | None = None
     mark: str = ""
+    provider: Provider = field(init=False)
     deployment: Deployment = field(init=False)
     record: Record | None = None
     last_record: LastRecord = field(default_factory=LastRecord)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._provider import propagation, results
+from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.reconcile import (
     application,
     compatibility,
@@ -56,9 +56,11 @@ async def check_compatibility(turn: Turn) -> End | None:
     # Checked with the image that serves, if one was chosen earlier.
     turn.record = recreate.applied(context, turn.deployment, turn.upstream, turn.last_record)
     turn.deployment = pinned(turn.deployment, turn.record)
-    result = await context.call(
-        partial(compatibility.check, context.provider, turn.deployment, _supported_schema(turn))
+    schema = _supported_schema(turn)
+    turn.provider = await context.call(
+        partial(compatibility.as_written, context.provider, turn.deployment, schema, turn.record)
     )
+    result = await context.call(partial(compatibility.check, turn.provider, turn.deployment, schema))
     report.override_warning = result.warning
     if result.problems:
         reason = "InvalidOverrides" if result.invalid_overrides else "Unsupported"
@@ -89,9 +91,7 @@ def _supported_schema(turn: Turn) -> Schema | None:
 async def render(turn: Turn) -> End | None:
     """11. Render the upstream objects."""
     context = turn.context
-    turn.rendered = await context.call(
-        partial(results.render, context.provider, turn.deployment, turn.schema)
-    )
+    turn.rendered = await context.call(partial(results.render, turn.provider, turn.deployment, turn.schema))
     turn.report.notes.extend(turn.rendered.notes)
     return None
 
@@ -122,7 +122,7 @@ async def plan_changes(turn: Turn) -> End | None:
     turn.plan = await context.call(
         partial(
             plan,
-            context.provider,
+            turn.provider,
             deployment,
             turn.schema,
             turn.rendered,
@@ -134,7 +134,10 @@ async def plan_changes(turn: Turn) -> End | None:
             last_record=turn.last_record,
         )
     )
-    if sentence := propagation.note(turn.plan.main, context.provider.propagates, deployment):
+    sentence = await context.call(
+        partial(compatibility.waiting_note, context.provider, deployment, turn.schema, turn.plan.main)
+    )
+    if sentence:
         turn.report.notes.append(sentence)
     # Only the plan has the names of the helpers that are named after their content.
     for helper in turn.plan.helpers:

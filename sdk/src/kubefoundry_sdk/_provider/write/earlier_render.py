@@ -50,7 +50,7 @@ def earlier_render(
     spec = _earlier_spec(deployment, record)
     if record is None or spec is None:
         return None
-    before = propagation.at_last_apply(deployment, record.manifest, record.follows)
+    before = propagation.at_last_apply(provider.propagates, deployment, record.manifest)
     is_unchanged = before == deployment and same(record.spec, deployment.raw_spec)
     before = replace(before, spec=spec if spec.image else _with_image(spec, record.image))
     if is_unchanged and before.spec.image == deployment.spec.image:
