@@ -15,6 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificate_keeper import CertificateKeeper
+from kubefoundry_core.conversion import SERVICE as CONVERSION
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 from kubefoundry_sdk._runtime import options
@@ -56,9 +57,10 @@ class Turns:
             if asked.method == "PATCH" and "validating" in asked.path
         ]
 
-    def convert(self, root: Issued, version: str = "1") -> None:
-        """Let a CRD ask core for conversions, and trust this authority."""
-        client = {**SERVICE, "caBundle": base64.b64encode(root.chain).decode()}
+    def convert(self, root: Issued, version: str = "1", service: str = "kubefoundry-core") -> None:
+        """Let a CRD ask core for conversions, by this Service, and trust this authority."""
+        called = {"service": {"name": service, "namespace": SYSTEM_NAMESPACE}}
+        client = {**called, "caBundle": base64.b64encode(root.chain).decode()}
         self._keeper._crds[MODEL_DEPLOYMENTS.crd].put(
             {
                 "metadata": {"name": MODEL_DEPLOYMENTS.crd, "resourceVersion": version},
@@ -165,6 +167,34 @@ async def test_conversion_without_a_bundle_does_not_delay_admission() -> None:
     assert problem is None
     assert core.listener.presented is not None
     assert core.crd_bundles == [root.chain]
+
+
+async def test_leaf_without_conversion_name_serves_admission(caplog: pytest.LogCaptureFixture) -> None:
+    root = issued("root")
+    async with turns() as core:
+        core.convert(root, service=CONVERSION)
+
+        problem = await core.take(root, issued("leaf", root, [HOST]))
+
+        assert problem is None
+        assert core.listener.presented is not None
+        assert core.bundles == [root.chain]
+    assert f"conversions fail: tls.crt of Secret {SYSTEM_NAMESPACE}/{NAME} does not name {CONVERSION}." in (
+        caplog.text
+    )
+
+
+async def test_leaf_with_conversion_name_stays_when_next_lacks_it() -> None:
+    root = issued("root")
+    async with turns() as core:
+        core.convert(root, service=CONVERSION)
+        await core.take(root, issued("leaf", root, [HOST, f"{CONVERSION}.{SYSTEM_NAMESPACE}.svc"]))
+        before = core.listener.presented
+
+        problem = await core.take(root, issued("leaf", root, [HOST]))
+
+        assert problem is None
+        assert core.listener.presented == before is not None
 
 
 @pytest.mark.parametrize(

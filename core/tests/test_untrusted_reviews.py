@@ -28,6 +28,7 @@ from kubefoundry_core.admission.application import MAX_BODY, MAX_CONVERSION, SMA
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.admission.reading import MOST, Judge, answered
 from kubefoundry_core.certificates import Material, renewed
+from kubefoundry_sdk._api.names import API_VERSIONS, MODEL_DEPLOYMENT
 from kubefoundry_sdk._api.spec_limits import DEPTH
 from kubefoundry_sdk._runtime.listening import bind
 from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
@@ -273,6 +274,28 @@ async def test_only_so_many_large_reviews_wait() -> None:
         for answer in others:
             answer.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+
+
+async def test_many_large_conversions_are_all_answered() -> None:
+    model = {"apiVersion": API_VERSIONS[0], "kind": MODEL_DEPLOYMENT, "metadata": {"name": "m"}}
+    spec = {"a": "x" * (MAX_CONVERSION - 1000)}
+    request = {"uid": "u", "desiredAPIVersion": API_VERSIONS[1], "objects": [{**model, "spec": spec}]}
+    body = json.dumps({"request": request}).encode()
+    async with listening(material()) as (url, trust, _), aiohttp.ClientSession() as session:
+
+        async def status() -> int:
+            async with session.post(f"{url}/convert", data=body, ssl=trust) as answer:
+                return answer.status
+
+        assert await asyncio.gather(*(status() for _ in range(30))) == [200] * 30
+
+
+async def test_conversions_leave_admission_its_turn() -> None:
+    async with listening(material()) as (url, trust, port), aiohttp.ClientSession() as session:
+        _held = await head_alone(port, trust, MAX_CONVERSION, "/convert")
+
+        async with session.post(f"{url}/validate", data=large(), ssl=trust) as answer:
+            assert (await answer.json())["response"]["allowed"] is False
 
 
 async def test_a_body_that_does_not_come_makes_room_for_the_next() -> None:

@@ -23,6 +23,7 @@ from kubefoundry_core.certificates import (
     next_renewal,
     out_of_date,
     renewed,
+    unnamed,
 )
 from kubefoundry_core.conversion import SERVICE
 from kubefoundry_core.crd_protection import configuration
@@ -173,8 +174,11 @@ class CertificateKeeper:
                 check(material)
             else:
                 material = read_existing(secret)
-                check_existing(material, self._called_hosts())
+                service = self._hosts[0]
+                webhooks = [live for _, live in self._live() if live]
+                check_existing(material, [service, *self._called_hosts(webhooks)])
                 check_loads(material)
+                self._check_conversion(material)
         except Unusable as error:
             problem = f"Secret {self._process.namespace}/{self._name} is unusable: {error}"
             self._report_problem(problem)
@@ -182,13 +186,32 @@ class CertificateKeeper:
             return None
         return material
 
-    def _called_hosts(self) -> list[str]:
-        """Return the hosts that the API server uses: the Service, and each `--webhook-host` in a webhook's URL."""
-        crds = [crd for store in self._crds.values() for crd in store.objects()]
-        callers = [*crds, *(live for _, live in self._live() if live)]
+    def _check_conversion(self, material: Material) -> None:
+        """Check whether a leaf names the hosts of conversions.
+
+        Admission does not need these names, so the leaf is accepted unless the presented one is better.
+
+        Raises:
+            Unusable: The leaf lacks a name, and the presented leaf is still good for conversions.
+        """
+        hosts = self._called_hosts([crd for store in self._crds.values() for crd in store.objects()])
+        missing, presented = unnamed(material, hosts), self._listener.presented
+        if not missing:
+            return
+        if presented and not unnamed(presented, hosts) and not out_of_date(presented, datetime.now(UTC)):
+            raise Unusable(f"tls.crt does not name {missing[0]}")
+        log.error(
+            "conversions fail: tls.crt of Secret %s/%s does not name %s; issue it with this name, "
+            "or switch the conversion off",
+            self._process.namespace,
+            self._name,
+            missing[0],
+        )
+
+    def _called_hosts(self, callers: Sequence[Object]) -> list[str]:
+        """Return those of the leaf's names that the API server uses to call webhooks or conversions."""
         used = {host for live in callers for host in called_hosts(live)}
-        service, *others = self._hosts
-        return [service, *(host for host in others if host.lower() in used)]
+        return [host for host in self._hosts if host.lower() in used]
 
     async def _renew(self, secret: Object | None, material: Material | None, now: datetime) -> Material:
         """Return the required material once it is stored. A missing or unusable Secret causes a new authority."""

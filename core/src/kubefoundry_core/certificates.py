@@ -144,9 +144,14 @@ def check_existing(material: Material, hosts: Sequence[str]) -> None:
         raise Unusable(
             f"the authority of tls.crt has a key of a kind that the API server does not accept; {KINDS}"
         )
-    for host in hosts:
-        if not _covers(leaf, [host]):
-            raise Unusable(f"tls.crt does not name {host}")
+    for host in unnamed(material, hosts):
+        raise Unusable(f"tls.crt does not name {host}")
+
+
+def unnamed(material: Material, hosts: Sequence[str]) -> list[str]:
+    """Return the hosts that the leaf does not name. Raises Unusable if it cannot be read."""
+    leaf = _certificate(material.leaf)
+    return [host for host in hosts if not _covers(leaf, [host])]
 
 
 def next_renewal(material: Material, now: datetime) -> datetime:

@@ -75,7 +75,9 @@ def test_cert_manager_writes_the_secret_that_core_reads(helm: Helm) -> None:
         obj for obj in objects if (obj["kind"], obj["metadata"]["name"]) == ("Role", "kubefoundry-core")
     ]
     name = certificate["spec"]["secretName"]
-    assert certificate["spec"]["dnsNames"] == ["kubefoundry-core.ml-platform.svc"]
+    assert certificate["spec"]["dnsNames"] == [
+        f"kubefoundry-{name}.ml-platform.svc" for name in ("core", "conversion")
+    ]
     assert certificate["spec"]["issuerRef"] == {"name": "ca", "kind": "Issuer", "group": "cert-manager.io"}
     assert f"--webhook-secret={name}" in container["args"]
     assert [rule for rule in role["rules"] if rule["resources"] == ["secrets"]] == [

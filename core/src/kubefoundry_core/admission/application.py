@@ -46,42 +46,63 @@ WAITING: Final = 8
 PATIENCE: Final = 1.6
 """Seconds for each step of a review (the turn, the body): a little less than the API server waits for the answer."""
 
+WAITING_CONVERSIONS: Final = 64
+"""Large conversions that may wait. Each holds at most 128 KiB of its body, the buffer of its connection."""
+
+CONVERSION_TURN: Final = 20.0
+"""Seconds until the turn of a large conversion: the API server waits 30 s, and a refusal fails a whole list."""
+
 
 Answer = Callable[[bytes], bytes]
 """Returns the answer to the bytes of a review. Raises ValueError if they are not a review."""
 
 
 class _Intake:
-    """Accepts reviews within the limits above, and answers them: small ones in the loop, large ones in a thread."""
+    """Accepts reviews within limits, and answers them: small ones in the loop, large ones in a thread.
 
-    def __init__(self, patience: float) -> None:
+    Args:
+        thread: Held while a large review is answered. All intakes share it, because it bounds the memory.
+        patience: Seconds for the body.
+        turn: Seconds until the turn of a large review.
+        waiting: Large reviews that may wait.
+        most: Bytes of the largest review.
+    """
+
+    def __init__(
+        self, thread: asyncio.Lock, patience: float, *, turn: float, waiting: int, most: int
+    ) -> None:
+        self._thread = thread
         self._patience = patience
+        self._turn_in = turn
+        self._most_waiting = waiting
+        self._most = most
         self._large = asyncio.Semaphore(1)
         self._waiting = 0
 
-    async def respond(self, request: web.Request, answer: Answer, most: int = MAX_BODY) -> web.Response:
-        """Return the answer to a review of at most `most` bytes, or an error if the review is malformed."""
+    async def respond(self, request: web.Request, answer: Answer) -> web.Response:
+        """Return the answer to a review, or an error if the review is malformed or exceeds a limit."""
         try:
-            return await self._take(request, answer, most)
+            return await self._take(request, answer)
         except ValueError as error:
             return _error(400, str(error))
         except TimeoutError:
             return _error(503, "reading the review took too long")
 
-    async def _take(self, request: web.Request, answer: Answer, most: int) -> web.Response:
+    async def _take(self, request: web.Request, answer: Answer) -> web.Response:
         size = request.content_length
         if size is None:
             return _error(411, "Content-Length is required")
-        if size > most:
-            return _error(413, f"the review is too large: at most {most} bytes are allowed")
+        if size > self._most:
+            return _error(413, f"the review is too large: at most {self._most} bytes are allowed")
         if size <= SMALL:
             return _json(answer(await self._body(request)))
-        if self._waiting >= WAITING:
+        if self._waiting >= self._most_waiting:
             return _error(503, "too many large reviews at the same time")
         await self._turn()
         try:
             body = await self._body(request)
-            return _json(await asyncio.to_thread(answer, body))
+            async with self._thread:
+                return _json(await asyncio.to_thread(answer, body))
         finally:
             self._large.release()
 
@@ -93,7 +114,7 @@ class _Intake:
         """
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._turn_in):
                 await self._large.acquire()
         finally:
             self._waiting -= 1
@@ -125,7 +146,11 @@ def application(
         conversions: The fields of each version.
         patience: Seconds for each step of a review.
     """
-    intake = _Intake(patience)
+    thread = asyncio.Lock()
+    intake = _Intake(thread, patience, turn=patience, waiting=WAITING, most=MAX_BODY)
+    conversion_intake = _Intake(
+        thread, patience, turn=CONVERSION_TURN, waiting=WAITING_CONVERSIONS, most=MAX_CONVERSION
+    )
     reading = asyncio.Lock()
 
     async def mutation(request: web.Request) -> web.Response:
@@ -141,7 +166,7 @@ def application(
 
     async def convert(request: web.Request) -> web.Response:
         answer = partial(conversion.answer, conversions=conversions)
-        return await intake.respond(request, answer, MAX_CONVERSION)
+        return await conversion_intake.respond(request, answer)
 
     async def crd_deletion(request: web.Request) -> web.Response:
         try:
