@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.install import bundle, origin
 from kubefoundry_cli.install.change import _keeps_what_is_stored
 from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_cli.install.rights import rights
+from kubefoundry_cli.main import kubefoundry
 
 
 def role(kind: str = "ClusterRole", **rule: Any) -> dict[str, Any]:
@@ -75,6 +77,24 @@ def test_mirror_has_our_images_and_the_default_images_of_providers() -> None:
         "provider-kuberay",
     }
     assert all(one["image"].startswith("mirror.example.com/kf/provider-") for one in containers.values())
+
+
+@pytest.mark.parametrize(("registry", "mirror", "flag"), [("a", None, "--registry"), (None, "a", "--mirror")])
+def test_flag_without_effect_is_refused(registry: str | None, mirror: str | None, flag: str) -> None:
+    with pytest.raises(Failure, match=f"{flag} changes nothing") as refused:
+        bundle.from_registry(bundle.crds(), registry, mirror)
+
+    assert refused.value.exit_code == Exit.USAGE
+
+
+@pytest.mark.parametrize("flag", ["--registry", "--mirror"])
+def test_registry_of_other_manifest_is_refused(tmp_path: Path, flag: str) -> None:
+    command = ["provider", "install", str(tmp_path / "a.yaml"), flag, "registry.example.com/kf"]
+
+    done = CliRunner().invoke(kubefoundry, command)
+
+    assert done.exit_code == Exit.USAGE
+    assert "set the images in the manifest" in done.output
 
 
 @pytest.mark.parametrize(

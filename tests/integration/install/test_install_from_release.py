@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kubefoundry_cli.failure import Exit
 from kubefoundry_cli.install.bundle import MIRRORED
 from kubefoundry_local.control_plane import ROOT, ControlPlane, control_plane
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS
@@ -43,9 +44,14 @@ async def test_folder_of_release_installs_everything_with_mirror(plane: ControlP
 
     first = await kubefoundry(*command)
     second = await kubefoundry(*command)
+    lost = await kubefoundry("provider upgrade", "direct", "--registry", MIRROR, "--yes")
+    kept = await kubefoundry("provider upgrade", "direct", "--mirror", MIRROR, "--yes")
 
     assert first.code == 0, first.err
     assert (second.code, "nothing to do" in second.err) == (0, True), second.err
+    assert lost.code == Exit.USAGE
+    assert f"kubefoundry-provider-direct runs with --mirror={MIRROR}" in lost.err
+    assert (kept.code, "nothing to do" in kept.err) == (0, True), kept.err
     async with Client(credentials.from_kubeconfig(str(plane.kubeconfig)), user_agent="test") as api:
         deployments, _ = await api.list(DEPLOYMENTS)
     containers = [one["spec"]["template"]["spec"]["containers"][0] for one in deployments]
@@ -62,3 +68,7 @@ async def test_folder_of_release_installs_everything_with_mirror(plane: ControlP
     }
     mirrored = {one["name"] for one in containers if f"--mirror={MIRROR}" in one["args"]}
     assert mirrored == MIRRORED - {"llamastack"}
+
+    removed = await kubefoundry("provider upgrade", "direct", "--mirror", "", "--registry", MIRROR, "--yes")
+
+    assert removed.code == 0, removed.err

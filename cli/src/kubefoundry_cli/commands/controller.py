@@ -92,7 +92,16 @@ def install(
                 *_crds(crds, installed, release),
                 *bundle.from_registry(others, registry, mirror),
             ]
-            await run.install(session, objects, what=what, dry_run=dry_run, yes=yes, force=force, wait=wait)
+            await run.install(
+                session,
+                objects,
+                what=what,
+                dry_run=dry_run,
+                yes=yes,
+                force=force,
+                wait=wait,
+                keeps_mirror=mirror is None,
+            )
 
     cluster.run(work())
 

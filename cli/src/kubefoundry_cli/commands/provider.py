@@ -135,6 +135,7 @@ def install(
                 yes=yes,
                 force=force,
                 wait=wait,
+                keeps_mirror=mirror is None and _is_included(provider),
             )
 
     cluster.run(work())
@@ -199,8 +200,14 @@ async def _objects(
     named: str, sha256: str | None, registry: str | None = None, mirror: str | None = None, *, allow: bool
 ) -> list[Object]:
     """Return the objects of a manifest. Raises Failure for a foreign manifest with risky rights, unless `allow`."""
-    if "/" not in named and not named.endswith((".yaml", ".yml")):
+    if _is_included(named):
         return bundle.from_registry(bundle.provider(named), registry, mirror)
+    if registry or mirror:
+        raise Failure(
+            "--registry and --mirror change only the providers that come with this command line: "
+            f"{', '.join(bundle.providers())}; set the images in the manifest",
+            Exit.USAGE,
+        )
     objects = bundle.parsed(await origin.read(named, sha256), named)
     risky = [right for right in rights(objects) if right.risky]
     if risky and not allow:
@@ -211,6 +218,11 @@ async def _objects(
             Exit.FORBIDDEN,
         )
     return objects
+
+
+def _is_included(named: str) -> bool:
+    """Check whether the argument is a name, and not the file or URL of a manifest."""
+    return "/" not in named and not named.endswith((".yaml", ".yml"))
 
 
 def _of_package(name: str) -> list[Object]:

@@ -109,17 +109,24 @@ def _wrong_role(obj: Object) -> str:
 def from_registry(objects: Iterable[Object], registry: str | None, mirror: str | None = None) -> list[Object]:
     """Return the objects with our images from the registry, and with default images from the mirror, if given.
 
-    The mirror also has our images.
+    The mirror also has our images. Raises Failure if no image is ours.
     """
-    result = []
+    result, count = [], 0
     for obj in objects:
         if obj["kind"] == "Deployment":
             for container in obj["spec"]["template"]["spec"]["containers"]:
                 if container["image"].startswith(OURS):
+                    count += 1
                     container["image"] = in_registry(container["image"], mirror or registry or "")
                     if mirror and container["name"] in MIRRORED:
                         container["args"] = [*container["args"], f"--mirror={mirror}"]
         result.append(obj)
+    if (registry or mirror) and not count:
+        raise Failure(
+            f"{'--mirror' if mirror else '--registry'} changes nothing: the manifest has no image '{OURS}…'; "
+            "leave it out, or restore the images in the manifest",
+            Exit.USAGE,
+        )
     return result
 
 

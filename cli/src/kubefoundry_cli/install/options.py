@@ -20,7 +20,8 @@ MIRROR = click.option(
     "--mirror",
     metavar="PREFIX",
     callback=lambda _context, _option, value: _registry(value),
-    help="A registry with copies of all images of `kubefoundry images`, default images of engines included.",
+    help="A registry with copies of all images of `kubefoundry images`, default images of engines included; "
+    "an empty text for none.",
 )
 WAIT = click.option(
     "--wait",
@@ -46,8 +47,8 @@ dry_run = click.option("--dry-run", is_flag=True, help="Show what would be writt
 
 
 def _registry(text: str | None) -> str | None:
-    """Return the text. Raise BadParameter if it is not a registry."""
-    if text is not None and not re.fullmatch(REGISTRY_PATTERN, text):
+    """Return the text. Raise BadParameter if it is neither a registry nor empty."""
+    if text and not re.fullmatch(REGISTRY_PATTERN, text):
         raise click.BadParameter(f"{text!r} is not a registry such as registry.example.com/kubefoundry")
     return text
 

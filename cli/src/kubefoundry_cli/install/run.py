@@ -20,7 +20,7 @@ from kubefoundry_cli.output import clean, say, since
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.conditions import first_of
 from kubefoundry_sdk._api.handover import holders
-from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._runtime.options import HEARTBEAT_TIMEOUT
@@ -38,6 +38,7 @@ async def install(
     yes: bool,
     force: bool,
     wait: float | None,
+    keeps_mirror: bool = False,
 ) -> None:
     """Show the plan and the requested rights, ask for a confirmation, and apply.
 
@@ -49,8 +50,11 @@ async def install(
         yes: Whether to skip the confirmation.
         force: Whether to take over values of other managers.
         wait: Seconds to wait for the rollout; None not to wait.
+        keeps_mirror: Whether to refuse the removal of a running process's `--mirror`.
     """
     changes = await change.plan(session, objects, force=force)
+    if keeps_mirror:
+        _keep_mirror(changes)
     _show(changes)
     todo = [entry for entry in changes if entry.state != "unchanged"]
     if not todo:
@@ -65,6 +69,28 @@ async def install(
     if wait is not None:
         await change.rolled_out(session, changes, wait)
         say(f"{what} is up")
+
+
+def _keep_mirror(changes: Sequence[Change]) -> None:
+    """Raise Failure if a change removes `--mirror` from a Deployment."""
+    for entry in changes:
+        if (
+            entry.kind.kind == DEPLOYMENTS.kind
+            and (mirror := _mirror(entry.live))
+            and not _mirror(entry.body)
+        ):
+            raise Failure(
+                f"{clean(entry.named)} runs with --mirror={clean(mirror)}, and the new images would come from "
+                f"elsewhere; add --mirror {clean(mirror)}, or --mirror '' to remove it",
+                Exit.USAGE,
+            )
+
+
+def _mirror(deployment: Object | None) -> str:
+    """Return the value of a Deployment's `--mirror`, empty if it has none."""
+    containers = deployment["spec"]["template"]["spec"]["containers"] if deployment else ()
+    arguments = [text for container in containers for text in container.get("args") or ()]
+    return next((text[9:] for text in arguments if text.startswith("--mirror=")), "")
 
 
 DONE: Final = {"create": "created", "change": "changed"}
