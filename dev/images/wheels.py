@@ -87,12 +87,14 @@ def build(packages: Iterable[str]) -> dict[str, Wheel]:
     return result
 
 
-def download(locks: Sequence[Path], architecture: str, python: str = PYTHON) -> list[Wheel]:
+def download(
+    locks: Sequence[Path], architecture: str, python: str = PYTHON, glibc: Sequence[int] = GLIBC
+) -> list[Wheel]:
     """Return the locked wheels for an architecture and a Python. Raises CalledProcessError, OSError."""
     machine = MACHINES[architecture]
     selection = [
         *("--require-hashes", "--no-deps", f"--python-version={python}"),
-        *(f"--platform=manylinux_2_{minor}_{machine}" for minor in GLIBC),
+        *(f"--platform=manylinux_2_{minor}_{machine}" for minor in glibc),
         f"--platform=manylinux2014_{machine}",
         *(f"--requirement={lock}" for lock in locks),
     ]

@@ -16,6 +16,9 @@ from images.tree import File
 from images.wheels import SITE, Wheel
 
 PYTHONS: Final = ("3.11", "3.12", "3.13")
+GLIBC: Final = range(17, 29)
+"""Minor versions of the C library whose wheels the file has. start.py checks the newest."""
+
 LOCK_FILES: Final = (LOCKS / "cli.txt", LOCKS / "dashboard.txt")
 """The commands, and the page of `kubefoundry start`."""
 
@@ -38,7 +41,7 @@ def single_file(ours: Mapping[str, Wheel], architectures: Sequence[str]) -> byte
     for architecture in architectures:
         for python in PYTHONS:
             tag = f"cp{python.replace('.', '')}-{MACHINES[architecture]}"
-            for wheel in wheels.download(LOCK_FILES, architecture, python):
+            for wheel in wheels.download(LOCK_FILES, architecture, python, GLIBC):
                 packages |= _under("any" if wheel.is_pure else tag, wheel)
     content = hashlib.sha256()
     for path in sorted(packages):

@@ -30,7 +30,7 @@ def source(version: str | None) -> Source:
     """Return the source of a release of that version; None for the version of the sources.
 
     Raises:
-        Failure: The sources have another version, changes without a commit, or no dated section in the changelog.
+        Failure: The sources have another version, changes without a commit, or changes that belong to no release.
     """
     own = str(tomllib.loads(VERSION_FILE.read_text())["project"]["version"])
     if version not in (None, own):
@@ -40,7 +40,8 @@ def source(version: str | None) -> Source:
         )
     if not is_dated(CHANGELOG.read_text(), own):
         raise Failure(
-            f"CHANGELOG.md has no dated section for {own}; rename its section Unreleased to '## {own} - YYYY-MM-DD'"
+            f"CHANGELOG.md does not begin with the section '## {own} - YYYY-MM-DD'; if {own} is not released yet, "
+            "rename the section Unreleased, else set the next version first (docs/release.md)"
         )
     if changed := _git("status", "--porcelain").splitlines():
         raise Failure(
@@ -51,8 +52,9 @@ def source(version: str | None) -> Source:
 
 
 def is_dated(changelog: str, version: str) -> bool:
-    """Check whether a changelog has a section for the version with a date."""
-    return bool(re.search(rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$", changelog, re.M))
+    """Check whether the first section of a changelog is that of the version, with a date."""
+    first = re.search(r"^## .*$", changelog, re.M)
+    return bool(first and re.fullmatch(rf"## {re.escape(version)} - \d{{4}}-\d\d-\d\d", first[0]))
 
 
 def _git(*arguments: str) -> str:

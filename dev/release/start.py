@@ -10,6 +10,20 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+GLIBC = (2, 28)
+"""The oldest C library that runs the packages (`single_file.GLIBC`)."""
+
+
+def check_library() -> None:
+    """Exit if the packages cannot be imported with this C library."""
+    name, version = platform.libc_ver()
+    if name != "glibc" or tuple(map(int, version.split(".")[:2])) < GLIBC:
+        has = f"{name} {version}".strip() or "another C library"
+        sys.exit(
+            f"kubefoundry: this file needs glibc {GLIBC[0]}.{GLIBC[1]} or newer, and this system has {has}; "
+            "start it on another system"
+        )
+
 
 def unpacked(file: Path) -> Path:
     """Return the folder with the packages for this Python, and unpack it if it is missing."""
@@ -22,6 +36,7 @@ def unpacked(file: Path) -> Path:
                 f"kubefoundry: this file has no packages for {platform.system()} {tag}; it has {', '.join(tags)}. "
                 "Start it with another Python, or install the wheels of the release"
             )
+        check_library()
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kubefoundry"
         folder = cache / f"cli-{archive.read('content').decode()}-{tag}"
         if folder.is_dir():
@@ -49,7 +64,7 @@ def main() -> None:
     file = Path(__file__).parent
     try:
         folder = unpacked(file)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: no home directory
         sys.exit(
             f"kubefoundry: {file.name} cannot unpack its packages: {error}; set XDG_CACHE_HOME to another folder"
         )

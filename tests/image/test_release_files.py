@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import platform
 import subprocess
 import sys
 import tarfile
@@ -13,7 +14,7 @@ from typing import Final
 import pytest
 from release import checksums
 from release.files import PACKAGES, chart_archive
-from release.single_file import START
+from release.single_file import GLIBC, START
 from release.source import is_dated
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -27,9 +28,11 @@ ROOT: Final = Path(__file__).resolve().parents[2]
         ("## 1.2.30 - 2026-11-27", False),
         ("## 1x2.3 - 2026-11-27", False),
         ("## Unreleased", False),
+        ("## Unreleased\n\n## 1.2.3 - 2026-11-27", False),
+        ("## 1.2.3 - 2026-11-27\n\n## 1.2.2 - 2026-11-26", True),
     ],
 )
-def test_changelog_has_dated_section(heading: str, dated: bool) -> None:
+def test_changelog_begins_with_dated_section(heading: str, dated: bool) -> None:
     assert is_dated(f"# Changelog\n\n{heading}\n\n### Added\n", "1.2.3") is dated
 
 
@@ -74,3 +77,36 @@ def test_single_file_names_the_pythons_that_it_has(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "it has cp27-x86_64. Start it with another Python, or install the wheels" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        ("sys.modules['pwd'] = None", "home directory.; set XDG_CACHE_HOME to another folder"),
+        (
+            "platform.libc_ver = lambda: ('', '')",
+            f"needs glibc 2.{GLIBC[-1]} or newer, and this system has another",
+        ),
+        (
+            "platform.libc_ver = lambda: ('glibc', '2.9')",
+            "this system has glibc 2.9; start it on another system",
+        ),
+    ],
+    ids=["no home", "other library", "old library"],
+)
+def test_single_file_names_what_the_system_lacks(tmp_path: Path, system: str, message: str) -> None:
+    file = tmp_path / "kubefoundry.pyz"
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}-{platform.machine()}"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.write(START, "__main__.py")
+        archive.writestr("content", "0")
+        archive.writestr(f"{tag}/a.so", "")
+    command = f"import platform, runpy, sys; {system}; runpy.run_path({str(file)!r}, run_name='__main__')"
+
+    done = subprocess.run(
+        [sys.executable, "-c", command], env={"LANG": "C.UTF-8"}, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

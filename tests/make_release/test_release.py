@@ -35,7 +35,7 @@ AUTHOR: Final = {
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with the files of this one in one commit. It shares the downloads."""
+    """A repository with the files of this one in one commit, at the state of a release. It shares the downloads."""
     folder = tmp_path_factory.mktemp("checkout")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -48,6 +48,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name and (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
+    changelog = folder / "CHANGELOG.md"
+    changelog.write_text(changelog.read_text().replace("## Unreleased\n", f"## {VERSION} - 2026-11-27\n"))
     for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "release"]):
         subprocess.run(["git", *command], cwd=folder, env={**os.environ, **AUTHOR}, check=True)
     (folder / "build").mkdir()
@@ -240,7 +242,7 @@ def test_helm_renders_the_charts_of_the_release(release: Path, tmp_path: Path) -
     ("change", "flags", "message"),
     [
         (None, ["--version=9.9.9"], r"VERSION=9.9.9, but the sources have version"),
-        ("CHANGELOG.md", [], r"CHANGELOG.md has no dated section for"),
+        ("CHANGELOG.md", [], r"CHANGELOG.md does not begin with the section"),
         ("README.md", [], r"README.md has changes without a commit"),
         (None, ["--sign-key=missing"], r"SIGN_KEY=missing is not a file"),
     ],
