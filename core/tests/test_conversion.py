@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from typing import Any, Final
 
+import aiohttp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubefoundry_core.admission.application import MAX_CONVERSION
 from kubefoundry_core.conversion import CONVERSIONS, Conversions, answer
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.foreign_json import LEVELS
 from kubefoundry_sdk.testing.generated import specs
 from support.renamed_version import RENAMED, WITH_RENAMED
+from support.webhook_port import listening, material
 
 OLD, NEW = names.API_VERSIONS
 FEW: Final = 40
@@ -152,3 +156,17 @@ def test_unknown_version_fails_with_a_message(kind: str, version: str) -> None:
 def test_other_body_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):
         answer(body)
+
+
+async def test_many_large_conversions_are_all_answered() -> None:
+    model = {"apiVersion": OLD, "kind": names.MODEL_DEPLOYMENT, "metadata": {"name": "m"}}
+    spec = {"a": "x" * (MAX_CONVERSION - 1000)}
+    request = {"uid": "u", "desiredAPIVersion": NEW, "objects": [{**model, "spec": spec}]}
+    body = json.dumps({"request": request}).encode()
+    async with listening(material()) as (url, trust, _), aiohttp.ClientSession() as session:
+
+        async def status() -> int:
+            async with session.post(f"{url}/convert", data=body, ssl=trust) as answer:
+                return answer.status
+
+        assert await asyncio.gather(*(status() for _ in range(30))) == [200] * 30

@@ -6,8 +6,6 @@ import asyncio
 import json
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -24,16 +22,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_core.admission import modeldeployments, providerconfigs
-from kubefoundry_core.admission.application import MAX_BODY, MAX_CONVERSION, SMALL, WAITING, application
-from kubefoundry_core.admission.listener import Listener, server_context
+from kubefoundry_core.admission.application import MAX_BODY, MAX_CONVERSION, SMALL, WAITING
+from kubefoundry_core.admission.listener import server_context
 from kubefoundry_core.admission.reading import MOST, Judge, answered
-from kubefoundry_core.certificates import Material, renewed
-from kubefoundry_sdk._api.names import API_VERSIONS, MODEL_DEPLOYMENT
 from kubefoundry_sdk._api.spec_limits import DEPTH
-from kubefoundry_sdk._runtime.listening import bind
 from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
 from support.hostile_reviews import requests
 from support.waiting import SECONDS
+from support.webhook_port import head_alone, listening, material
 
 JUDGES: dict[str, Judge] = {
     "/mutate": modeldeployments.mutate,
@@ -42,10 +38,6 @@ JUDGES: dict[str, Judge] = {
 }
 GOOD = '{"model":{"id":"a/b"},"engine":{"type":"llamacpp"}}'
 paths = pytest.mark.parametrize("path", JUDGES)
-
-
-async def no_models() -> list[str]:
-    return []
 
 
 def review(spec: str, old: str | None = None, *, metadata: str = '"name":"m"') -> bytes:
@@ -189,47 +181,6 @@ def test_a_million_problems_make_no_large_answer(spec: str) -> None:
 
 # How much is taken in
 
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-
-
-def material() -> Material:
-    made = renewed(None, ("127.0.0.1",), datetime.now(UTC) - timedelta(minutes=1))
-    assert made
-    return made
-
-
-@asynccontextmanager
-async def listening(
-    served: Material,
-    *,
-    patience: float = 60.0,
-    new_context: Callable[[], ssl.SSLContext] = server_context,
-    registered: Callable[[], dict[str, Any]] = dict,
-) -> AsyncIterator[tuple[str, ssl.SSLContext, int]]:
-    """URL, what a client has to trust, and port."""
-    bound = bind(0)
-    listener = Listener(
-        application(registered, lambda namespace: 2**30, no_models, patience=patience), bound, new_context
-    )
-    closing = asyncio.create_task(listener.closed_at_end())
-    try:
-        await listener.present(served)
-        port = bound.getsockname()[1]
-        trust = ssl.create_default_context(cadata=served.bundle.decode())
-        yield f"https://127.0.0.1:{port}", trust, port
-    finally:
-        closing.cancel()
-        await asyncio.gather(closing, return_exceptions=True)
-
-
-async def head_alone(port: int, trust: ssl.SSLContext, length: int | None, path: str = "/validate") -> Stream:
-    """A request of which the body is never sent; the connection stays while the writer is held."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
-    stated = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
-    writer.write(f"POST {path} HTTP/1.1\r\nHost: core\r\n{stated}\r\n\r\n".encode())
-    await writer.drain()
-    return reader, writer
-
 
 @pytest.mark.parametrize(
     ("path", "length", "status"),
@@ -274,20 +225,6 @@ async def test_only_so_many_large_reviews_wait() -> None:
         for answer in others:
             answer.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-
-
-async def test_many_large_conversions_are_all_answered() -> None:
-    model = {"apiVersion": API_VERSIONS[0], "kind": MODEL_DEPLOYMENT, "metadata": {"name": "m"}}
-    spec = {"a": "x" * (MAX_CONVERSION - 1000)}
-    request = {"uid": "u", "desiredAPIVersion": API_VERSIONS[1], "objects": [{**model, "spec": spec}]}
-    body = json.dumps({"request": request}).encode()
-    async with listening(material()) as (url, trust, _), aiohttp.ClientSession() as session:
-
-        async def status() -> int:
-            async with session.post(f"{url}/convert", data=body, ssl=trust) as answer:
-                return answer.status
-
-        assert await asyncio.gather(*(status() for _ in range(30))) == [200] * 30
 
 
 async def test_conversions_leave_admission_its_turn() -> None:
