@@ -475,7 +475,7 @@ def test_field_that_provider_would_ignore_is_invalid(
     spec: dict[str, Any],
     named: str | None,
     status: int | None,
-    versions: dict[str, str | None],
+    versions: dict[str, str],
     is_valid: bool,
 ) -> None:
     chosen = selected("RuleMatched", name="acme") if status else None

@@ -133,7 +133,7 @@ def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> st
 
     A provider that the selector has chosen counts, too: it must not act before the selector has chosen another one.
     """
-    chosen = live.requested_provider or live.provider_name
+    chosen = live.requested_provider or live.provider_name or ""
     if chosen not in surroundings.registered:
         return ""
     why = contract_version.ignored_fields(live.obj.get("spec") or {}, surroundings.registered[chosen])
