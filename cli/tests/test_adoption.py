@@ -60,7 +60,8 @@ def test_what_a_spec_gives_is_adopted(name: str, data: st.DataObject) -> None:
     can = provider.capabilities
     spec = data.draw(specs(engines=can.engines, modes=can.serving_modes, provider={"name": name}))
     # a value that looks like a flag reads as one
-    assume(not any(value.startswith("--") for value in spec["engine"].get("args", {}).values()))
+    values = [*spec["engine"].get("args", {}).values(), *spec["engine"].get("extraArgs", ())[1::2]]
+    assume(not any(value.startswith("--") for value in values))
     try:
         live, helpers = left_behind(provider, schema, spec)
     except Failure:

@@ -51,13 +51,18 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
 def _model(engine: str, container: Any, options: str | None) -> Object:
     words = [str(word) for word in container.get("args") or ()]
     stated = common.flags(words)
+    # an option of trtllm-serve has underscores in `args`
+    with_dashes = {name for name in stated if "-" in name} if engine == "trtllm" else set()
     if engine == "trtllm":
+        stated = {name: value for name, value in stated.items() if name not in with_dashes}
         stated = {name.replace("_", "-"): value for name, value in stated.items() if name != "config"}
     if engine in ("vllm", "trtllm") and words and not words[0].startswith("-"):
         stated["model"] = words[0]
     if engine == "llamacpp" and (file := stated.pop("hf-file", None)):
         stated["hf-repo"] = f"{stated.get('hf-repo')}/{file}"
     spec = common.from_flags(engine, stated)
+    if extra := common.extra(words, with_dashes):
+        spec["engine"]["extraArgs"] = extra
     if engine == "trtllm" and stated.get("trust-remote-code") == "":
         spec["engine"]["trustRemoteCode"] = True
         spec["engine"].get("args", {}).pop("trust-remote-code", None)

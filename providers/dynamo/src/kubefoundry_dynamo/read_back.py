@@ -137,6 +137,8 @@ def _model(engine: str, worker: Part) -> Object:
     }
     packed = stated.pop("override-engine-args", None) if engine == "trtllm" else None
     spec = common.from_flags(engine, stated)
+    if extra := common.extra(worker.container.get("args") or ()):
+        spec["engine"]["extraArgs"] = extra
     if packed:
         try:
             configuration = dict(part(json.loads(packed)))

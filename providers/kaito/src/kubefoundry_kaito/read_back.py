@@ -73,7 +73,8 @@ def _template(inference: Mapping[str, Any]) -> list[Object]:
         **common.pod_fields(container, pod, template.get("metadata"), {SHARED_MEMORY}),
         "resources": common.amounts(container.get("resources")),
     }
-    return [{**spec, **rest} for spec in _servers(words)]
+    extra = {"extraArgs": extra_words} if (extra_words := common.extra(words)) else {}
+    return [{**spec, **rest, "engine": {**spec["engine"], **extra}} for spec in _servers(words)]
 
 
 def _servers(words: list[str]) -> list[Object]:

@@ -22,19 +22,56 @@ from kubefoundry_sdk._api.untrusted import part
 _DEFAULTS: Final = {"schedulerName": "default-scheduler", "terminationGracePeriodSeconds": 30}
 """Values that the API server fills into every pod template."""
 
+_OF_FIELDS: Final = frozenset(
+    name for fields in engine_args.FIELD_FLAGS.values() for names in fields.values() for name in names
+)
+
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:
-    """Return the options in a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Skip other words."""
+    """Return the options in a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Skip other words.
+
+    Options that `extra` returns are left out.
+    """
     options: dict[str, str] = {}
-    # as the kubelet expands them (`command_line.literal`)
-    words = [str(word).replace("$$", "$") for word in argv]
-    for index, word in enumerate(words):
-        if not word.startswith("--"):
-            continue
-        name, equals, value = word[2:].partition("=")
-        following = words[index + 1] if index + 1 < len(words) else "--"
-        options[name] = value if equals else ("" if following.startswith("--") else following)
+    for name, words in _without_repetition(argv):
+        _, equals, value = words[0].partition("=")
+        options[name] = value if equals else "".join(words[1:])
     return options
+
+
+def extra(argv: Sequence[Any], names: Container[str] = ()) -> list[str]:
+    """Return the entries in a container's `args` that only `engine.extraArgs` can express.
+
+    These are repeated options, options with several values, those with a value that stands for a switch, and the
+    options in `names`.
+    """
+    kept = _without_repetition(argv)
+    return [word for group in _groups(argv) if group not in kept or group[0] in names for word in group[1]]
+
+
+def _without_repetition(argv: Sequence[Any]) -> list[tuple[str, list[str]]]:
+    groups = _groups(argv)
+    names = [name for name, _ in groups]
+    return [
+        (name, words)
+        for name, words in groups
+        if names.count(name) == 1
+        and len(words) <= 2
+        and (name.replace("_", "-") in _OF_FIELDS or words[1:] not in (["true"], ["false"], [""]))
+    ]
+
+
+def _groups(argv: Sequence[Any]) -> list[tuple[str, list[str]]]:
+    """Return each option's name, with its entries: the option and the words up to the next one."""
+    groups: list[tuple[str, list[str]]] = []
+    for entry in argv:
+        # as the kubelet expands it (`command_line.literal`)
+        word = str(entry).replace("$$", "$")
+        if word.startswith("--"):
+            groups.append((word[2:].partition("=")[0], [word]))
+        elif groups:
+            groups[-1][1].append(word)
+    return groups
 
 
 def from_flags(engine: str, stated: Mapping[str, str]) -> Object:

@@ -97,7 +97,7 @@ def engine_args(engine: str) -> Values:
 
 
 EXTRA_ARGS: Final[Values] = st.lists(
-    st.builds(lambda value: ["--repeated-option", value], ODD_TEXTS), max_size=2
+    st.builds(lambda value: ["--z-option", value], ODD_TEXTS), max_size=2
 ).map(lambda pairs: [entry for pair in pairs for entry in pair])
 """`engine.extraArgs`: a repeated flag with odd values."""
 
