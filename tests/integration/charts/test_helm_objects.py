@@ -113,7 +113,7 @@ async def apply_to_webhooks(api: Client, kind: Kind, fields: Object) -> None:
 
 @pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
 async def test_release_secrets_stay_small(api: Client, helm: Helm) -> None:
-    """The API server refuses a Secret of more than 1 MiB."""
+    """The API server refuses a Secret of more than 1 MiB. That of the CRDs has 155 KiB."""
     everything = ["dashboard", "llamaStack", "networkPolicies", "secretCheck", "configMapPolicy"]
     install(helm, "models", CHART, "--set", ",".join(f"{name}.enabled=true" for name in everything))
     install(helm, "crds", CRD_CHART, "--take-ownership", "--set", "llamaStack=true")
@@ -122,7 +122,7 @@ async def test_release_secrets_stay_small(api: Client, helm: Helm) -> None:
 
     sizes = {owned["metadata"]["name"]: len(owned["data"]["release"]) for owned in secrets[0]}
     assert set(sizes) == {"sh.helm.release.v1.crds.v1", "sh.helm.release.v1.models.v1"}
-    assert max(sizes.values()) < 128 * 1024
+    assert max(sizes.values()) < 256 * 1024
 
 
 async def test_commands_of_the_document_install_and_go_back(
