@@ -20,6 +20,8 @@ UNSEEN: Final[Mapping[str, str]] = {
     "create leases.coordination.k8s.io": "for replicas that elect a leader: here one runs",
     "get leases.coordination.k8s.io": "for replicas that elect a leader",
     "update leases.coordination.k8s.io": "for replicas that elect a leader",
+    "list workloads.kueue.x-k8s.io": "for models that wait in a queue of Kueue, which the kit does not install",
+    "watch workloads.kueue.x-k8s.io": "for models that wait in a queue of Kueue, which the kit does not install",
     "get secrets": "for a Hugging Face Secret that is missing",
 }
 """Permissions that no check of the kit exercises, and their purpose."""
