@@ -22,6 +22,7 @@ from support.message_commands import IMPERATIVE, sources, texts
 
 SOURCES: Final = (
     (VALIDATED, "ValidationFailed", "core/decision", "{}: {}"),
+    (VALIDATED, "ProviderTooOld", "core/decision", "provider {} {}"),
     (PROVIDER_SELECTED, "ProviderNotRegistered", "core/decision", "Provider '{}' is not registered"),
     (PROVIDER_SELECTED, "NoSelector", "core/decision", "No provider specified"),
     (PROVIDER_SELECTED, "NoHealthyProviders", "selector/wording", "{} but {}, which is of last resort"),

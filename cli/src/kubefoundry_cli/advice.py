@@ -28,7 +28,10 @@ from kubefoundry_sdk._api.untrusted import mapping
 UNREPORTED: Final = "its message says what to do"
 
 ADVICE: Final[dict[str, dict[str, str]]] = {
-    VALIDATED: {"ValidationFailed": "correct these fields of the spec: until then it is not applied"},
+    VALIDATED: {
+        "ValidationFailed": "correct these fields of the spec: until then it is not applied",
+        "ProviderTooOld": "until then the spec is not applied, and what serves keeps serving",
+    },
     PROVIDER_SELECTED: {
         "ProviderNotRegistered": "to install it as an administrator: {provider install PROVIDER}",
         "NoSelector": "name a provider in spec.provider.name, or ask an administrator: {controller install}",

@@ -24,6 +24,7 @@ type spec struct {
 	Engine struct {
 		Type            string            `json:"type"`
 		Args            map[string]string `json:"args"`
+		ExtraArgs       []string          `json:"extraArgs"`
 		ContextLength   *int              `json:"contextLength"`
 		TrustRemoteCode bool              `json:"trustRemoteCode"`
 	} `json:"engine"`
@@ -61,6 +62,7 @@ func description() object {
 	}
 	return object{
 		"protocol":      1,
+		"contract":      "0.3",
 		"name":          "widgets",
 		"title":         "Widgets",
 		"version":       "0.1.0",
@@ -118,6 +120,7 @@ func problems(r request) []string {
 		path  string
 		isSet bool
 	}{
+		{"engine.extraArgs", len(spec.Engine.ExtraArgs) > 0},
 		{"resources.cpu", spec.Resources.CPU != nil},
 		{"resources.memory", spec.Resources.Memory != nil},
 		{"podTemplate.metadata.labels", len(spec.PodTemplate.Metadata.Labels) > 0},

@@ -5,6 +5,7 @@ import {createInterface} from 'node:readline';
 
 const NEEDED = ['model', 'servedName', 'image', 'replicas', 'gpus', 'flags', 'env'];
 const NO_PLACE = [
+  'engine.extraArgs',
   'resources.cpu',
   'resources.memory',
   'podTemplate.metadata.labels',
@@ -32,6 +33,7 @@ const image = ({deployment: {spec}, settings}) => spec.image ?? settings.default
 function describe() {
   return {
     protocol: 1,
+    contract: '0.3',
     name: 'widgets',
     title: 'Widgets',
     version: '0.1.0',

@@ -5,6 +5,7 @@ def count: if type == "number" and . >= 0 and . <= 2147483647 and . == floor the
 
 def description: {
   protocol: 1,
+  contract: "0.3",
   name: "widgets",
   title: "Widgets",
   version: "0.1.0",
@@ -22,7 +23,7 @@ def image: .deployment.spec.image // .settings.defaultImages[.deployment.spec.en
 # A sentence for every field that a Widget has no place for, so that no field is dropped silently.
 def problems:
   .deployment.spec as $spec
-  | ["resources.cpu", "resources.memory", "podTemplate.metadata.labels", "podTemplate.metadata.annotations",
+  | ["engine.extraArgs", "resources.cpu", "resources.memory", "podTemplate.metadata.labels", "podTemplate.metadata.annotations",
      "podTemplate.spec", "podTemplate.container",
      "secrets.huggingFaceToken", "nodeSelector", "tolerations"] as $refused
   | [ (select(image == null) | "Widgets has no default image for \($spec.engine.type): set image"),
