@@ -40,13 +40,13 @@ def dynamo_stored_as_v1beta1() -> dict[str, Any]:
     before["storage"] = False
     status = copy.deepcopy(before["schema"]["openAPIV3Schema"]["properties"]["status"])
     status["properties"]["components"] = status["properties"].pop("services")
+    claims = {"resources": {**FREE, "properties": {"claims": {"type": "array", "items": FREE}}}}
+    containers = {"type": "array", "items": {**FREE, "properties": claims}}
     component = _object(
         name=TEXT,
         type=TEXT,
         replicas={"type": "integer", "format": "int32", "minimum": 0},
-        podTemplate=_object(
-            metadata=FREE, spec={**FREE, "properties": {"containers": {"type": "array", "items": FREE}}}
-        ),
+        podTemplate=_object(metadata=FREE, spec={**FREE, "properties": {"containers": containers}}),
     )
     components: Schema = {
         "type": "array",
