@@ -141,11 +141,12 @@ _POD_SPECS: Final = _optional(
     securityContext=SECURITY_CONTEXTS,
     priorityClassName=st.just("high"),
     runtimeClassName=st.just("nvidia"),
-    schedulerName=st.sampled_from(["default-scheduler", "other"]),
+    # not Kubernetes' defaults, which an import leaves out
+    schedulerName=st.sampled_from(["gpu-scheduler", "other"]),
     affinity=AFFINITIES,
     topologySpreadConstraints=CONSTRAINTS,
     volumes=VOLUMES,
-    terminationGracePeriodSeconds=st.sampled_from([30, 1000, 7200]),
+    terminationGracePeriodSeconds=st.sampled_from([60, 1000, 7200]),
     dnsConfig=_optional(
         nameservers=st.just(["10.0.0.10", "fd00::1"]),
         searches=st.just(["example.com"]),
