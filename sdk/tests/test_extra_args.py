@@ -73,3 +73,13 @@ def test_derived_flag_is_named_as_written() -> None:
     said = repetitions([Derived("max-num-seqs", "1", "Widgets")], engine.extra_flags)
 
     assert said == ["engine.extraArgs has the flag --max_num_seqs, which Widgets sets: remove it"]
+
+
+def test_problems_follow_order_of_entries() -> None:
+    entries = ("--tensor-parallel-size", "2", "--model", "m", "--seed", "1", "--nnodes", "2")
+
+    said = [each.message for each in validate(spec("vllm", *entries, seed="1"))]
+
+    assert [message.split(",")[0].split(":")[0] for message in said] == [
+        f"has the flag {flag}" for flag in ("--tensor-parallel-size", "--model", "--seed", "--nnodes")
+    ]

@@ -12,7 +12,7 @@ from kubefoundry_sdk._api.engine_args import (
     states_tensor_parallelism,
 )
 from kubefoundry_sdk._api.engine_args import typed as typed_value
-from kubefoundry_sdk._api.extra_args import repeated
+from kubefoundry_sdk._api.extra_args import reserved
 from kubefoundry_sdk._api.flag_names import DATA as DATA_PARALLEL
 from kubefoundry_sdk._api.flag_names import PIPELINE as PIPELINE_PARALLEL
 from kubefoundry_sdk._api.flag_names import TENSOR as TENSOR_PARALLEL
@@ -44,8 +44,8 @@ __all__ = [
     "json_value",
     "literal",
     "parallel",
-    "repeated",
     "repetitions",
+    "reserved",
     "stated_sizes",
     "states_tensor_parallelism",
     "typed_value",

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from kubefoundry_direct.engines.known import engine_of
-from kubefoundry_direct.engines.trtllm import OPTIONS_FLAGS
 from kubefoundry_direct.names import OPTIONS_ANNOTATION, OWN_KEYS, PORT
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.pod import own_volumes
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import contradictions, repeated, repetitions
+from kubefoundry_sdk.engine import contradictions, repetitions, reserved
 from kubefoundry_sdk.pod import label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec, parse_quantity
 
@@ -72,12 +71,12 @@ def _elsewhere(spec: ModelDeploymentSpec) -> Iterator[str]:
                 "pod: remove it"
             )
     engine, extra = engine_of(spec), spec.engine.extra_flags
-    for written in repeated(engine.elsewhere, extra).values():
+    for written in reserved(engine.elsewhere, extra):
         yield (
             f"engine.extraArgs has the flag {written}, but the Service and the probes send HTTP to port {PORT} of "
             "the pod: remove it"
         )
-    for written in repeated(OPTIONS_FLAGS if engine.options(spec) else (), extra).values():
+    for written in reserved(engine.options_flags if engine.options(spec) else (), extra):
         yield f"engine.extraArgs has the flag {written}, which replaces the file with engine.args: remove one"
 
 

@@ -15,7 +15,7 @@ from kubefoundry_dynamo.render import image_and_runtime
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import repeated
+from kubefoundry_sdk.engine import reserved
 from kubefoundry_sdk.pod import is_nvidia, label_problems, volume_problems
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
@@ -125,7 +125,7 @@ def _engine_args(spec: ModelDeploymentSpec) -> Iterator[str]:
         elif engine == "trtllm":
             yield from _trtllm_arg(name)
     own = (*ROLE_FLAGS[engine], "override-engine-args", "trust-remote-code")
-    for written in repeated(own, spec.engine.extra_flags).values():
+    for written in reserved(own, spec.engine.extra_flags):
         yield f"engine.extraArgs has the flag {written}, which Dynamo sets itself: remove it"
 
 

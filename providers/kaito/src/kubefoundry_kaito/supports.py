@@ -11,7 +11,7 @@ from kubefoundry_kaito.preset_names import is_built_in, preset_name
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
 from kubefoundry_kaito.settings import Settings, is_preset
 from kubefoundry_sdk import Deployment, Schema
-from kubefoundry_sdk.engine import contradictions, is_switch, repeated, repetitions
+from kubefoundry_sdk.engine import contradictions, is_switch, repetitions, reserved
 from kubefoundry_sdk.pod import QUEUE_LABEL, label_problems, volume_problems
 from kubefoundry_sdk.spec import POD_SETTINGS, ModelDeploymentSpec, refused_fields
 
@@ -153,7 +153,7 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     if spec.engine.type == "vllm":
         yield from contradictions(vllm.derived(spec), spec.engine.args)
         yield from repetitions(vllm.derived(spec), spec.engine.extra_flags)
-        for written in repeated(vllm.ELSEWHERE, spec.engine.extra_flags).values():
+        for written in reserved(vllm.ELSEWHERE, spec.engine.extra_flags):
             yield (
                 f"engine.extraArgs has the flag {written}, but KAITO's Service and the probe use port {vllm.PORT} of "
                 "the pod without TLS: remove it"

@@ -19,14 +19,11 @@ _FLAG: Final = re.compile(r"--?(?P<name>[A-Za-z][^=\s]*)")
 _LEVEL: Final = re.compile(r"O[0-9]")
 """`-O3` of vLLM: the flag and its value in one."""
 
-COUNTED: Final = (
-    *SIZES,
-    "data-parallel-",
-    "enable-dp-attention",
-    "nnodes",
-    "prefill-context-parallel-size",
-)
-"""Flags, or their beginnings, on which the number of GPUs and the derived sizes depend (`engine_args.parallel`)."""
+COUNTED: Final = (*SIZES, "enable-dp-attention", "nnodes", "prefill-context-parallel-size")
+"""Flags on which the number of GPUs and the derived sizes depend (`engine_args.parallel`). All flags that begin with
+DATA belong to them."""
+
+DATA: Final = "data-parallel-"
 
 
 def flags(engine: str | None, entries: Sequence[str]) -> dict[str, str]:
@@ -42,17 +39,22 @@ def flags(engine: str | None, entries: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def repeated(reserved: Iterable[str], extra_flags: Mapping[str, str]) -> dict[str, str]:
-    """Return the reserved flags that are repeated, each with the flag as it was written.
+def reserved(names: Iterable[str], extra_flags: Mapping[str, str]) -> dict[str, str]:
+    """Return the extra flags that mean a flag in `names`: the flag as written, and the name.
 
     Python's argparse, by which vLLM and SGLang read their flags, completes `--served` to `--served-model-name`.
+
+    Args:
+        names: Flags that have another place.
+        extra_flags: What `flags` returns.
     """
-    return {
-        name: written
-        for name in reserved
-        for flag, written in extra_flags.items()
-        if flag == name or (written.startswith("--") and name.startswith(flag))
-    }
+    found: dict[str, str] = {}
+    for flag, written in extra_flags.items():
+        is_long = written.startswith("--")
+        meant = [name for name in names if name == flag or (is_long and name.startswith(flag))]
+        if meant:
+            found[written] = min(meant)
+    return found
 
 
 def problems(spec: dict[str, Any]) -> Iterator[Problem]:
@@ -68,15 +70,14 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
     found = flags(engine, entries)
     fields = {flag: field for field, names in FIELD_FLAGS[engine].items() for flag in names}
     args = {dashed(name).partition(".")[0] for name in effective(engine, spec["engine"].get("args") or {})}
-    in_fields, counted = repeated(fields, found), repeated(COUNTED, found)
-    counted |= {flag: written for flag, written in found.items() if flag.startswith("data-parallel-")}
-    in_args = repeated(args, {flag.partition(".")[0]: written for flag, written in found.items()})
-    for flag, written in in_fields.items():
-        yield Problem(path, f"has the flag {written}: set {fields[flag]} instead")
-    for written in {*counted.values()} - {*in_fields.values()}:
-        yield Problem(path, f"has the flag {written}, by which GPUs are counted: set it in engine.args")
-    for written in {*in_args.values()} - {*in_fields.values(), *counted.values()}:
-        yield Problem(path, f"has the flag {written}, which is in engine.args, too: remove one")
+    of_fields, counted = reserved(fields, found), reserved((*COUNTED, DATA), found)
+    in_args = reserved(args, {flag.partition(".")[0]: written for flag, written in found.items()})
     for flag, written in found.items():
+        if name := of_fields.get(written):
+            yield Problem(path, f"has the flag {written}: set {fields[name]} instead")
+        elif written in counted or flag.startswith(DATA):
+            yield Problem(path, f"has the flag {written}, by which GPUs are counted: set it in engine.args")
+        elif written in in_args:
+            yield Problem(path, f"has the flag {written}, which is in engine.args, too: remove one")
         if "." in flag and (problem := flag_problem(engine, flag)):
             yield Problem(path, f"has the flag {written}, which {problem}")

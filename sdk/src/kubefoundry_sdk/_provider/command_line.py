@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kubefoundry_sdk._api.extra_args import repeated
+from kubefoundry_sdk._api.extra_args import reserved
 from kubefoundry_sdk._api.flag_names import dashed, is_dotted
 
 
@@ -92,7 +92,7 @@ def repetitions(derived: Iterable[Derived], extra_flags: Mapping[str, str]) -> l
     sources = {option.flag: option.source for option in derived}
     return [
         f"engine.extraArgs has the flag {written}, which {sources[flag]} sets: remove it"
-        for flag, written in repeated(sources, extra_flags).items()
+        for written, flag in reserved(sources, extra_flags).items()
     ]
 
 

@@ -27,6 +27,7 @@ class Engine:
         derived: Returns the options that fields of the spec set.
         arguments: Returns the whole command line after the program.
         options: Returns the options that the engine reads from a file, by key.
+        options_flags: Names of the flag that names this file.
         shared_memory: Whether its processes communicate through /dev/shm, which is 64 MiB in a container by default.
         elsewhere: Arguments that move the plain HTTP server from the address that the Service and the probes use.
     """
@@ -35,6 +36,7 @@ class Engine:
     derived: Callable[[ModelDeploymentSpec], list[Derived]]
     arguments: Callable[[ModelDeploymentSpec], list[str]]
     options: Callable[[ModelDeploymentSpec], Mapping[str, Any]] = no_options
+    options_flags: tuple[str, ...] = ()
     shared_memory: bool = True
     elsewhere: frozenset[str] = frozenset()
 

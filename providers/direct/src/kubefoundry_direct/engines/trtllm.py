@@ -16,9 +16,6 @@ from kubefoundry_sdk.spec import ModelDeploymentSpec
 
 OPTIONS_FILE: Final = "/etc/kubefoundry/engine/options.yaml"
 
-OPTIONS_FLAGS: Final = ("config", "extra-llm-api-options")
-"""Names of the option that names this file."""
-
 MODEL: Final = ("model", "model-path")
 """Names under which `engine.args` may repeat the model, which is not an option here."""
 
@@ -68,4 +65,6 @@ def _underscored(flag: str) -> str:
     return flag.replace("-", "_")
 
 
-TRTLLM = Engine(("trtllm-serve",), derived, arguments, options)
+TRTLLM = Engine(
+    ("trtllm-serve",), derived, arguments, options, options_flags=("config", "extra-llm-api-options")
+)
