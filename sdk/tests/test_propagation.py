@@ -13,6 +13,7 @@ from kubefoundry_sdk._provider import propagation, results
 from kubefoundry_sdk._provider.contract import QUEUE_LABEL, Propagation, Provider
 from kubefoundry_sdk._provider.reconcile import compatibility
 from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.earlier_render import pinned
 from kubefoundry_sdk._provider.write.plan import Plan
 from support.plans import V1, changed, deployment, planned, provider
 
@@ -115,13 +116,24 @@ def test_invalid_edit_of_an_older_model_calls_no_provider() -> None:
     edited = deployment({"engine": {"type": "trtllm"}}, labels=QUEUED)
     strict = replace(provider(), supports=never_called)
 
-    by = compatibility.as_written(strict, edited, V1, manifest.applied(live.main))
+    reduced = compatibility.as_written(strict, edited, V1, manifest.applied(live.main))
 
-    assert compatibility.check(by, edited, V1).problems == ("Example does not support trtllm engine",)
+    assert compatibility.check(reduced, edited, V1).problems == ("Example does not support trtllm engine",)
 
 
-def never_called(*_: Any) -> list[str]:
-    raise AssertionError("called with a spec that the capabilities exclude")
+def test_unchanged_older_model_calls_no_provider() -> None:
+    live = planned(deployment(), subject=passing())
+    record = manifest.applied(live.main)
+    model = pinned(deployment(labels=QUEUED), record)
+    strict = replace(provider(), supports=never_called, render=never_called)
+
+    reduced = compatibility.as_written(strict, model, V1, record)
+
+    assert QUEUE_LABEL not in reduced.propagates.labels
+
+
+def never_called(*_: Any) -> Any:
+    raise AssertionError("the provider was called")
 
 
 def test_drift_repair_of_an_older_model_leaves_the_label_out() -> None:

@@ -16,7 +16,7 @@ from kubefoundry_sdk._provider.contract import Deployment, Provider
 from kubefoundry_sdk._provider.reconcile import overrides
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write import manifest
-from kubefoundry_sdk._provider.write.earlier_render import alike, earlier_render
+from kubefoundry_sdk._provider.write.earlier_render import alike, earlier_deployment, earlier_render
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,9 @@ def as_written(
     if kept == provider.propagates:
         return provider
     reduced = replace(provider, propagates=kept)
+    # Between edits, a model that waits costs no further render.
+    if earlier_deployment(reduced, deployment, record) is deployment:
+        return reduced
     if schema is None or check(reduced, deployment, schema).problems:
         return reduced
     rendered = results.render(reduced, deployment, schema)

@@ -47,13 +47,10 @@ def earlier_render(
     Returns:
         None if the applied manifest is replaced as a whole, or if this provider cannot render that spec.
     """
-    spec = _earlier_spec(deployment, record)
-    if record is None or spec is None:
+    before = earlier_deployment(provider, deployment, record)
+    if record is None or before is None:
         return None
-    before = propagation.at_last_apply(provider.propagates, deployment, record.manifest)
-    is_unchanged = before == deployment and same(record.spec, deployment.raw_spec)
-    before = replace(before, spec=spec if spec.image else _with_image(spec, record.image))
-    if is_unchanged and before.spec.image == deployment.spec.image:
+    if before is deployment:
         return rendered
     if results.supports(provider, before, schema):
         return None
@@ -63,6 +60,22 @@ def earlier_render(
     if record.image is None and earlier.image is not None and not alike(earlier, rendered):
         return None
     return earlier
+
+
+def earlier_deployment(
+    provider: Provider, deployment: Deployment, record: manifest.Record | None
+) -> Deployment | None:
+    """Return the deployment as it was applied, or `deployment` itself if nothing in it that renders has changed.
+
+    Return None if the applied manifest is replaced as a whole.
+    """
+    spec = _earlier_spec(deployment, record)
+    if record is None or spec is None:
+        return None
+    before = propagation.at_last_apply(provider.propagates, deployment, record.manifest)
+    is_unchanged = before == deployment and same(record.spec, deployment.raw_spec)
+    before = replace(before, spec=spec if spec.image else _with_image(spec, record.image))
+    return deployment if is_unchanged and before.spec.image == deployment.spec.image else before
 
 
 def alike(first: Rendered, second: Rendered) -> bool:
