@@ -18,7 +18,7 @@ COMMON: Final = (DEFAULT_IMAGES, LABELS, ANNOTATIONS)
 
 
 def started_with(parsed: argparse.Namespace, common_flags: argparse.Namespace) -> dict[str, str]:
-    """Return the values that the provider was started with, by flag, without those of the common flags' defaults.
+    """Return the values that the provider was started with, by flag, without defaults of the common flags.
 
     Args:
         parsed: The parsed flags.
@@ -27,8 +27,8 @@ def started_with(parsed: argparse.Namespace, common_flags: argparse.Namespace) -
     """
     own = sorted(vars(parsed).keys() - vars(common_flags).keys())
     changed = [name for name in COMMON if getattr(parsed, name) != getattr(common_flags, name)]
-    values = {flag_of(name): _text(getattr(parsed, name)) for name in (*changed, *own)}
-    return {flag: text for flag, text in values.items() if text or flag in map(flag_of, changed)}
+    values = {name: _text(getattr(parsed, name)) for name in (*changed, *own)}
+    return {flag_of(name): text for name, text in values.items() if text or name in changed}
 
 
 def flag_of(name: str) -> str:

@@ -21,8 +21,6 @@ LABELS: Final = "propagate_labels"
 ANNOTATIONS: Final = "propagate_annotations"
 """Attributes of the parsed flags."""
 
-_PARTS: Final = ("labels", "annotations")
-
 _OWN: Final = (names.PREFIX, "kubectl.kubernetes.io/", "app.kubernetes.io/managed-by")
 """Keys, and beginnings of keys, that KubeFoundry or kubectl sets on each object itself."""
 
@@ -56,10 +54,11 @@ def selected(propagates: Propagation, deployment: Deployment) -> Deployment:
 
 def with_metadata(rendered: Rendered, deployment: Deployment) -> Rendered:
     """Return the render with the propagated labels and annotations on its main object; the render's own ones stay."""
-    if not any(_propagated(deployment)):
+    propagated = _propagated(deployment)
+    if not any(propagated.values()):
         return rendered
     meta = dict(rendered.main["metadata"])
-    for part, values in zip(_PARTS, _propagated(deployment), strict=True):
+    for part, values in propagated.items():
         if values:
             meta[part] = {**values, **meta.get(part, {})}
     return replace(rendered, main={**rendered.main, "metadata": meta})
@@ -67,13 +66,12 @@ def with_metadata(rendered: Rendered, deployment: Deployment) -> Rendered:
 
 def followed(main: Object, propagates: Propagation, deployment: Deployment) -> str:
     """Return the keys whose values on the object are those of the deployment, for its annotation."""
-    chosen = selected(propagates, deployment)
-    listed = zip(_PARTS, (propagates.labels, propagates.annotations), _propagated(chosen), strict=True)
+    propagated = _propagated(selected(propagates, deployment))
     return ",".join(
         f"{part}/{key}"
-        for part, part_keys, values in listed
+        for part, part_keys in _listed(propagates).items()
         for key in sorted(part_keys)
-        if _values(main, part).get(key) == values.get(key)
+        if _values(main, part).get(key) == propagated[part].get(key)
     )
 
 
@@ -98,7 +96,7 @@ def without_waiting(
 def at_last_apply(propagates: Propagation, deployment: Deployment, applied: Object) -> Deployment:
     """Return the deployment with the labels and annotations of these keys as they were applied."""
     earlier = {"labels": dict(deployment.labels), "annotations": dict(deployment.annotations)}
-    for part, part_keys in zip(_PARTS, (propagates.labels, propagates.annotations), strict=True):
+    for part, part_keys in _listed(propagates).items():
         for key in part_keys:
             earlier[part].pop(key, None)
             if isinstance(value := _values(applied, part).get(key), str):
@@ -108,10 +106,9 @@ def at_last_apply(propagates: Propagation, deployment: Deployment, applied: Obje
 
 def note(main: Object, propagates: Propagation, deployment: Deployment) -> str:
     """Return the sentence about labels and annotations that the object does not carry; empty if it carries all."""
-    chosen = selected(propagates, deployment)
     missing = [
         f"{part.removesuffix('s')} {key}"
-        for part, values in zip(_PARTS, _propagated(chosen), strict=True)
+        for part, values in _propagated(selected(propagates, deployment)).items()
         for key, value in sorted(values.items())
         if _values(main, part).get(key) != value
     ]
@@ -124,8 +121,12 @@ def note(main: Object, propagates: Propagation, deployment: Deployment) -> str:
     )
 
 
-def _propagated(deployment: Deployment) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    return deployment.propagated_labels, deployment.propagated_annotations
+def _listed(propagates: Propagation) -> dict[str, tuple[str, ...]]:
+    return {"labels": propagates.labels, "annotations": propagates.annotations}
+
+
+def _propagated(deployment: Deployment) -> dict[str, Mapping[str, str]]:
+    return {"labels": deployment.propagated_labels, "annotations": deployment.propagated_annotations}
 
 
 def _of_keys(values: Mapping[str, str], selected_keys: tuple[str, ...]) -> dict[str, str]:

@@ -25,8 +25,7 @@ PATIENCE: Final = timedelta(seconds=60)
 CREATION: Final = 60.0
 """Seconds after which a container that is still being created is reported."""
 
-
-QUOTA: Final = 5
+UNSCHEDULED: Final = 5
 """The rank of a pod that is not scheduled."""
 
 
@@ -145,13 +144,13 @@ def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
             return Cause(
                 f"pod {name} waits for quota in queue {queue}: Kueue has not admitted it",
                 failed=False,
-                rank=QUOTA,
+                rank=UNSCHEDULED,
             )
         return Cause(
             f"pod {name} is not scheduled because of scheduling gate {', '.join(gates) or '(unknown)'}: it starts "
             "once the gate's controller, such as a job queue, has removed the gate",
             failed=False,
-            rank=QUOTA,
+            rank=UNSCHEDULED,
         )
     if reason != pod_status.UNSCHEDULABLE:
         return None
@@ -160,7 +159,7 @@ def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
         f"pod {name} cannot be scheduled: {why or 'no node fits'}; "
         f"{claims}free or add nodes with the resources that it requests",
         failed=False,
-        rank=QUOTA,
+        rank=UNSCHEDULED,
     )
 
 

@@ -246,7 +246,7 @@ def _explain(context: Context, key: Key, upstream: Object, report: Report) -> fl
         # A finished pod does not show that its controller may create another pod.
         alive = [pod for pod in pods if not pod_causes.is_finished(pod)]
         why = context.creations.cause(upstream, alive) or why
-    if context.quotas is not None and (why is None or why.rank >= pod_causes.QUOTA):
+    if context.quotas is not None and (why is None or why.rank >= pod_causes.UNSCHEDULED):
         why = context.quotas.cause(upstream, pods) or why
     if why is None or report.observation is None:
         return due

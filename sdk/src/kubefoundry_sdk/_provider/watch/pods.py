@@ -92,9 +92,7 @@ class PodWatch:
     def upstream_of(self, pod: Key) -> Key | None:
         """Return the upstream object of a pod, None if it is unknown."""
         found = self._store.get(pod)
-        return (
-            self._upstream.get((pod[0], found["metadata"]["labels"][self._source.label])) if found else None
-        )
+        return self._upstream.get(self._owner(found)) if found else None
 
     def replace(self, objects: Iterable[Object], resource_version: str, *, rewound: bool = False) -> None:
         """Take a complete list of pods."""
@@ -119,7 +117,7 @@ class PodWatch:
     def _pod_changed(self, key: Key, pod: Object | None) -> None:
         before = self._troubled.pop(key, None)
         if pod is not None and pod["status"]:
-            before = self._troubled[key] = (key[0], pod["metadata"]["labels"][self._source.label])
+            before = self._troubled[key] = self._owner(pod)
         if before is not None:
             self._notify(before)
 
@@ -128,7 +126,10 @@ class PodWatch:
             self._changed(key)
 
     def _index(self, pod: Object) -> str:
-        return f"{pod['metadata']['namespace']}/{pod['metadata']['labels'][self._source.label]}"
+        return "/".join(self._owner(pod))
+
+    def _owner(self, pod: Object) -> Owner:
+        return pod["metadata"]["namespace"], pod["metadata"]["labels"][self._source.label]
 
 
 def trim(pod: Object, label: str) -> Object:

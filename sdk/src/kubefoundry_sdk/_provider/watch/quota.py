@@ -14,7 +14,7 @@ from typing import Any, Final
 from kubefoundry_sdk._api.kinds import CRDS, WORKLOADS, Object
 from kubefoundry_sdk._api.pod_status import ADMISSION_GATE, one_line
 from kubefoundry_sdk._api.untrusted import mapping, mappings
-from kubefoundry_sdk._provider.health.pod_causes import QUOTA, Cause
+from kubefoundry_sdk._provider.health.pod_causes import UNSCHEDULED, Cause
 from kubefoundry_sdk._provider.upstream_status import UpstreamCondition, text, upstream_conditions
 from kubefoundry_sdk._runtime.crd_watch import CrdWatch
 from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
@@ -157,5 +157,5 @@ def _cause(subject: str, workload: Object, eviction: str, *, several: bool = Fal
     reason = "; ".join(reasons) or "Kueue gives no reason yet"
     wait = "wait" if several else "waits"
     return Cause(
-        f"{subject} {wait} for quota in queue {workload['queue']}: {reason}", failed=False, rank=QUOTA
+        f"{subject} {wait} for quota in queue {workload['queue']}: {reason}", failed=False, rank=UNSCHEDULED
     )
