@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
 from collections.abc import AsyncIterator, Iterator
 
@@ -13,16 +12,13 @@ from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
 from kueue.rig import ADDRESS, running_rig
 from kueue.team import Team, create_flavor, create_team
+from support import pod_network
 
 
 @pytest.fixture(scope="session")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     """The rig of rig.py. Skips outside the network namespace that `run` makes."""
-    with socket.socket() as probe:
-        try:
-            probe.bind((ADDRESS, 0))
-        except OSError:
-            pytest.skip("the pods' network does not end here: start these tests by tests/kueue/run")
+    pod_network.require(ADDRESS, "tests/kueue/run")
     with running_rig(tmp_path_factory.mktemp("kueue")) as suite:
         create_flavor(suite.plane)
         yield suite

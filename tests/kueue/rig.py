@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import yaml
 
-from kubefoundry_local.control_plane import CannotRun, ControlPlane, own_control_plane
+from kubefoundry_local.control_plane import CannotRun, ControlPlane
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Suite
-from operators.rig import build, node, process, start_programs
+from operators.rig import build, node, process, start_plane, start_programs
 
 NODES: Final = 4
 COMPONENTS: Final = ("core", "selector", "direct", "kuberay")
@@ -29,22 +29,17 @@ ADDRESS: Final = "198.19.255.1"
 PORT: Final = 9443
 START: Final = 60.0
 POOL_LABEL: Final = "example.com/pool"
-"""Label of the nodes that Kueue writes into node selectors (`queues`)."""
+"""Label of the nodes that Kueue writes into node selectors (`team.create_flavor`)."""
 
 
 @contextmanager
 def running_rig(folder: Path) -> Iterator[Suite]:
     """All of it, started. Raises CannotRun."""
     kwok, kuberay, kueue = build("kwok"), build("kuberay"), build("kueue")
-    flags = ["--scheduler", "--all-controllers", f"--crds={kuberay.parent}"]
     with ExitStack() as stack:
-        plane = stack.enter_context(own_control_plane(folder / "plane", flags))
-        suite = Suite(plane, folder / "suite")
-        stack.callback(suite.stop)
-        suite.install_ground()
-        plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(map(_node, range(NODES))))
-        environment = start_programs(stack, plane, kwok, kuberay, folder)
-        _start_kueue(stack, plane, kueue, environment, folder)
+        suite = start_plane(stack, folder, [kuberay.parent], map(_node, range(NODES)))
+        environment = start_programs(stack, suite.plane, kwok, kuberay, folder)
+        _start_kueue(stack, suite.plane, kueue, environment, folder)
         suite.start(*COMPONENTS)
         yield suite
 
@@ -71,11 +66,6 @@ def _start_kueue(
 
 
 def _configuration(certificates: Path, health: int) -> dict[str, Any]:
-    outside = {
-        "key": "kubernetes.io/metadata.name",
-        "operator": "NotIn",
-        "values": ["kube-system", NAMESPACE],
-    }
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -89,9 +79,19 @@ def _configuration(certificates: Path, health: int) -> dict[str, Any]:
             "webhookServiceName": SERVICE,
             "webhookSecretName": SECRET,
         },
-        "managedJobsNamespaceSelector": {"matchExpressions": [outside]},
+        "managedJobsNamespaceSelector": _outside(),
         "integrations": {"frameworks": ["pod", "deployment", "ray.io/raycluster", "ray.io/rayservice"]},
     }
+
+
+def _outside() -> dict[str, Any]:
+    """Return the selector of the namespaces in which Kueue works."""
+    outside = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": ["kube-system", NAMESPACE],
+    }
+    return {"matchExpressions": [outside]}
 
 
 def _objects(folder: Path) -> Iterator[dict[str, Any]]:
@@ -128,15 +128,7 @@ def _objects(folder: Path) -> Iterator[dict[str, Any]]:
         configuration["metadata"]["name"] = f"kueue-{configuration['metadata']['name']}"
         for webhook in configuration["webhooks"]:
             webhook["clientConfig"]["service"] |= {"namespace": NAMESPACE, "name": SERVICE, "port": PORT}
-            webhook["namespaceSelector"] = {
-                "matchExpressions": [
-                    {
-                        "key": "kubernetes.io/metadata.name",
-                        "operator": "NotIn",
-                        "values": ["kube-system", NAMESPACE],
-                    }
-                ]
-            }
+            webhook["namespaceSelector"] = _outside()
         yield configuration
 
 

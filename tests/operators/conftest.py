@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from typing import Final
@@ -15,6 +14,7 @@ from kubefoundry_sdk._cluster.client import Client
 from operators.life import Life, watched
 from operators.rig import running_rig
 from operators.table import Row, text
+from support import pod_network
 
 POD: Final = "198.18.0.1"
 """An address as pods on KWOK's nodes have them (rig.py)."""
@@ -33,11 +33,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 @pytest.fixture(scope="session")
 def operators(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     """The rig of rig.py. Skips outside the network namespace that `run` makes."""
-    with socket.socket() as probe:
-        try:
-            probe.bind((POD, 0))
-        except OSError:
-            pytest.skip("the pods' network does not end here: start these tests by tests/operators/run")
+    pod_network.require(POD, "tests/operators/run")
     with running_rig(tmp_path_factory.mktemp("operators")) as suite:
         yield suite
 

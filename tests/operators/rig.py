@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -29,17 +29,25 @@ def running_rig(folder: Path) -> Iterator[Suite]:
     """All of it, our five processes started. Raises CannotRun."""
     kwok, kuberay = build("kwok"), build("kuberay")
     crds = [kuberay.parent, *(STANDINS / f"{name}.yaml" for name in SIMULATED)]
-    flags = ["--scheduler", "--all-controllers", *(f"--crds={crd}" for crd in crds)]
     with ExitStack() as stack:
-        plane = stack.enter_context(own_control_plane(folder / "plane", flags))
-        suite = Suite(plane, folder / "suite")
-        stack.callback(suite.stop)
-        suite.install_ground()
-        plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(map(node, range(NODES))))
-        start_programs(stack, plane, kwok, kuberay, folder)
+        suite = start_plane(stack, folder, crds, map(node, range(NODES)))
+        start_programs(stack, suite.plane, kwok, kuberay, folder)
         suite.simulate(*SIMULATED)
         suite.start()
         yield suite
+
+
+def start_plane(
+    stack: ExitStack, folder: Path, crds: Iterable[Path], nodes: Iterable[dict[str, Any]]
+) -> Suite:
+    """Start a control plane with these CRDs and nodes until the stack ends. Return our suite, not started."""
+    flags = ["--scheduler", "--all-controllers", *(f"--crds={crd}" for crd in crds)]
+    plane = stack.enter_context(own_control_plane(folder / "plane", flags))
+    suite = Suite(plane, folder / "suite")
+    stack.callback(suite.stop)
+    suite.install_ground()
+    plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(nodes))
+    return suite
 
 
 def start_programs(
