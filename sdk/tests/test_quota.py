@@ -127,7 +127,7 @@ def test_eviction_is_forgotten_after_a_while_without_waiting_pods() -> None:
     assert "evicted" not in watched.words(pod("m-1", ADMISSION_GATE))
 
 
-def test_owner_is_notified_when_its_workload_begins_and_ends_to_wait() -> None:
+def test_owner_is_notified_when_its_workload_changes() -> None:
     watched = Watched()
     watched.watch.objects.put(workload(version=2))
     watched.watch.objects.put(workload(version=3, QuotaReserved="yes"))

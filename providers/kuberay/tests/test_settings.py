@@ -16,20 +16,18 @@ def parsed(*flags: str, **images: str) -> argparse.Namespace:
 
 
 @pytest.mark.parametrize(
-    ("settings", "stated", "image"),
+    ("settings", "stated", "image", "version"),
     [
-        (Settings(mirror="r.example/kf"), None, f"r.example/kf/{DEFAULT_IMAGE}"),
-        (Settings(mirror="r.example/kf"), "own:1", "own:1"),
-        (Settings("team/engine:1", mirror="r.example/kf"), None, "team/engine:1"),
+        (Settings(mirror="r.example/kf"), None, f"r.example/kf/{DEFAULT_IMAGE}", "2.56.0"),
+        (Settings(mirror="r.example/kf"), "own:1", "own:1", None),
+        (Settings("team/engine:1", mirror="r.example/kf"), None, "team/engine:1", None),
     ],
 )
 def test_mirror_replaces_only_the_registry_of_rays_own_image(
-    settings: Settings, stated: str | None, image: str
+    settings: Settings, stated: str | None, image: str, version: str | None
 ) -> None:
     assert settings.image(stated) == image
-    assert settings.ray_version_of(settings.image(None)) == (
-        "2.56.0" if DEFAULT_IMAGE in image or stated else None
-    )
+    assert settings.ray_version_of(image) == version
     assert settings.is_for("amd.com/gpu", None) is (settings.default_image != DEFAULT_IMAGE)
 
 

@@ -23,7 +23,6 @@ pytestmark = pytest.mark.integration
 
 SELECTOR = "/spec/rayClusterConfig/workerGroupSpecs/0/template/spec/nodeSelector"
 
-
 EARLIER = {"KUBEFOUNDRY_PROPAGATE_LABELS": "team"}
 """A process that passes the label of no queue, as a release before it."""
 

@@ -76,10 +76,10 @@ def observe(deployment: Deployment, live: Object) -> Observation:
 
 
 def _waiting(status: Status, live: Object) -> str:
-    """Return that Kueue has suspended the RayService, and its pods are gone; empty if it has not.
+    """Return a sentence if Kueue has suspended the RayService, otherwise an empty text.
 
-    KubeRay 1.6.2 then writes no status any more, because it finds no head. Kueue 0.17 neither queues the RayService
-    again nor frees its quota while Ready is True.
+    A suspended RayService has no pods. KubeRay 1.6.2 then writes no status any more, because it finds no head. Kueue
+    0.17 neither queues the RayService again nor frees its quota while Ready is True.
     """
     if not is_suspended_by_kueue(live):
         return ""

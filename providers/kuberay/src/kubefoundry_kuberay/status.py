@@ -137,7 +137,10 @@ def _pod_count(counts: Mapping[str, Any], name: str) -> int | None:
 
 
 def must_recreate(live: Object) -> bool:
-    """Check whether only a new RayService can serve: the operator has given up, or reports no suspension to Kueue."""
+    """Check whether only a new RayService can serve.
+
+    That is so if the operator has given up, or reports a RayService as ready that Kueue has suspended.
+    """
     ready = read(live).condition("Ready")
     return ready.reason == GIVEN_UP or (is_suspended_by_kueue(live) and ready.status == "True")
 

@@ -78,6 +78,11 @@ def is_finished(pod: Object) -> bool:
     return mapping(pod.get("status")).get("phase") in pod_status.FINISHED
 
 
+def scheduling_gates(pod: Object) -> list[str]:
+    """Return the names of the scheduling gates of a pod, as `watch.pods.trim` returns it."""
+    return [str(gate.get("name")) for gate in mappings(mapping(pod.get("spec")).get("schedulingGates"))]
+
+
 def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) -> Cause | None:
     """Return the cause to report, or None if the pods show none. Does not depend on the order of the pods.
 
@@ -139,7 +144,7 @@ def _not_scheduled(pod: Object, status: Mapping[str, Any]) -> Cause | None:
     name = pod["metadata"]["name"]
     queue = mapping(pod["metadata"].get("labels")).get(QUEUE_LABEL)
     if reason == pod_status.GATED:
-        gates = [str(gate.get("name")) for gate in mappings(mapping(pod.get("spec")).get("schedulingGates"))]
+        gates = scheduling_gates(pod)
         if pod_status.ADMISSION_GATE in gates and queue:
             return Cause(
                 f"pod {name} waits for quota in queue {queue}: Kueue has not admitted it",

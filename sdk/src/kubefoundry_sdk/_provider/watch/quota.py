@@ -14,7 +14,7 @@ from typing import Any, Final
 from kubefoundry_sdk._api.kinds import CRDS, WORKLOADS, Object
 from kubefoundry_sdk._api.pod_status import ADMISSION_GATE, one_line
 from kubefoundry_sdk._api.untrusted import mapping, mappings
-from kubefoundry_sdk._provider.health.pod_causes import UNSCHEDULED, Cause
+from kubefoundry_sdk._provider.health.pod_causes import UNSCHEDULED, Cause, scheduling_gates
 from kubefoundry_sdk._provider.upstream_status import UpstreamCondition, text, upstream_conditions
 from kubefoundry_sdk._runtime.crd_watch import CrdWatch
 from kubefoundry_sdk._runtime.memory_quota import MemoryQuota
@@ -31,14 +31,14 @@ LONGEST_NAME: Final = 253
 """Characters of a name (Kubernetes, DNS subdomains)."""
 
 REPLACED: Final = 60.0
-"""Seconds in which an evicted pod is replaced by a pod that waits."""
+"""Seconds for which an eviction is remembered while no pod waits. In that time a new pod replaces the evicted one."""
 
 Owner = tuple[str, str, str]
 """Namespace, kind and name of the object that a Workload counts."""
 
 
 class QuotaWatch(CrdWatch):
-    """The sink of the CRD's watch. `changed` is called with the owner of a Workload that began or ended to wait."""
+    """The sink of the CRD's watch. `changed` is called with the owner of a Workload that starts or stops waiting."""
 
     def __init__(
         self,
@@ -73,12 +73,16 @@ class QuotaWatch(CrdWatch):
             self.follow_objects(kind, refused=lambda: None)
 
     def cause(self, upstream: Object, pods: Iterable[Object]) -> Cause | None:
-        """Return the quota that the upstream object or one of its pods waits for, None if they do not wait."""
+        """Return why the upstream object or one of its pods waits for quota, None if they do not wait."""
         namespace, name = key = key_of(upstream)
         if waiting := self._of((namespace, upstream["kind"], name)):
             return _cause(f"{upstream['kind']} '{name}'", waiting, "")
         gated = sorted(
-            (pod for pod in pods if is_gated(pod) and not pod["metadata"].get("deletionTimestamp")),
+            (
+                pod
+                for pod in pods
+                if ADMISSION_GATE in scheduling_gates(pod) and not pod["metadata"].get("deletionTimestamp")
+            ),
             key=lambda pod: str(pod["metadata"]["name"]),
         )
         for pod in gated:
@@ -100,8 +104,7 @@ class QuotaWatch(CrdWatch):
         self._evictions.pop(upstream, None)
 
     def _of(self, owner: Owner) -> Any:
-        found = list(self.objects.indexed("/".join(owner), namespace=owner[0]))
-        return found[0] if found else None
+        return next(iter(self.objects.indexed("/".join(owner), namespace=owner[0])), None)
 
     def _workload_changed(self, key: Key, workload: Object | None) -> None:
         before = self._owners.pop(key, None)
@@ -109,12 +112,6 @@ class QuotaWatch(CrdWatch):
             self._owners[key] = _owner(workload)
         for owner in {owner for owner in (before, self._owners.get(key)) if owner}:
             self._notify(owner)
-
-
-def is_gated(pod: Object) -> bool:
-    """Check whether a pod, as `watch.pods.trim` returns it, waits for Kueue."""
-    gates = mappings(mapping(pod.get("spec")).get("schedulingGates"))
-    return any(gate.get("name") == ADMISSION_GATE for gate in gates)
 
 
 def trim(workload: Object, kinds: Collection[str]) -> Object | None:
