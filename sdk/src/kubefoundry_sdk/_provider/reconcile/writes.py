@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile import (
     application,
     compatibility,
@@ -26,6 +27,7 @@ from kubefoundry_sdk._provider.reconcile import (
     release,
     retained,
 )
+from kubefoundry_sdk._provider.reconcile.compatibility import Compatibility
 from kubefoundry_sdk._provider.reconcile.context import read
 from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.reconcile.turn import End, Turn
@@ -33,7 +35,7 @@ from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 from kubefoundry_sdk._provider.write import apply, foreign_values, lost_ownership, version_drift
 from kubefoundry_sdk._provider.write.earlier_render import pinned
 from kubefoundry_sdk._provider.write.helpers import marked
-from kubefoundry_sdk._provider.write.plan import plan
+from kubefoundry_sdk._provider.write.plan import Plan, plan
 
 
 async def require_validation(turn: Turn) -> End | None:
@@ -57,10 +59,12 @@ async def check_compatibility(turn: Turn) -> End | None:
     turn.record = recreate.applied(context, turn.deployment, turn.upstream, turn.last_record)
     turn.deployment = pinned(turn.deployment, turn.record)
     schema = _supported_schema(turn)
-    turn.provider = await context.call(
-        partial(compatibility.as_written, context.provider, turn.deployment, schema, turn.record)
-    )
-    result = await context.call(partial(compatibility.check, turn.provider, turn.deployment, schema))
+
+    def check() -> tuple[Provider, Compatibility]:
+        provider = compatibility.as_written(context.provider, turn.deployment, schema, turn.record)
+        return provider, compatibility.check(provider, turn.deployment, schema)
+
+    turn.provider, result = await context.call(check)
     report.override_warning = result.warning
     if result.problems:
         reason = "InvalidOverrides" if result.invalid_overrides else "Unsupported"
@@ -119,24 +123,26 @@ async def plan_changes(turn: Turn) -> End | None:
     context, deployment, upstream = turn.context, turn.deployment, turn.upstream
     turn.helpers = preconditions.helpers(context, deployment, upstream)
     # The plan renders earlier specs, too.
-    turn.plan = await context.call(
-        partial(
-            plan,
-            turn.provider,
-            deployment,
-            turn.schema,
-            turn.rendered,
-            upstream,
-            turn.helpers,
-            turn.record,
-            converts=context.upstream.converts,
-            admission=turn.memory.admission,
-            last_record=turn.last_record,
-        )
+    decide = partial(
+        plan,
+        turn.provider,
+        deployment,
+        turn.schema,
+        turn.rendered,
+        upstream,
+        turn.helpers,
+        turn.record,
+        converts=context.upstream.converts,
+        admission=turn.memory.admission,
+        last_record=turn.last_record,
     )
-    sentence = await context.call(
-        partial(compatibility.waiting_note, context.provider, deployment, turn.schema, turn.plan.main)
-    )
+
+    def decide_with_note() -> tuple[Plan, str]:
+        decision = decide()
+        note = compatibility.waiting_note(context.provider, deployment, turn.schema, decision.main)
+        return decision, note
+
+    turn.plan, sentence = await context.call(decide_with_note)
     if sentence:
         turn.report.notes.append(sentence)
     # Only the plan has the names of the helpers that are named after their content.
