@@ -37,9 +37,7 @@ def main() -> None:
             Selection(given.component, given.architecture, given.debian_lock),
             given.sign_key,
         )
-    except Failure as failure:
-        sys.exit(f"make release: {failure}")
-    except OSError as error:
+    except (Failure, OSError) as error:
         sys.exit(f"make release: {error}")
     except subprocess.CalledProcessError as error:
         sys.exit(f"make release: {error.cmd[0]} failed, see above")

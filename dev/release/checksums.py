@@ -9,13 +9,11 @@ from typing import Final
 NAME: Final = "SHA256SUMS"
 
 
-def write(folder: Path) -> Path:
-    """Write the checksums of all files in a folder, and return the file."""
+def write(folder: Path) -> None:
+    """Write the checksums of all files in a folder."""
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n"
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     ]
-    file = folder / NAME
-    file.write_text("".join(lines))
-    return file
+    (folder / NAME).write_text("".join(lines))
