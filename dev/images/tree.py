@@ -6,7 +6,7 @@ import io
 import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 TIME: Final = 315532800
@@ -37,6 +37,13 @@ class Folder:
 
 Tree = Mapping[str, File | Link | Folder]
 """Entries by path, relative to the root. Folders above an entry need no entry."""
+
+
+def read(folder: Path) -> dict[str, File]:
+    """Return the regular files of a folder."""
+    return {
+        str(path.relative_to(folder)): File(path.read_bytes()) for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def archive(tree: Tree) -> bytes:

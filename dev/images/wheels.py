@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
@@ -46,6 +46,7 @@ sys.exit({function}())
 class Wheel:
     """A wheel. `sha256` is empty for one of ours, which has no published file."""
 
+    file_name: str
     metadata: Message
     content: bytes
     sha256: str = ""
@@ -72,12 +73,15 @@ def read(path: Path, *, ours: bool = False) -> Wheel:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         [name] = [name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name)]
         metadata = email.message_from_bytes(archive.read(name))
-    return Wheel(metadata, content, "" if ours else hashlib.sha256(content).hexdigest())
+    return Wheel(path.name, metadata, content, "" if ours else hashlib.sha256(content).hexdigest())
 
 
-def build(packages: Iterable[str]) -> dict[str, Wheel]:
-    """Build our packages, and return their wheels by folder. Raises CalledProcessError, OSError."""
-    environment = build_wheels.undisturbed(os.environ)
+def build(packages: Iterable[str], variables: Mapping[str, str] = {}) -> dict[str, Wheel]:
+    """Build our packages, and return their wheels by folder. Raises CalledProcessError, OSError.
+
+    `variables`: more variables for the environment of the build.
+    """
+    environment = build_wheels.undisturbed({**os.environ, **variables})
     result = {}
     for package in packages:
         with tempfile.TemporaryDirectory() as work:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import build_wheels
 from images import tree, wheels
 from images.build import build
 from images.components import ROOT
 from images.layout import PROVENANCE, SBOM
-from images.tree import File
 
 from release.single_file import single_file
 from release.source import Source
@@ -55,25 +52,16 @@ def write(folder: Path, source: Source, selection: Selection) -> None:
 
 def chart_archive(chart: Path) -> bytes:
     """Return the archive of a chart, as `helm package` writes it, but without times."""
-    files = {
-        f"{chart.name}/{path.relative_to(chart)}": File(path.read_bytes())
-        for path in sorted(chart.rglob("*"))
-        if path.is_file()
-    }
+    files = {f"{chart.name}/{path}": file for path, file in tree.read(chart).items()}
     return gzip.compress(tree.archive(files), mtime=0)
 
 
 def _write_packages(folder: Path, source: Source, selection: Selection) -> None:
     """Write our wheels and the command line as a single file."""
-    environment = build_wheels.undisturbed({**os.environ, "SOURCE_DATE_EPOCH": str(source.time)})
+    ours = wheels.build(PACKAGES, {"SOURCE_DATE_EPOCH": str(source.time)})
     (folder / "wheels").mkdir()
-    ours = {}
-    for package in PACKAGES:
-        with tempfile.TemporaryDirectory() as work:
-            build_wheels.build_packages(Path(work), [package], environment)
-            [path] = Path(work).glob("*.whl")
-            ours[package] = wheels.read(path, ours=True)
-            (folder / "wheels" / path.name).write_bytes(ours[package].content)
+    for wheel in ours.values():
+        (folder / "wheels" / wheel.file_name).write_bytes(wheel.content)
     program = folder / f"kubefoundry-{source.version}.pyz"
     program.write_bytes(single_file(ours, selection.architectures))
     program.chmod(0o755)
@@ -89,13 +77,8 @@ def _write_images(folder: Path, source: Source, selection: Selection) -> None:
             Path(work), selection.components, selection.architectures, selection.debian_lock, source.commit
         ):
             layout = Path(work, built.component)
-            files = {
-                str(path.relative_to(layout)): File(path.read_bytes())
-                for path in layout.rglob("*")
-                if path.is_file()
-            }
             archive = folder / "images" / f"{built.component}-{source.version}.tar"
-            archive.write_bytes(tree.archive(files))
+            archive.write_bytes(tree.archive(tree.read(layout)))
             for name, content in documents(layout):
                 (folder / name).write_bytes(content)
             digests.append(f"kubefoundry/{built.component}:{source.version}@{built.digest}\n")
@@ -107,7 +90,7 @@ def documents(layout: Path) -> Iterator[tuple[str, bytes]]:
     """Yield path and content of each document about the images of a layout."""
     [entry] = json.loads((layout / "index.json").read_text())["manifests"]
     manifests = json.loads(_blob(layout, entry))["manifests"]
-    architectures = {one["digest"]: one["platform"]["architecture"] for one in manifests}
+    architectures = {descriptor["digest"]: descriptor["platform"]["architecture"] for descriptor in manifests}
     for descriptor in manifests:
         if kind := DOCUMENTS.get(descriptor.get("artifactType")):
             folder, ending = kind

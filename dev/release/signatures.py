@@ -10,7 +10,6 @@ from typing import Final
 from images import registry, tree
 from images.debian import Failure
 from images.registry import Registry
-from images.tree import File
 
 from release import checksums
 
@@ -21,7 +20,7 @@ NO_AUTHORITIES: Final = '{"mediaType": "application/vnd.dev.sigstore.trustedroot
 
 
 def check(key: Path) -> None:
-    """Build cosign, and check that the key exists. Raises Failure, CalledProcessError."""
+    """Check that the key exists, and build cosign and crane. Raises Failure, CalledProcessError."""
     if not key.is_file():
         raise Failure(
             f"SIGN_KEY={key} is not a file; write a key with $(dev/devcluster/build cosign) generate-key-pair"
@@ -60,10 +59,4 @@ def signature(server: Registry, archive: Path, options: tuple[str, ...], work: P
     registry.run("cosign", "sign", *options, "--allow-http-registry", reference)
     name, _, digest = reference.partition("@")
     registry.run("crane", "pull", "--format=oci", f"{name}:{digest.replace(':', '-')}", str(signed))
-    return tree.archive(
-        {
-            str(path.relative_to(signed)): File(path.read_bytes())
-            for path in signed.rglob("*")
-            if path.is_file()
-        }
-    )
+    return tree.archive(tree.read(signed))
