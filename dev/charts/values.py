@@ -6,6 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kubefoundry_sdk._api.images import REGISTRY
+
 OUR_LABELS: Final = (
     r"^(app\.kubernetes\.io/(name|part-of)|rbac\.authorization\.k8s\.io/.*|kubefoundry\.ai/protected)$"
 )
@@ -17,9 +19,7 @@ CrdAnnotations = Annotated[
     Field(json_schema_extra={"patternProperties": {r"^helm\.sh/resource-policy$": False}}),
 ]
 Text = Annotated[str, Field(min_length=1)]
-Registry = Annotated[
-    str, Field(pattern=r"^([a-z0-9][a-z0-9._-]*|\[[0-9a-f:]+\])(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*/?$")
-]
+Registry = Annotated[str, Field(pattern=REGISTRY)]
 
 
 class Closed(BaseModel):
