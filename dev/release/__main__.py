@@ -1,6 +1,7 @@
 """`make release`: write every file of a release.
 
-python -m release FOLDER [--version VERSION] [--component NAME...] [--architecture NAME...] [--sign-key FILE]
+python -m release FOLDER [--version VERSION] [--component NAME...] [--architecture NAME...] [--debian-lock FILE]
+    [--sign-key FILE]
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from images.layers import CERTIFICATES
 from images.registry import Registry, registry, run
 from images.wheels import SITE
 
+from support.checkout import copy_checkout
 from support.tested_images import ALL, COMPONENTS
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -81,22 +81,11 @@ def bundle(
     return server.unpack(f"{name}:test", architecture, tmp_path_factory.mktemp("bundle"))
 
 
-def copied(folder: Path) -> Path:
-    """Copy the checkout's files with other times and modes. The copy shares the downloads."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in listed.stdout.split("\0"):
-        if name and (ROOT / name).is_file():
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, target)
-            os.utime(target, (1_000_000_000, 1_000_000_000))
-    (folder / "build").mkdir()
-    (folder / "build" / "images").symlink_to(ROOT / "build" / "images")
-    return folder
-
-
 def test_build_elsewhere_has_equal_digests(layouts: Path, lock: Path, tmp_path: Path) -> None:
-    other = copied(tmp_path / "another folder")
+    other = tmp_path / "another folder"
+    for copy in copy_checkout(other):
+        copy.chmod(0o644)
+        os.utime(copy, (1_000_000_000, 1_000_000_000))
     variables = {"TZ": "Pacific/Auckland", "LC_ALL": "C", "SOURCE_DATE_EPOCH": "1"}
 
     build(other, tmp_path / "layouts", lock, umask=0o077, variables=variables)

@@ -18,6 +18,7 @@ from images.interpreter import machine
 from images.registry import Registry, program, registry, run
 from release.files import PACKAGES
 
+from support.checkout import copy_checkout
 from support.helm import Helm, build
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -37,24 +38,11 @@ AUTHOR: Final = {
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with the files of this one in one commit, at the state of a release. It shares the downloads."""
     folder = tmp_path_factory.mktemp("checkout")
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in listed.stdout.split("\0"):
-        if name and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
+    copy_checkout(folder)
     changelog = folder / "CHANGELOG.md"
     changelog.write_text(changelog.read_text().replace("## Unreleased\n", f"## {VERSION} - 2026-11-27\n"))
     for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "release"]):
         subprocess.run(["git", *command], cwd=folder, env={**os.environ, **AUTHOR}, check=True)
-    (folder / "build").mkdir()
-    (ROOT / "build" / "images").mkdir(parents=True, exist_ok=True)
-    (folder / "build" / "images").symlink_to(ROOT / "build" / "images")
     return folder
 
 
