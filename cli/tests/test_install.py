@@ -71,12 +71,9 @@ def test_mirror_has_our_images_and_the_default_images_of_providers() -> None:
         for container in obj["spec"]["template"]["spec"]["containers"]
     }
 
-    assert {name for name, one in containers.items() if "--mirror=mirror.example.com/kf" in one["args"]} == {
-        "provider-direct",
-        "provider-dynamo",
-        "provider-kuberay",
-    }
-    assert all(one["image"].startswith("mirror.example.com/kf/provider-") for one in containers.values())
+    mirrored = {name for name, spec in containers.items() if "--mirror=mirror.example.com/kf" in spec["args"]}
+    assert mirrored == {"provider-direct", "provider-dynamo", "provider-kuberay"}
+    assert all(spec["image"].startswith("mirror.example.com/kf/provider-") for spec in containers.values())
 
 
 @pytest.mark.parametrize(("registry", "mirror", "flag"), [("a", None, "--registry"), (None, "a", "--mirror")])

@@ -76,7 +76,8 @@ def test_cert_manager_writes_the_secret_that_core_reads(helm: Helm) -> None:
     ]
     name = certificate["spec"]["secretName"]
     assert certificate["spec"]["dnsNames"] == [
-        f"kubefoundry-{name}.ml-platform.svc" for name in ("core", "conversion")
+        "kubefoundry-core.ml-platform.svc",
+        "kubefoundry-conversion.ml-platform.svc",
     ]
     assert certificate["spec"]["issuerRef"] == {"name": "ca", "kind": "Issuer", "group": "cert-manager.io"}
     assert f"--webhook-secret={name}" in container["args"]

@@ -261,13 +261,15 @@ def test_registry_is_the_prefix_of_each_image(helm: Helm, tmp_path: Path, regist
 def test_mirror_replaces_the_registry_of_all_images(helm: Helm, tmp_path: Path) -> None:
     values = {"image": {"mirror": "mirror.example.com/kf", "registry": "other", "tag": "1"}, **EVERYTHING}
 
-    found = helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM)
+    objects = helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM)
 
-    containers = [container(obj) for obj in found if obj["kind"] == "Deployment"]
-    assert {one["image"] for one in containers} == {
-        f"mirror.example.com/kf/{one['name']}:1" for one in containers
+    containers = {
+        spec["name"]: spec for spec in (container(obj) for obj in objects if obj["kind"] == "Deployment")
     }
-    assert {one["name"] for one in containers if "--mirror=mirror.example.com/kf" in one["args"]} == MIRRORED
+    images = {name: spec["image"] for name, spec in containers.items()}
+    assert images == {name: f"mirror.example.com/kf/{name}:1" for name in containers}
+    mirrored = {name for name, spec in containers.items() if "--mirror=mirror.example.com/kf" in spec["args"]}
+    assert mirrored == MIRRORED
 
 
 def test_secret_check_is_bound_to_installed_providers(helm: Helm, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from kubefoundry_cli.install.options import (
 from kubefoundry_cli.install.origin import of_release
 from kubefoundry_cli.output import say
 from kubefoundry_sdk._api import names, selectable_fields
-from kubefoundry_sdk._api.kinds import DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, LEASES, MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 WHAT = "KubeFoundry (CRDs, core, selector)"
@@ -71,10 +71,11 @@ def install(
     release, which include the providers.
     """
     in_its_namespace(target)
-    manifests, what = [*bundle.crds(), *bundle.controller()], WHAT
     if source:
         origin, text = of_release(source)
         manifests, what = bundle.released(text, origin), f"KubeFoundry (everything in {origin})"
+    else:
+        manifests, what = [*bundle.crds(), *bundle.controller()], WHAT
 
     async def work() -> None:
         async with cluster.session(target) as session:
@@ -86,12 +87,9 @@ def install(
                     raise
                 # `run.install` reports it, together with the other objects that cannot be read.
                 installed = {}
-            crds = [obj for obj in manifests if obj["kind"] == "CustomResourceDefinition"]
-            others = [obj for obj in manifests if obj not in crds]
-            objects = [
-                *_crds(crds, installed, release),
-                *bundle.from_registry(others, registry, mirror),
-            ]
+            crds = [obj for obj in manifests if obj["kind"] == CRDS.kind]
+            others = [obj for obj in manifests if obj["kind"] != CRDS.kind]
+            objects = [*_crds(crds, installed, release), *bundle.from_registry(others, registry, mirror)]
             await run.install(
                 session,
                 objects,

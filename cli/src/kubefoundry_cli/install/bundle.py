@@ -111,22 +111,26 @@ def from_registry(objects: Iterable[Object], registry: str | None, mirror: str |
 
     The mirror also has our images. Raises Failure if no image is ours.
     """
-    result, count = [], 0
-    for obj in objects:
-        if obj["kind"] == "Deployment":
-            for container in obj["spec"]["template"]["spec"]["containers"]:
-                if container["image"].startswith(OURS):
-                    count += 1
-                    container["image"] = in_registry(container["image"], mirror or registry or "")
-                    if mirror and container["name"] in MIRRORED:
-                        container["args"] = [*container["args"], f"--mirror={mirror}"]
-        result.append(obj)
-    if (registry or mirror) and not count:
+    result = list(objects)
+    if not (prefix := mirror or registry):
+        return result
+    containers = [
+        container
+        for obj in result
+        if obj["kind"] == "Deployment"
+        for container in obj["spec"]["template"]["spec"]["containers"]
+        if container["image"].startswith(OURS)
+    ]
+    if not containers:
         raise Failure(
             f"{'--mirror' if mirror else '--registry'} changes nothing: the manifest has no image '{OURS}…'; "
             "leave it out, or restore the images in the manifest",
             Exit.USAGE,
         )
+    for container in containers:
+        container["image"] = in_registry(container["image"], prefix)
+        if mirror and container["name"] in MIRRORED:
+            container["args"] = [*container["args"], f"--mirror={mirror}"]
     return result
 
 

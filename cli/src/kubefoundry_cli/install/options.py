@@ -13,13 +13,21 @@ from kubefoundry_cli.seconds import seconds
 from kubefoundry_sdk._api.images import REGISTRY as REGISTRY_PATTERN
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 
+
+def _registry(text: str) -> str:
+    """Return the text. Raises BadParameter if it is neither a registry nor empty."""
+    if text and not re.fullmatch(REGISTRY_PATTERN, text):
+        raise click.BadParameter(f"{text!r} is not a registry such as registry.example.com/kubefoundry")
+    return text
+
+
 REGISTRY = click.option(
     "--registry", metavar="PREFIX", help="Where the images are, for example registry.example.com/kubefoundry."
 )
 MIRROR = click.option(
     "--mirror",
+    type=_registry,
     metavar="PREFIX",
-    callback=lambda _context, _option, value: _registry(value),
     help="A registry with copies of all images of `kubefoundry images`, default images of engines included; "
     "an empty text for none.",
 )
@@ -44,13 +52,6 @@ TIMEOUT = click.option(
     help="Wait for models to go, at most so long.",
 )
 dry_run = click.option("--dry-run", is_flag=True, help="Show what would be written, and write nothing.")
-
-
-def _registry(text: str | None) -> str | None:
-    """Return the text. Raise BadParameter if it is neither a registry nor empty."""
-    if text and not re.fullmatch(REGISTRY_PATTERN, text):
-        raise click.BadParameter(f"{text!r} is not a registry such as registry.example.com/kubefoundry")
-    return text
 
 
 def in_its_namespace(target: Target) -> None:

@@ -74,11 +74,9 @@ async def install(
 def _keep_mirror(changes: Sequence[Change]) -> None:
     """Raise Failure if a change removes `--mirror` from a Deployment."""
     for entry in changes:
-        if (
-            entry.kind.kind == DEPLOYMENTS.kind
-            and (mirror := _mirror(entry.live))
-            and not _mirror(entry.body)
-        ):
+        if entry.kind.kind != DEPLOYMENTS.kind:
+            continue
+        if (mirror := _mirror(entry.live)) and not _mirror(entry.body):
             raise Failure(
                 f"{clean(entry.named)} runs with --mirror={clean(mirror)}, and the new images would come from "
                 f"elsewhere; add --mirror {clean(mirror)}, or --mirror '' to remove it",
@@ -90,7 +88,8 @@ def _mirror(deployment: Object | None) -> str:
     """Return the value of a Deployment's `--mirror`, empty if it has none."""
     containers = deployment["spec"]["template"]["spec"]["containers"] if deployment else ()
     arguments = [text for container in containers for text in container.get("args") or ()]
-    return next((text[9:] for text in arguments if text.startswith("--mirror=")), "")
+    flag = "--mirror="
+    return next((text.removeprefix(flag) for text in arguments if text.startswith(flag)), "")
 
 
 DONE: Final = {"create": "created", "change": "changed"}
