@@ -105,15 +105,15 @@ def with_renamed(crd: Object) -> Object:
     model["name"] = model.pop("id")
     model["organization"] = {"type": "string", "pattern": "^[^/]*$"}
     # Its rules name the fields of v1alpha1. Core's webhooks validate the converted object.
-    _remove(version["schema"], "x-kubernetes-validations")
+    _remove_rules(version["schema"])
     return {**crd, "spec": {**crd["spec"], "versions": [*crd["spec"]["versions"], version]}}
 
 
-def _remove(node: Any, key: str) -> None:
-    for child in list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else ():
-        _remove(child, key)
-    if isinstance(node, dict):
-        node.pop(key, None)
+def _remove_rules(schema: Any) -> None:
+    if isinstance(schema, dict):
+        schema.pop("x-kubernetes-validations", None)
+        for child in schema.values():
+            _remove_rules(child)
 
 
 def install_core(suite: Suite) -> Component:

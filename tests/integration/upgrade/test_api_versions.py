@@ -20,13 +20,13 @@ from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import PROBE, Suite, end
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.kinds import CRDS, LEASES, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
+from kubefoundry_sdk._api.kinds import CRDS, LEASES, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from support.api_versions import NEWEST, create_all, stored_in
 from support.command_line import CommandLine
 from support.deployments import CPU, GPU, model_deployment
-from support.etcd import Etcd
 from support.kinds import UPSTREAM
 from support.message_commands import command_in
 from support.namespaces import new_namespace
@@ -37,7 +37,6 @@ from support.waiting import SECONDS, phase, until_deployment
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 OLD, NEW = names.API_VERSIONS
-NEWEST: Final = Kind(names.GROUP, names.NEWEST_VERSION, names.MODEL_DEPLOYMENTS, names.MODEL_DEPLOYMENT)
 MANY: Final = 1000
 BROKEN: Final = Fault(500, "InternalError", message="broken")
 
@@ -247,9 +246,7 @@ async def until_served(client: Client) -> None:
 async def test_thousand_models_move_under_edits(fresh: Suite, api: Client) -> None:
     namespace = await new_namespace(api)
     bodies = [model_deployment(f"m{number}", namespace, CPU) for number in range(MANY)]
-    for start in range(0, MANY, 50):
-        many = bodies[start : start + 50]
-        await asyncio.gather(*(api.create(MODEL_DEPLOYMENTS, body, manager="test") for body in many))
+    await create_all(api, bodies)
     before = await read(api, namespace)
     kubefoundry = CommandLine(fresh.plane.kubeconfig, "default")
     moves = asyncio.create_task(
@@ -286,16 +283,3 @@ async def upstream_versions(api: Client, namespace: str) -> dict[str, str]:
     """Return the resource version of each Workspace by name."""
     objects, _ = await api.list(UPSTREAM["kaito"], namespace)
     return {obj["metadata"]["name"]: obj["metadata"]["resourceVersion"] for obj in objects}
-
-
-def stored_in(plane: ControlPlane, namespace: str = "") -> set[str]:
-    """Return the API versions of our objects in etcd."""
-    values = Etcd(plane.kubeconfig.parent).values()
-    keys = [
-        f"/registry/{names.GROUP}/{kind.plural}/{namespace}" for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS)
-    ]
-    return {
-        json.loads(value)["apiVersion"]
-        for key, (_, value) in values.items()
-        if key.decode().startswith(keys[0]) or (not namespace and key.decode().startswith(keys[1]))
-    }

@@ -10,7 +10,6 @@ from typing import Any, Final
 import pytest
 
 from kubefoundry_local.control_plane import ROOT, ControlPlane
-from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU
@@ -44,8 +43,7 @@ def run(command: str, plane: ControlPlane, folder: Path) -> None:
 
 async def upstream_specs(api: Client) -> dict[str, Any]:
     """Return the spec of each upstream object by the name of its model."""
-    kind = UPSTREAM["dynamo"]
-    objects: list[Object] = (await api.list(kind, NAMESPACE))[0]
+    objects, _ = await api.list(UPSTREAM["dynamo"], NAMESPACE)
     return {obj["metadata"]["name"]: obj["spec"] for obj in objects}
 
 

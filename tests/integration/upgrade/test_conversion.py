@@ -13,13 +13,12 @@ import pytest
 
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
+from support.api_versions import NEWEST, create_all, stored_in
 from support.deployments import CPU, model_deployment
 from support.document_commands import document_commands
-from support.etcd import Etcd
 from support.namespaces import new_namespace
 from support.renamed_version import RENAMED, install_core, switch_on
 from support.restarts import stopped
@@ -28,7 +27,6 @@ from support.waiting import SECONDS
 pytestmark = [pytest.mark.integration, pytest.mark.apart]
 
 DOCUMENT: Final = ROOT / "docs" / "upgrade.md"
-NEWEST: Final = Kind(names.GROUP, names.NEWEST_VERSION, names.MODEL_DEPLOYMENTS, names.MODEL_DEPLOYMENT)
 MANY: Final = int(os.environ.get("KUBEFOUNDRY_CONVERSION_MODELS", "100"))
 """Models of the test under load. `make test-conversion` takes 1,000, some minutes."""
 
@@ -94,14 +92,8 @@ async def store(api: Client, version: str) -> None:
     await api.json_patch(CRDS, MODEL_DEPLOYMENTS.crd, None, flags, manager="test")
 
 
-def stored_in(suite: Suite, namespace: str) -> set[str]:
-    """Return the API versions of the namespace's models in etcd."""
-    prefix = f"/registry/{names.GROUP}/{names.MODEL_DEPLOYMENTS}/{namespace}/".encode()
-    values = Etcd(suite.plane.kubeconfig.parent).values().items()
-    return {json.loads(value)["apiVersion"] for key, (_, value) in values if key.startswith(prefix)}
-
-
 def apply(suite: Suite, kind: Kind, name: str, namespace: str, spec: Any, manager: str = "kubectl") -> str:
+    """Apply a model at this version by kubectl, and return its error, empty if there is none."""
     body = {**model_deployment(name, namespace, spec), "apiVersion": kind.api_version}
     command = ["apply", "--server-side", f"--field-manager={manager}", "-f", "-"]
     done = suite.plane.kubectl(*command, input=json.dumps(body), check=False)
@@ -142,9 +134,7 @@ async def test_many_models_convert_under_edits(
     namespace = await new_namespace(api)
     await until_converted(api, namespace)
     bodies = [model_deployment(f"m{number}", namespace, PLACED) for number in range(MANY)]
-    for start in range(0, MANY, 50):
-        many = bodies[start : start + 50]
-        await asyncio.gather(*(api.create(MODEL_DEPLOYMENTS, body, manager="test") for body in many))
+    await create_all(api, bodies)
     before = {kind: await read(api, kind, namespace) for kind in (MODEL_DEPLOYMENTS, RENAMED)}
     began = time.monotonic()
     move = asyncio.create_task(move_to(api, RENAMED, namespace))
@@ -157,7 +147,7 @@ async def test_many_models_convert_under_edits(
     edited = {f"m{number % (MANY // 2)}": length for number, length in enumerate(lengths)}
     with capsys.disabled():
         print(f"\n{len(lengths)} edits of {len(edited)} models while {MANY} moved in {seconds:.1f} s")
-    assert stored_in(converting, namespace) == {RENAMED.api_version}
+    assert stored_in(converting.plane, namespace) == {RENAMED.api_version}
     assert {n: after[MODEL_DEPLOYMENTS][n]["spec"]["engine"]["contextLength"] for n in edited} == edited
     assert {n: after[RENAMED][n]["spec"]["engine"]["maxLength"] for n in edited} == edited
     for kind, objects in before.items():
@@ -199,7 +189,6 @@ async def test_applies_at_both_versions_keep_ownership(converting: Suite, api: C
     namespace = await new_namespace(api)
     await until_converted(api, namespace)
     assert apply(converting, MODEL_DEPLOYMENTS, "m", namespace, PLACED) == ""
-    scaled = {**CPU, "scaling": {"replicas": 3}}
 
     foreign = apply(converting, MODEL_DEPLOYMENTS, "m", namespace, {"scaling": {"replicas": 3}}, "scaler")
     moved = apply(converting, RENAMED, "m", namespace, {**AS_RENAMED, "engine": {"type": "llamacpp"}})
@@ -209,7 +198,7 @@ async def test_applies_at_both_versions_keep_ownership(converting: Suite, api: C
     assert (foreign, moved) == ("", "")
     assert live["spec"]["nodeSelector"] == {"pool": "a"}
     assert "contextLength" not in live["spec"]["engine"]
-    assert live["spec"]["scaling"]["replicas"] == scaled["scaling"]["replicas"]
+    assert live["spec"]["scaling"]["replicas"] == 3
     owners = {
         entry["manager"]: entry["apiVersion"]
         for entry in live["metadata"]["managedFields"]
@@ -278,7 +267,7 @@ async def test_core_starts_while_it_cannot_list_its_version(converting: Suite, a
     converting.components["core"].start()
     converting.components["core"].wait_ready()
 
-    assert stored_in(converting, namespace) == {RENAMED.api_version}
+    assert stored_in(converting.plane, namespace) == {RENAMED.api_version}
     assert (await api.get(MODEL_DEPLOYMENTS, "first", namespace))["spec"]["model"]["id"] == "org/model-gguf"
 
 
