@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
@@ -14,18 +12,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from kubefoundry_core.admission.application import application
-from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificate_secret import read_existing
 from kubefoundry_core.certificates import SETTLE, Material, renewed
 from kubefoundry_sdk._runtime.listening import bind
 from support.issued_certificates import issued, secret_data
+from support.webhook_port import bound_listener
 
 HOSTS = ("127.0.0.1",)
-
-
-async def no_models() -> list[str]:
-    return []
 
 
 def three_stages() -> tuple[Material, Material, Material]:
@@ -36,18 +29,6 @@ def three_stages() -> tuple[Material, Material, Material]:
     signed = renewed(joined, HOSTS, made + SETTLE)
     assert old and joined and signed
     return old, joined, signed
-
-
-@asynccontextmanager
-async def listening() -> AsyncIterator[tuple[Listener, int]]:
-    bound = bind(0)
-    listener = Listener(application(dict, lambda namespace: 2**30, no_models), bound)
-    closing = asyncio.create_task(listener.closed_at_end())
-    try:
-        yield listener, bound.getsockname()[1]
-    finally:
-        closing.cancel()
-        await asyncio.gather(closing, return_exceptions=True)
 
 
 async def served(port: int, bundle: bytes, host: str | None = None) -> bytes:
@@ -65,7 +46,7 @@ def serial(leaf: bytes) -> int:
 
 async def test_each_stage_is_trusted_by_its_and_the_next_bundle() -> None:
     old, joined, signed = three_stages()
-    async with listening() as (listener, port):
+    async with bound_listener() as (listener, port):
         for stage, bundles in (
             (old, (old.bundle, joined.bundle)),
             (joined, (old.bundle, joined.bundle, signed.bundle)),
@@ -81,7 +62,7 @@ async def test_leaf_with_another_kind_of_key_replaces_the_leaf(host: str | None)
     root = issued("root")
     kinds = [ec.generate_private_key(ec.SECP256R1()), None, ec.generate_private_key(ec.SECP256R1())]
     leaves = [issued("leaf", root, ["127.0.0.1", "core.example.com"], key=key) for key in kinds]
-    async with listening() as (listener, port):
+    async with bound_listener() as (listener, port):
         for leaf in leaves:
             await listener.present(read_existing({"data": secret_data(root, leaf)}))
 
@@ -90,7 +71,7 @@ async def test_leaf_with_another_kind_of_key_replaces_the_leaf(host: str | None)
 
 async def test_leaf_of_new_authority_is_refused_by_the_old_bundle() -> None:
     old, _, signed = three_stages()
-    async with listening() as (listener, port):
+    async with bound_listener() as (listener, port):
         await listener.present(signed)
 
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -99,7 +80,7 @@ async def test_leaf_of_new_authority_is_refused_by_the_old_bundle() -> None:
 
 async def test_connections_are_refused_until_there_is_a_certificate() -> None:
     old, _, _ = three_stages()
-    async with listening() as (listener, port):
+    async with bound_listener() as (listener, port):
         with pytest.raises(ConnectionRefusedError):
             await served(port, old.bundle)
 
@@ -119,7 +100,7 @@ async def test_renewal_drops_no_review_on_old_or_new_connections() -> None:
     }
     answers: asyncio.Queue[bool] = asyncio.Queue()
 
-    async with listening() as (listener, port):
+    async with bound_listener() as (listener, port):
         await listener.present(old)
         trust = ssl.create_default_context(cadata=joined.bundle.decode())
 
@@ -154,7 +135,7 @@ async def test_renewal_drops_no_review_on_old_or_new_connections() -> None:
 )
 async def test_what_is_no_review_gets_an_answer(path: str, body: bytes, status: int) -> None:
     old, _, _ = three_stages()
-    async with listening() as (listener, port):
+    async with bound_listener() as (listener, port):
         await listener.present(old)
         trust = ssl.create_default_context(cadata=old.bundle.decode())
         async with (

@@ -1,4 +1,4 @@
-"""The port of core's webhooks on its own, without a cluster."""
+"""The port of core's webhooks, without a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kubefoundry_core.admission.application import application
+from kubefoundry_core.admission.application import PATIENCE, application
 from kubefoundry_core.admission.listener import Listener, server_context
 from kubefoundry_core.certificates import Material, renewed
 from kubefoundry_sdk._runtime.listening import bind
@@ -18,9 +18,9 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def material() -> Material:
-    made = renewed(None, ("127.0.0.1",), datetime.now(UTC) - timedelta(minutes=1))
-    assert made
-    return made
+    created = renewed(None, ("127.0.0.1",), datetime.now(UTC) - timedelta(minutes=1))
+    assert created
+    return created
 
 
 @asynccontextmanager
@@ -31,24 +31,38 @@ async def listening(
     new_context: Callable[[], ssl.SSLContext] = server_context,
     registered: Callable[[], dict[str, Any]] = dict,
 ) -> AsyncIterator[tuple[str, ssl.SSLContext, int]]:
-    """URL, what a client has to trust, and port."""
+    """Listen with this certificate, and yield the URL, the client's TLS context and the port."""
+    async with bound_listener(patience=patience, new_context=new_context, registered=registered) as (
+        listener,
+        port,
+    ):
+        await listener.present(served)
+        trust = ssl.create_default_context(cadata=served.bundle.decode())
+        yield f"https://127.0.0.1:{port}", trust, port
+
+
+@asynccontextmanager
+async def bound_listener(
+    *,
+    patience: float = PATIENCE,
+    new_context: Callable[[], ssl.SSLContext] = server_context,
+    registered: Callable[[], dict[str, Any]] = dict,
+) -> AsyncIterator[tuple[Listener, int]]:
+    """Yield a listener without a certificate, and its port."""
     bound = bind(0)
     listener = Listener(
         application(registered, lambda namespace: 2**30, no_models, patience=patience), bound, new_context
     )
     closing = asyncio.create_task(listener.closed_at_end())
     try:
-        await listener.present(served)
-        port = bound.getsockname()[1]
-        trust = ssl.create_default_context(cadata=served.bundle.decode())
-        yield f"https://127.0.0.1:{port}", trust, port
+        yield listener, bound.getsockname()[1]
     finally:
         closing.cancel()
         await asyncio.gather(closing, return_exceptions=True)
 
 
 async def head_alone(port: int, trust: ssl.SSLContext, length: int | None, path: str = "/validate") -> Stream:
-    """A request of which the body is never sent; the connection stays while the writer is held."""
+    """Send a request without its body. The connection stays while the writer is held."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
     stated = "Transfer-Encoding: chunked" if length is None else f"Content-Length: {length}"
     writer.write(f"POST {path} HTTP/1.1\r\nHost: core\r\n{stated}\r\n\r\n".encode())
