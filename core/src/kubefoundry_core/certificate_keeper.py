@@ -93,7 +93,10 @@ class CertificateKeeper:
         # Only changes of a CRD's conversion matter. Without conversion, core serves whatever becomes of the CRDs.
         self._crds = {kind.crd: Store(trim=only_conversion) for kind in (MODEL_DEPLOYMENTS, PROVIDER_CONFIGS)}
         for name, store in self._crds.items():
-            process.background(f"watch of {name}", partial(self._follow_crd, name, store))
+            follow = partial(
+                process.follow, CRDS, store, store=store, selector=_named(name), refused=lambda: None
+            )
+            process.background(f"watch of {name}", follow)
         self._conditions: bool | None = None
         self._queue = WorkQueue("certificates", self._turn)
         self._problem: str | None = "the webhook server is not running yet"
@@ -122,9 +125,6 @@ class CertificateKeeper:
             await store.synced.wait()
         self._queue.add(_TURN)
         await self._queue.run(1)
-
-    async def _follow_crd(self, name: str, store: Store) -> None:
-        await self._process.follow(CRDS, store, store=store, selector=_named(name), refused=lambda: None)
 
     async def _begin_to_lead(self) -> None:
         self._queue.add(_TURN)
@@ -194,7 +194,7 @@ class CertificateKeeper:
         Raises:
             Unusable: The leaf lacks a name, and the presented leaf is still good for conversions.
         """
-        hosts = self._called_hosts([crd for store in self._crds.values() for crd in store.objects()])
+        hosts = self._called_hosts(self._live_crds())
         missing, presented = unnamed(material, hosts), self._listener.presented
         if not missing:
             return
@@ -274,26 +274,25 @@ class CertificateKeeper:
 
     async def _publish_to_crds(self, bundle: bytes) -> None:
         """Make the API server trust the conversions of the CRDs that ask for them."""
-        for store in self._crds.values():
-            for crd in store.objects():
-                if body := conversion_patch(crd, bundle):
-                    store.put(await self._process.client.apply(CRDS, body, manager=CORE_MANAGER))
-                    log.info(
-                        "caBundle applied to the conversion of CustomResourceDefinition %s",
-                        crd["metadata"]["name"],
-                    )
+        for crd in self._live_crds():
+            if body := conversion_patch(crd, bundle):
+                name = crd["metadata"]["name"]
+                self._crds[name].put(await self._process.client.apply(CRDS, body, manager=CORE_MANAGER))
+                log.info("caBundle applied to the conversion of CustomResourceDefinition %s", name)
 
     def _is_trusted(self, material: Material, now: datetime) -> bool:
-        """Check whether the leaf can be presented: no caller refuses it, or a conversion that trusts today's leaf."""
+        """Check whether the webhooks trust the leaf, and no conversion that trusts the presented leaf refuses it."""
         presented = self._listener.presented
         return all(covers(live, material, now) for _, live in self._live() if live) and all(
             covers(crd, material, now) or presented is None or not covers(crd, presented, now)
-            for store in self._crds.values()
-            for crd in store.objects()
+            for crd in self._live_crds()
         )
 
     def _live(self) -> list[tuple[Kind, Object | None]]:
         return [(kind, store.get(("", CONFIGURATION))) for kind, store in self._configurations.items()]
+
+    def _live_crds(self) -> list[Object]:
+        return [crd for store in self._crds.values() for crd in store.objects()]
 
 
 def _named(name: str) -> dict[str, str]:

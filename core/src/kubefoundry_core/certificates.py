@@ -144,8 +144,8 @@ def check_existing(material: Material, hosts: Sequence[str]) -> None:
         raise Unusable(
             f"the authority of tls.crt has a key of a kind that the API server does not accept; {KINDS}"
         )
-    for host in unnamed(material, hosts):
-        raise Unusable(f"tls.crt does not name {host}")
+    if missing := unnamed(material, hosts):
+        raise Unusable(f"tls.crt does not name {missing[0]}")
 
 
 def unnamed(material: Material, hosts: Sequence[str]) -> list[str]:

@@ -84,7 +84,7 @@ def prepared(
     return parsed, lambda process: set_up(process, bound, conversions)
 
 
-def set_up(process: Process, bound: socket.socket, conversions: Conversions = CONVERSIONS) -> None:
+def set_up(process: Process, bound: socket.socket, conversions: Conversions) -> None:
     """Connect the webhooks, their certificates and the controller."""
     controller = Controller(process)
     process.at_end(bound.close)

@@ -73,7 +73,7 @@ class _Intake:
     ) -> None:
         self._thread = thread
         self._patience = patience
-        self._turn_in = turn
+        self._turn_within = turn
         self._most_waiting = waiting
         self._most = most
         self._large = asyncio.Semaphore(1)
@@ -114,7 +114,7 @@ class _Intake:
         """
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._turn_in):
+            async with asyncio.timeout(self._turn_within):
                 await self._large.acquire()
         finally:
             self._waiting -= 1
