@@ -457,7 +457,7 @@ NEWER = {**GOOD, "engine": {"type": "llamacpp", "extraArgs": ["--lora", "a"]}}
 
 
 @pytest.mark.parametrize(
-    ("spec", "named", "status", "versions", "is_valid"),
+    ("spec", "named", "selected_at", "versions", "is_valid"),
     [
         pytest.param(NEWER, "acme", None, {"acme": "0.2"}, False, id="named"),
         pytest.param(NEWER, "acme", None, {"acme": "0.3"}, True, id="named, newer"),
@@ -474,15 +474,15 @@ NEWER = {**GOOD, "engine": {"type": "llamacpp", "extraArgs": ["--lora", "a"]}}
 def test_field_that_provider_would_ignore_is_invalid(
     spec: dict[str, Any],
     named: str | None,
-    status: int | None,
+    selected_at: int | None,
     versions: dict[str, str],
     is_valid: bool,
 ) -> None:
-    chosen = selected("RuleMatched", name="acme") if status else None
-    if chosen:
-        chosen["conditions"][0]["observedGeneration"] = status
+    status = selected("RuleMatched", name="acme") if selected_at else None
+    if status:
+        status["conditions"][0]["observedGeneration"] = selected_at
 
-    decided = decide(deployment(spec, chosen, named=named), Surroundings(versions, True))
+    decided = decide(deployment(spec, status, named=named), Surroundings(versions, True))
 
     validated = find(decided["conditions"], "Validated") or {}
     assert validated["status"] == str(is_valid)

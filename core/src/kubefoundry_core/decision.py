@@ -86,17 +86,17 @@ def decide(
     generation = live.generation
     if problems is None:
         problems = validation.validate(deployment.get("spec", {}))
+    failure = "ValidationFailed"
     invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-    too_old = "" if invalid else _ignored_fields(live, surroundings)
-    failed = "ValidationFailed" if invalid else reasons.PROVIDER_TOO_OLD if too_old else ""
-    invalid = invalid or too_old
+    if not invalid:
+        failure, invalid = reasons.PROVIDER_TOO_OLD, _ignored_fields(live, surroundings)
     selection = select(deployment, surroundings, valid=not invalid)
     status: Object = {}
     conditions = [
         condition(
             reasons.VALIDATED,
             not invalid,
-            failed or "ValidationPassed",
+            failure if invalid else "ValidationPassed",
             invalid or VALID,
             generation=generation,
         )
@@ -129,9 +129,9 @@ def decide(
 
 
 def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> str:
-    """Return which fields the provider would ignore, because it implements an earlier contract; empty if none.
+    """Return why the provider would ignore fields of the spec; empty if it would ignore none.
 
-    A provider that the selector has chosen counts, too: it must not act before the selector has chosen another one.
+    The provider of the last selection counts, too: it must not act before the selector has chosen another provider.
     """
     chosen = live.requested_provider or live.provider_name or ""
     if chosen not in surroundings.registered:

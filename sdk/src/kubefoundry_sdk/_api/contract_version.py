@@ -7,11 +7,12 @@ as serving that serves without it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import part
 
 CURRENT: Final = "0.3"
 """The version that this SDK implements."""
@@ -50,9 +51,7 @@ def ignored_fields(spec: Mapping[str, Any], version: str) -> str:
         The reason with its remedy. It follows the provider's name.
     """
     known = _parsed(version if is_version(version) else SILENT)
-    fields = [
-        path for path, added in _ADDED.items() if _parsed(added) > known and _is_set(spec, path.split("."))
-    ]
+    fields = [path for path, added in _ADDED.items() if _parsed(added) > known and _is_set(spec, path)]
     if not fields:
         return ""
     if is_version(version):
@@ -66,11 +65,9 @@ def ignored_fields(spec: Mapping[str, Any], version: str) -> str:
     )
 
 
-def _is_set(spec: Mapping[str, Any], steps: Iterable[str]) -> bool:
-    value: Any = spec
-    for step in steps:
-        value = value.get(step) if isinstance(value, Mapping) else None
-    return value not in (None, {}, [])
+def _is_set(spec: Mapping[str, Any], path: str) -> bool:
+    *parents, name = path.split(".")
+    return part(spec, *parents).get(name) not in (None, {}, [])
 
 
 def _parsed(version: str) -> tuple[int, int]:
