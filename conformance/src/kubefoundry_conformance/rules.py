@@ -130,8 +130,8 @@ RULES: Final[dict[str, Rule]] = {
         ),
         Rule(
             "SEL-2",
-            "Only a spec whose newest generation is `Validated`, or not for the reason `ProviderTooOld`, is decided "
-            "on.",
+            "A spec is decided on only if `Validated` of its newest generation is True, or False with the reason "
+            "`ProviderTooOld`.",
         ),
         Rule("SEL-3", "The same input gives the same answer: a selection is kept."),
         Rule("SEL-4", "A new value of the annotation `reselect` asks for a new choice, once."),

@@ -77,20 +77,19 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
 
 CHECKED_ELSEWHERE: Final = frozenset(
     {
-        *(
-            "engine.args",
-            "engine.type",
-            "model.source",
-            "serving.mode",
-            "provider.name",
-            "provider.overrides",
-        ),
-        *("podTemplate.container.volumeMounts", "podTemplate.container.resourceClaims"),
+        "engine.args",
+        "engine.type",
+        "model.source",
+        "serving.mode",
+        "podTemplate.container.volumeMounts",
+        "podTemplate.container.resourceClaims",
+        "provider.name",
+        "provider.overrides",
     }
 )
 """Fields without an entry in VALUES. `engine.args` is in `_values`. `engine.type`, `model.source` and `serving.mode`
-are capabilities or need other fields. Mounts and claims of the container refer to those of the pod. SUP-6 checks
-`provider`."""
+are capabilities or need other fields. Mounts and claims of the container refer to volumes and claims of the pod.
+SUP-6 checks `provider`."""
 
 LONG: Final = ("m" * 40, "m" * 53, "m" * 63, "m" * 200, "m.with.dots")
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
