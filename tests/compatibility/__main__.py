@@ -90,7 +90,7 @@ def run(subject: str, column: Column, trees: Mapping[str, Path], folder: Path) -
     if done.returncode:
         print(done.stdout, done.stderr, file=sys.stderr)
     text = report.read_text() if report.exists() else ""
-    return done.returncode == 0, json.loads(text)["summary"] if text else "the kit did not end"
+    return done.returncode == 0, json.loads(text)["summary"] if text else "the kit wrote no report"
 
 
 def shadow(folder: Path, programs: Mapping[str, Path]) -> Path:
