@@ -64,8 +64,7 @@ class Reader:
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("KUBECONFIG", str(kubeconfig))
             if words[0] == "kubectl":
-                program = [str(self.plane.binary), "kubectl"] if self.plane.binary else ["kubectl"]
-                return await asyncio.to_thread(_run, [*program, *words[1:]])
+                return await asyncio.to_thread(_run, [*self.plane.kubectl_command, *words[1:]])
             done = await CommandLine.offline(*words[1:])
             if "add --yes" in done.err:
                 return await CommandLine.offline(*words[1:], "--yes")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import http.client
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -73,7 +74,7 @@ class _Reusable:
                     else:
                         changed[key] = value
             if not (added or removed or changed):
-                self._forget_requests()
+                self._forget()
                 return True
             # Controllers create objects in a namespace again as long as the API server accepts them.
             namespaces = [key for key in added if key.startswith(NAMESPACES)]
@@ -104,10 +105,11 @@ class _Reusable:
                     return
         raise OSError(f"{namespace} is still accepted after {DEADLINE:.0f} s")
 
-    def _forget_requests(self) -> None:
-        """Empty the audit log, because the next test counts its own requests."""
+    def _forget(self) -> None:
+        """Empty the audit log, because the next test counts its own requests, and what kubectl has discovered."""
         assert self.plane.audit_log is not None
         os.truncate(self.plane.audit_log, 0)
+        shutil.rmtree(self.plane.discovered, ignore_errors=True)
 
 
 _idle: list[_Reusable] = []

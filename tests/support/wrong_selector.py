@@ -106,7 +106,8 @@ async def _answered_late(
     client: Client, store: Store, kind: Kind, live: Object, fields: Object, *, manager: str
 ) -> bool:
     written = await status_write(client, store, kind, live, fields, manager=manager)
-    await asyncio.sleep(7)
+    if written:
+        await asyncio.sleep(7)
     return written
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -184,8 +185,8 @@ async def test_command_of_page_creates_the_model(reader: Reader) -> None:
     body = model_deployment("m", reader.namespace, GPU, provider="kuberay")
     draft = Draft("m", reader.namespace, GPU, yaml.safe_dump(body))
     kubectl = reader.folder / "kubectl"
-    program = f"{reader.plane.binary} kubectl" if reader.plane.binary else shutil.which("kubectl")
-    kubectl.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+    program = shlex.join(reader.plane.kubectl_command)
+    kubectl.write_text(f'#!/bin/sh\nPATH={shlex.quote(os.environ["PATH"])}\nexec {program} "$@"\n')
     kubectl.chmod(0o755)
     assert SITES["dashboard/create: kubectl apply -f - <<'EOF'"].pattern.match(draft.command)
 

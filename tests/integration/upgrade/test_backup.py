@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any, Final
@@ -34,8 +35,8 @@ def commands() -> list[str]:
 
 def run(command: str, plane: ControlPlane, folder: Path) -> None:
     """Run a command of the document, whose kubectl is that of the control plane."""
-    program = f"{plane.binary} kubectl" if plane.binary else "kubectl"
-    function = f'kubectl() {{ {program} --kubeconfig {plane.kubeconfig} "$@"; }}'
+    program = shlex.join([*plane.kubectl_command, "--kubeconfig", str(plane.kubeconfig)])
+    function = f'kubectl() {{ {program} "$@"; }}'
     script = f"set -euo pipefail\n{function}\n{command}"
     done = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from support.deployments import CPU, model_deployment
 from support.etcd import Etcd
 from support.ground import prepared_plane
 from support.upstream import STANDINS, standin
+from support.waiting import SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -74,6 +76,23 @@ def test_what_a_test_leaves_is_gone_for_the_next(ours: None, tmp_path: Path) -> 
         second.kubectl("create", "namespace", "left")
         assert second.audit_log is not None
         assert "never-removed" not in second.audit_log.read_text()
+
+
+def test_kubectl_reads_the_versions_that_are_served_now(ours: None, tmp_path: Path) -> None:
+    crd = "modeldeployments.kubefoundry.ai"
+    with prepared_plane(tmp_path, ()) as first:
+        versions = json.loads(first.kubectl("get", "crd", crd, "-o", "json").stdout)["spec"]["versions"]
+        newer = {**versions[0], "name": "v9", "storage": False}
+        patch = [{"op": "add", "path": "/spec/versions/-", "value": newer}]
+        first.kubectl("patch", "crd", crd, "--type=json", "-p", json.dumps(patch))
+        ends = time.monotonic() + SECONDS
+        while "kubefoundry.ai/v9" not in first.kubectl("api-versions").stdout:
+            assert time.monotonic() < ends, "v9 is not served"
+        first.kubectl("get", "md", "-A")
+
+    with prepared_plane(tmp_path, ()) as second:
+        assert second is first
+        second.kubectl("get", "md", "-A")
 
 
 def test_one_that_was_broken_is_not_used_again(ours: None, tmp_path: Path) -> None:

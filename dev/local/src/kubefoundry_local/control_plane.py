@@ -60,13 +60,26 @@ class ControlPlane:
     process: subprocess.Popen[str] | None
     pids: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def discovered(self) -> Path:
+        """Return the folder in which kubectl keeps what it discovers.
+
+        Its default is a folder of the user for each address, and a later control plane may have the same one.
+        """
+        return self.kubeconfig.parent / "discovered"
+
+    @property
+    def kubectl_command(self) -> list[str]:
+        """Return the program kubectl, without the kubeconfig."""
+        program = [str(self.binary), "kubectl"] if self.binary else ["kubectl"]
+        return [*program, "--cache-dir", str(self.discovered)]
+
     def kubectl(
         self, *arguments: str, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as administrator. Raises CannotRun with its output if it fails and `check` is set."""
-        program = [str(self.binary), "kubectl"] if self.binary else ["kubectl"]
         result = subprocess.run(
-            [*program, "--kubeconfig", str(self.kubeconfig), *arguments],
+            [*self.kubectl_command, "--kubeconfig", str(self.kubeconfig), *arguments],
             input=input,
             capture_output=True,
             text=True,
