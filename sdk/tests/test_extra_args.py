@@ -50,6 +50,7 @@ def spec(engine: str, *entries: str, **args: str) -> dict[str, Any]:
         ("trtllm", ("--trtllm.x", "1"), {}, "only vllm has such flags"),
         ("vllm", ("--debug", "--"), {}, 'has the entry "--"'),
         ("llamacpp", ("-p", "prompt"), {}, None),
+        ("vllm", ("--tokenizer", "org/t"), {"tokenizer-mode": "slow"}, None),
     ],
 )
 def test_flag_that_has_another_place_is_rejected(

@@ -13,6 +13,7 @@ import pytest
 from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.settings import ON_NVIDIA
 from kubefoundry_sdk._api import engine_args, flag_names
+from kubefoundry_sdk._api.validation import validate
 from kubefoundry_sdk.testing.generated import deployment
 
 OPTIONS: Final = Path(__file__).parents[3] / "tests" / "engines"
@@ -177,3 +178,23 @@ def test_short_names_of_long_flags_are_known(engine: str) -> None:
     brief = {flag[2:] for flag in options(engine) if len(flag) - 2 <= flag_names.SHORT}
 
     assert brief == flag_names.SHORT_LONG.get(engine, frozenset())
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_abbreviation_of_a_flag_of_a_field_is_refused(engine: str) -> None:
+    whole = [
+        *flag_names.COUNTED,
+        *(flag for flags in engine_args.FIELD_FLAGS[engine].values() for flag in flags),
+    ]
+    exact = {*whole, *flag_names.LONG[engine], *(flag[2:] for flag in options(engine))}
+    abbreviations = {flag[:end].rstrip("-") for flag in whole for end in range(4, len(flag))} - exact
+
+    accepted = {flag for flag in exact | abbreviations if not is_completed(engine, flag)}
+
+    assert accepted == exact
+
+
+def is_completed(engine: str, flag: str) -> bool:
+    gpu = {"gpu": {"count": 1}}
+    spec = {"model": {"id": "org/m"}, "engine": {"type": engine, "args": {flag: "1"}}, "resources": gpu}
+    return any("abbreviation" in problem.message for problem in validate(spec))

@@ -13,9 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk._api.flag_names import (
+    COMPLETED,
+    COUNTED,
     DATA,
     LONG,
     PIPELINE,
+    SHORT,
     SIZES,
     TENSOR,
     dashed,
@@ -224,6 +227,7 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
         for name in args:
             if problem := flag_problem(spec["engine"]["type"], name):
                 yield Problem(f"spec.engine.args[{name}]", problem)
+        yield from _abbreviated(spec["engine"]["type"], args)
         yield from _repeated(spec["engine"]["type"], args)
         yield from _too_many_gpus(spec, args)
 
@@ -239,6 +243,18 @@ def _contradictions(spec: dict[str, Any], args: Mapping[str, str]) -> Iterator[P
         expected = stated.get(field) if field else None
         if expected is not None and _meaning(value, expected) != expected:
             yield Problem(path, f'is "{text}" but {field} is "{expected}": set only {field}')
+
+
+def _abbreviated(engine: str, args: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield flags that the engine completes to one that a field sets, or by which GPUs are counted."""
+    if engine not in COMPLETED:
+        return
+    names = {*COUNTED, *(flag for flags in FIELD_FLAGS[engine].values() for flag in flags)}
+    for name, value in args.items():
+        flag = dashed(_effective(engine, name, value)[0]).partition(".")[0]
+        whole = min((full for full in names if full.startswith(flag)), default=None)
+        if whole and flag not in names and len(flag) > SHORT:
+            yield Problem(f"spec.engine.args[{name}]", f"is an abbreviation of {whole}: write the whole name")
 
 
 def _repeated(engine: str, args: Mapping[str, str]) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk._api.engine_args import FIELD_FLAGS, effective
-from kubefoundry_sdk._api.flag_names import SIZES, dashed, flag_problem
+from kubefoundry_sdk._api.flag_names import COUNTED, dashed, flag_problem
 from kubefoundry_sdk._api.structure import Problem
 
 _FLAG: Final = re.compile(r"--?(?P<name>[A-Za-z][^=\s]*)")
@@ -19,11 +19,8 @@ _FLAG: Final = re.compile(r"--?(?P<name>[A-Za-z][^=\s]*)")
 _LEVEL: Final = re.compile(r"O[0-9]")
 """`-O3` of vLLM: the flag and its value in one."""
 
-COUNTED: Final = (*SIZES, "enable-dp-attention", "nnodes", "prefill-context-parallel-size")
-"""Flags on which the number of GPUs and the derived sizes depend (`engine_args.parallel`). All flags that begin with
-DATA belong to them."""
-
 DATA: Final = "data-parallel-"
+"""The beginning of flags that place data-parallel ranks (`COUNTED`)."""
 
 
 def flags(engine: str | None, entries: Sequence[str]) -> dict[str, str]:
@@ -42,7 +39,7 @@ def flags(engine: str | None, entries: Sequence[str]) -> dict[str, str]:
 def reserved(names: Iterable[str], extra_flags: Mapping[str, str]) -> dict[str, str]:
     """Return the extra flags that mean a flag in `names`: the flag as written, and the name.
 
-    Python's argparse, by which vLLM and SGLang read their flags, completes `--served` to `--served-model-name`.
+    vLLM and SGLang complete `--served` to `--served-model-name`.
 
     Args:
         names: Flags that have another place.
@@ -71,13 +68,12 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
     fields = {flag: field for field, names in FIELD_FLAGS[engine].items() for flag in names}
     args = {dashed(name).partition(".")[0] for name in effective(engine, spec["engine"].get("args") or {})}
     of_fields, counted = reserved(fields, found), reserved((*COUNTED, DATA), found)
-    in_args = reserved(args, {flag.partition(".")[0]: written for flag, written in found.items()})
     for flag, written in found.items():
         if name := of_fields.get(written):
             yield Problem(path, f"has the flag {written}: set {fields[name]} instead")
         elif written in counted or flag.startswith(DATA):
             yield Problem(path, f"has the flag {written}, by which GPUs are counted: set it in engine.args")
-        elif written in in_args:
+        elif flag.partition(".")[0] in args:
             yield Problem(path, f"has the flag {written}, which is in engine.args, too: remove one")
         if "." in flag and (problem := flag_problem(engine, flag)):
             yield Problem(path, f"has the flag {written}, which {problem}")

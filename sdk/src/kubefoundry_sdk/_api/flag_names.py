@@ -10,6 +10,13 @@ DATA: Final = "data-parallel-size"
 
 SIZES: Final = (TENSOR, PIPELINE, DATA)
 
+COUNTED: Final = (*SIZES, "enable-dp-attention", "nnodes", "prefill-context-parallel-size")
+"""Flags on which the number of GPUs and the derived sizes depend (`engine_args.parallel`). All flags that begin with
+`data-parallel-` belong to them."""
+
+COMPLETED: Final = frozenset({"vllm", "sglang"})
+"""Engines that complete an abbreviated flag: Python's argparse reads `--served` as `--served-model-name`."""
+
 LONG: Final[dict[str, dict[str, str]]] = {
     "vllm": {
         "tp": TENSOR,
