@@ -45,6 +45,7 @@ OBSERVATIONS: Any = st.builds(
         st.sampled_from(["m", "M", "a.b", "x" * 64]) | ODD,
         NUMBERS,
         st.sampled_from(["", "https://gw.infra/m", "ftp://x", "http://u:p@x", "http://x/?q"]) | ODD,
+        st.sampled_from(["", "org/m", "-m", "x" * 254]) | ODD,
     )
     | ODD,
     selector=st.sampled_from(["", "a=b", "x" * 1025]) | ODD,
@@ -73,6 +74,7 @@ def test_an_observation_is_a_fault_or_can_be_stored(seen: Any) -> None:
     [
         (replace(SEEN, phase=cast(Any, "Serving")), "phase 'Serving', which is not one of Pending"),
         (replace(SEEN, endpoint=Endpoint("m", 0)), "port 0, which is not 1 to 65535"),
+        (replace(SEEN, endpoint=Endpoint("m", 80, model="-m")), "model '-m', which is not a name"),
         (replace(SEEN, replicas=Replicas(1, 0, 0)), "phase Running with 0 ready replicas"),
         (replace(SEEN, replicas=Replicas(1, -1, 0)), "-1 ready replicas"),
         (replace(SEEN, reason="Failed"), "phase Running with reason Failed"),

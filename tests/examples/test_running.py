@@ -46,7 +46,7 @@ async def test_third_party_provider_serves_and_cleans_up(
 
     await says(api, namespace, state="Serving", ready=1)
     running = await until_deployment(api, "m", namespace, serves)
-    assert running["status"]["endpoint"] == {"service": "m", "port": 8000}
+    assert running["status"]["endpoint"] == {"service": "m", "port": 8000, "model": "model"}
 
     await create(api, namespace, "refused", nodeSelector={"zone": "a"})
     refused = await until_deployment(

@@ -75,17 +75,17 @@ def dry_runs(plane: ControlPlane, namespace: str, specs: list[Any]) -> list[str 
 
 async def install_crd_without(plane: ControlPlane, api: Client, *keywords: str) -> None:
     """Install the CRD of ModelDeployments without rules and without these keywords of its schema."""
-    apply(plane, [_without(_crd(), {"x-kubernetes-validations", *keywords})])
+    apply(plane, [_without(crd_of_deployments(), {"x-kubernetes-validations", *keywords})])
     await _until_rules(api, enforced=False)
 
 
 async def install_crd(plane: ControlPlane, api: Client) -> None:
     """Install the CRD of ModelDeployments."""
-    apply(plane, [_crd()])
+    apply(plane, [crd_of_deployments()])
     await _until_rules(api, enforced=True)
 
 
-def _crd() -> Any:
+def crd_of_deployments() -> Any:
     return yaml.safe_load((ROOT / "crds" / "modeldeployments.yaml").read_text())
 
 

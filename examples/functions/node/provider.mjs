@@ -94,7 +94,7 @@ function observe({deployment, object}) {
     reason,
     message: text(status.message) || `Widget is ${state || 'not taken up yet'}`,
     replicas: {desired: replicas, ready, available: ready},
-    endpoint: {service: deployment.name, port: 8000},
+    endpoint: {service: deployment.name, port: 8000, model: deployment.servedName ?? ''},
   };
 }
 

@@ -72,7 +72,7 @@ def observed:
       message: ($status.message | text
         | if . == "" then "Widget is \(if $state == "" then "not taken up yet" else $state end)" else . end),
       replicas: {desired: $replicas, ready: $ready, available: $ready},
-      endpoint: {service: .deployment.name, port: 8000}
+      endpoint: {service: .deployment.name, port: 8000, model: (.deployment.servedName // "")}
     };
 
 {id} + (

@@ -46,7 +46,7 @@ def test_sequences(sequence: dict[str, Any]) -> None:
         assert seen.update_failed is expect.get("update_failed", False), f"step {number}"
         assert seen.updating is expect.get("updating", False), f"step {number}"
         assert seen.unclear is expect.get("unclear", False), f"step {number}"
-        assert seen.endpoint == Endpoint("m-frontend", 8000)
+        assert seen.endpoint == Endpoint("m-frontend", 8000, model="m")
 
 
 def test_scale_selects_workers_in_aggregated_mode_only() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from support.upstream import requires_shared
 
 SEQUENCES = yaml.safe_load((Path(__file__).parent / "status_sequences.yaml").read_text(encoding="utf-8"))
 
-MODEL = deployment({"model": {"id": "o/m"}, "engine": {"type": "llamacpp"}, "image": "example/i:1"}, "gemma")
+SPEC: dict[str, Any] = {"model": {"id": "o/m"}, "engine": {"type": "llamacpp"}, "image": "example/i:1"}
+MODEL = deployment(SPEC, "gemma")
 
 
 def observed(status: Any, **metadata: Any) -> Observation:
@@ -52,8 +54,13 @@ def condition(text: str) -> dict[str, str]:
     return {"type": type_, "status": status, "reason": reason, "message": message}
 
 
-def test_the_endpoint_is_the_service_of_the_workspace() -> None:
-    assert observed({}).endpoint == Endpoint("gemma", 80)
+@pytest.mark.parametrize(("server", "name"), [("aikit", ""), ("llama-server", "m")])
+def test_endpoint_is_the_service_with_the_name_that_the_server_gets(server: str, name: str) -> None:
+    overrides = {"provider": {"name": "kaito", "overrides": {"llamacppServer": server}}}
+
+    seen = observe(replace(MODEL, spec=deployment({**SPEC, **overrides}).spec), {"status": {}})
+
+    assert seen.endpoint == Endpoint("gemma", 80, model=name)
 
 
 @pytest.mark.parametrize(("generation", "acknowledged"), [(1, None), (2, None), (3, False), ("3", None)])

@@ -50,7 +50,7 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
     assert seen.replicas.desired == sum(spec.values())
     assert seen.update_failed is expect.get("update_failed", False)
     assert seen.updating is expect.get("updating", False)
-    assert seen.endpoint == Endpoint("m-serve-svc", 8000)
+    assert seen.endpoint == Endpoint("m-serve-svc", 8000, model="m")
 
 
 @pytest.mark.parametrize(("observed", "expected"), [(2, None), (1, False), (99, False), (None, False)])

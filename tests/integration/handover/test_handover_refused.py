@@ -80,7 +80,7 @@ async def nothing_lost(suite: Suite, api: Client, namespace: str) -> AsyncIterat
 
     kept = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
     assert phase(kept) == "Running"
-    assert kept["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+    assert kept["status"]["endpoint"] == {"service": "m-frontend", "port": 8000, "model": "model"}
     assert kept["status"]["provider"]["resourceKind"] == GRAPHS.kind
     ready = find(kept["status"]["conditions"], "Ready") or {}
     assert ready["status"] == "True"

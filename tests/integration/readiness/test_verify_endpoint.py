@@ -71,7 +71,7 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
             engine.serves = ("other", "model")
 
             served = await until_deployment(api, "m", namespace, serves, seconds=ASKED)
-            assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+            assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000, "model": "model"}
             asked = engine.asked
 
             # The upstream object is looked at again and again; nothing of it has changed.
@@ -100,7 +100,7 @@ async def test_server_with_api_key_runs_with_a_note(suite: Suite, api: Client, n
             await led_to(api, namespace, "m-frontend", port)
 
             served = await until_deployment(api, "m", namespace, serves, seconds=ASKED)
-    assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+    assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000, "model": "model"}
     assert "answers 401 Unauthorized without an API key: a server answers" in message(served, "Ready")
 
 
@@ -126,7 +126,7 @@ async def test_running_needs_an_answer_where_the_flag_says_so(
             engine.answers = 200
 
             served = await until_deployment(api, "m", namespace, serves, seconds=ASKED)
-            assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000}
+            assert served["status"]["endpoint"] == {"service": "m-frontend", "port": 8000, "model": "model"}
             assert {"model": "model", "prompt": "1", "max_tokens": 1} in engine.completed
 
 

@@ -194,6 +194,7 @@ def _describe(obj: Object, health: Health) -> None:
             f"{replicas.get('ready', 0)} of {replicas['desired']} ready" if "desired" in replicas else None,
         ),
         ("Endpoint", endpoint(status)),
+        ("Served as", (status.get("endpoint") or {}).get("model")),
         ("Generation", f"{meta['generation']} (observed {status.get('observedGeneration', 'none')})"),
         ("Age", age(meta.get("creationTimestamp"))),
     ]

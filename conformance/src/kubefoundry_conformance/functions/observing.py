@@ -18,7 +18,7 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.reasons import READY, REASONS
 from kubefoundry_sdk._api.schema import Schema, structural
 from kubefoundry_sdk._api.status import ModelDeploymentStatus
-from kubefoundry_sdk._provider.contract import Deployment, Endpoint, Observation, Provider
+from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider
 from kubefoundry_sdk._provider.reconcile.report import Report
 from kubefoundry_sdk.testing.structural import storable
 
@@ -243,10 +243,10 @@ def _schema_problems(provider: Provider, observation: Observation, live: Object)
 def _endpoint(observation: Observation) -> dict[str, Any]:
     """Return the endpoint as it would be published. The endpoint of a gateway has neither Service nor port."""
     endpoint = observation.endpoint
-    url = {"url": endpoint.url} if endpoint.url else {}
-    if endpoint == Endpoint(url=endpoint.url) and (url or observation.phase != "Running"):
-        return url
-    return {"service": endpoint.service, "port": endpoint.port, **url}
+    optional = {name: value for name in ("url", "model") if (value := getattr(endpoint, name))}
+    if (endpoint.service, endpoint.port) == ("", 0) and (endpoint.url or observation.phase != "Running"):
+        return optional
+    return {"service": endpoint.service, "port": endpoint.port, **optional}
 
 
 @functools.cache

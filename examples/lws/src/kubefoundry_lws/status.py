@@ -30,7 +30,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         reason=reason,
         message=message,
         replicas=Replicas(desired, ready, ready),
-        endpoint=Endpoint(f"{deployment.name}-leader", PORT),
+        endpoint=Endpoint(f"{deployment.name}-leader", PORT, model=deployment.spec.served_name or ""),
         updating=conditions.get("UpdateInProgress", UpstreamCondition()).status == "True"
         or (updated is not None and updated < groups),
         selector=selector if len(selector) <= LONGEST_SELECTOR else "",

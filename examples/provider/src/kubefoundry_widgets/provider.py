@@ -114,7 +114,7 @@ def observe(deployment: Deployment, widget: Object) -> Observation:
         reason=reason,
         message=text(status.get("message")) or f"Widget is {state or 'not taken up yet'}",
         replicas=Replicas(deployment.spec.scaling.replicas, ready, ready),
-        endpoint=Endpoint(deployment.name, 8000),
+        endpoint=Endpoint(deployment.name, 8000, model=deployment.spec.served_name or ""),
     )
 
 

@@ -72,7 +72,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         reason=reason,
         message="; ".join(filter(None, (message, paused if status.paused else "", trouble))),
         replicas=Replicas(status.desired, *_within(status.desired, status.ready, status.available)),
-        endpoint=Endpoint(service(deployment.name), PORT),
+        endpoint=Endpoint(service(deployment.name), PORT, model=deployment.spec.served_name or ""),
         update_failed=phase == "Running" and bool(status.late),
         updating=status.old > 0,
         selector=f"{SELECTED_BY}={deployment.name}",

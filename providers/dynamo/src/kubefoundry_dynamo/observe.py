@@ -107,7 +107,9 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         reason=reason,
         message=message,
         replicas=_replicas(status, workers, serving=phase == "Running"),
-        endpoint=Endpoint(f"{deployment.name}-{FRONTEND.lower()}", PORT),
+        endpoint=Endpoint(
+            f"{deployment.name}-{FRONTEND.lower()}", PORT, model=deployment.spec.served_name or ""
+        ),
         update_failed=phase == "Running" and status.failed,
         updating=phase == "Running" and not status.failed and _updating(status),
         unclear=status.rolling and _uncounted(status, workers),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from kubefoundry_kaito import template
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.status import UpstreamCondition, count, mapping, upstream_conditions
 
@@ -123,5 +124,5 @@ def _observation(
         reason=reason,
         message=message,
         replicas=Replicas(desired=deployment.spec.scaling.replicas, ready=ready, available=ready),
-        endpoint=Endpoint(service=deployment.name, port=SERVICE_PORT),
+        endpoint=Endpoint(deployment.name, SERVICE_PORT, model=template.served_name(deployment.spec)),
     )

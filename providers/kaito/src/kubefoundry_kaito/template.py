@@ -59,9 +59,15 @@ def own_volumes(spec: ModelDeploymentSpec) -> dict[str, str]:
     return {SHARED_MEMORY: SHARED_MEMORY_PATH} if _needs_shared_memory(spec) else {}
 
 
+def served_name(spec: ModelDeploymentSpec) -> str:
+    """Return the model's name in requests, or an empty string if the image decides it (AIKit: the GGUF file)."""
+    is_aikit = spec.engine.type == "llamacpp" and overrides_of(spec).llamacpp_server == "aikit"
+    return "" if is_aikit else spec.served_name or ""
+
+
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     """Return notes about effects that the spec does not show."""
-    if spec.engine.type == "llamacpp" and spec.served_name and overrides_of(spec).llamacpp_server == "aikit":
+    if spec.served_name and not served_name(spec):
         return (
             "An AIKit image serves the model under the name of its GGUF file; /v1/models lists the name.",
         )

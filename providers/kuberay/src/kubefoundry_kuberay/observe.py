@@ -66,7 +66,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         reason=reason,
         message=message,
         replicas=Replicas(desired, ready, ready),
-        endpoint=Endpoint(f"{deployment.name}-serve-svc", PORT),
+        endpoint=Endpoint(f"{deployment.name}-serve-svc", PORT, model=deployment.spec.served_name or ""),
         update_failed=serving and failure is not None,
         updating=serving and failure is None and _updating(status),
         selector=_selector(deployment, live),

@@ -90,11 +90,14 @@ class Endpoint:
         url: The URL before `/v1/…` if that is not plain http at the Service: `https://gateway.infra/models/m`.
             With a url, service and port may be omitted, for a gateway in another namespace. Only a Service can be
             verified (`--verify-endpoint`).
+        model: The name by which a request addresses the model (`"model"` in its body); empty if the spec does not
+            show it, as for a model inside an image.
     """
 
     service: str = ""
     port: int = 0
     url: str = ""
+    model: str = ""
 
 
 ObservedPhase = Literal["Pending", "Deploying", "Running", "Failed"]

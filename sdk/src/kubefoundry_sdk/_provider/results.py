@@ -36,8 +36,12 @@ LONGEST_SELECTOR: Final = 1024
 LONGEST_URL: Final = 2048
 """Characters of `status.endpoint.url`."""
 
+LONGEST_NAME: Final = 253
+"""Characters of `status.endpoint.model`."""
+
 _LABEL: Final = re.compile(formats.DNS_LABEL)
 _URL: Final = re.compile(formats.ENDPOINT_URL)
+_NAME: Final = re.compile(formats.SERVED_NAME)
 _REASONS: Final = frozenset(get_args(ReadyReason)) - {"EndpointUnverified"}
 
 Answer = TypeVar("Answer")
@@ -176,6 +180,8 @@ def _wrong_types_of_endpoint(endpoint: Any) -> Iterator[str]:
         yield f"URL {_quoted(endpoint.url)}, which is not a string"
     if not isinstance(endpoint.service, str):
         yield f"service {_quoted(endpoint.service)}, which is not a string"
+    if not isinstance(endpoint.model, str):
+        yield f"model {_quoted(endpoint.model)}, which is not a string"
     if not isinstance(endpoint.port, int) or isinstance(endpoint.port, bool):
         yield f"port {_quoted(endpoint.port)}, which is not a number"
 
@@ -194,6 +200,8 @@ def endpoint_problems(endpoint: Endpoint) -> Iterator[str]:
     if len(endpoint.url) > LONGEST_URL or (endpoint.url and not _URL.fullmatch(endpoint.url)):
         form = f"http(s)://HOST[:PORT][/PATH] of at most {LONGEST_URL} characters"
         yield f"URL {_quoted(endpoint.url)}, which is not {form}"
+    if len(endpoint.model) > LONGEST_NAME or not _NAME.fullmatch(endpoint.model):
+        yield f"model {_quoted(endpoint.model)}, which is not a name that model.servedName may have"
     if endpoint.url and (endpoint.service, endpoint.port) == ("", 0):
         return
     if len(endpoint.service) > 63 or not _LABEL.fullmatch(endpoint.service):

@@ -39,6 +39,8 @@ class EndpointTemplate(WireModel):
     """The Service's port."""
     url: str = ""
     """The URL before `/v1/…`. It may be all that is given."""
+    model: str = ""
+    """The model's name in requests to the API. Empty if it is not known."""
 
 
 class PhaseRule(WireModel):

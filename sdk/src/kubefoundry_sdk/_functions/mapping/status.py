@@ -68,6 +68,7 @@ class StatusReader:
             text(values["endpoint.service"]),
             count(values["endpoint.port"]) or 0,
             text(values["endpoint.url"]),
+            text(values["endpoint.model"]),
         )
         if has_no_endpoint := any(endpoint_problems(endpoint)):
             endpoint = Endpoint()
@@ -121,6 +122,7 @@ def reader(section: StatusMapping, title: str, kind: str, scope: Scope) -> Statu
         "endpoint.service": endpoint.service,
         "endpoint.port": endpoint.port,
         "endpoint.url": endpoint.url,
+        "endpoint.model": endpoint.model,
     }
     templates = {name: compiler.compile(value, f"status.{name}") for name, value in written.items()}
     templates["updating"] = condition(section.updating or "false", "status.updating")
@@ -158,6 +160,7 @@ def _check_numbers(section: StatusMapping) -> None:
         "a" if "${" in endpoint.service else endpoint.service,
         endpoint.port if isinstance(endpoint.port, int) else 1,
         "http://a" if "${" in endpoint.url else endpoint.url,
+        "a" if "${" in endpoint.model else endpoint.model,
     )
     if problem := next(endpoint_problems(literal), None):
         raise Invalid(f"status.endpoint: has {problem}")

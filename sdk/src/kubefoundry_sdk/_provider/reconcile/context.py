@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -67,6 +68,8 @@ class Context:
     """None if Kueue does not hold the provider's objects."""
     operator: OperatorWatch | None = None
     """None if the provider declares no operator."""
+    without_model_until: float = field(default=-math.inf, init=False)
+    """Until then, `status.endpoint.model` is not written: the CRD of an earlier release does not have it."""
 
     def __post_init__(self) -> None:
         self.secrets = SecretCheck(self.client, self.recorder)

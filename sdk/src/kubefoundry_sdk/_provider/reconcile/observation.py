@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -75,12 +75,18 @@ def _not_read(context: Context, live: Object, report: Report, error_text: str) -
         reason=ready.get("reason", "Unknown") if is_kept else "Unknown",
         message=f"{message}; showing the last status that was read" if is_kept else message,
         replicas=Replicas(*(counts.get(name, 0) for name in ("desired", "ready", "available"))),
-        endpoint=Endpoint(endpoint.get("service", ""), endpoint.get("port", 0), endpoint.get("url", "")),
+        endpoint=_published(endpoint),
     )
     report.stale, report.stale_reason = message, UNREAD
     if phase == "Running":
         # The last status that was read is not about a newer generation.
         report.seen_generation = min(report.generation, reported_generation.reported(before))
+
+
+def _published(endpoint: Mapping[str, Any]) -> Endpoint:
+    """Return `status.endpoint`."""
+    strings = {name: endpoint.get(name, "") for name in ("service", "url", "model")}
+    return Endpoint(port=endpoint.get("port", 0), **strings)
 
 
 async def _observe(context: Context, live: Object, report: Report, last_record: LastRecord) -> float | None:
@@ -233,6 +239,9 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
     if holdback is None:
         return None
     report.seen_generation, report.held_back = holdback.generation, holdback.why
+    # The serving pods know the name of the generation that they were created for.
+    name = _published(LiveModelDeployment(live).status.get("endpoint") or {}).model
+    report.observation = replace(seen, endpoint=replace(seen.endpoint, model=name))
     return holdback.left
 
 

@@ -1,15 +1,22 @@
-"""Removes values that others wrote into our status fields, because an apply removes no fields of other managers."""
+"""The provider's status: applied also with earlier CRDs, and freed of values that others wrote into its fields."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.reasons import OVERRIDES_VALID, STALE_STATUS
+from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile import release
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._runtime import status
+
+log = logging.getLogger(__name__)
+
+AGAIN: Final = 600.0
+"""Seconds after which a field that the CRD seemed to lack is written again."""
 
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """Fields that clients and autoscalers act on."""
@@ -32,9 +39,36 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
         # Remove these conditions first, because after our apply nothing would show that they were ours.
         live = await _remove(context, live, (), whole)
 
-    return await status.write(
-        context.client, context.deployments, MODEL_DEPLOYMENTS, live, desired, manager=context.manager
-    ) or bool(whole)
+    return await _apply(context, live, desired) or bool(whole)
+
+
+async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
+    """Apply the status, without `endpoint.model` if only that makes the API server accept it.
+
+    The CRDs may be those of an earlier release. For a field that they lack, the API server refuses the whole status
+    with a code that does not say so (500), so the second request shows the cause.
+    """
+
+    async def apply(fields: Mapping[str, Any]) -> bool:
+        return await status.write(
+            context.client, context.deployments, MODEL_DEPLOYMENTS, live, fields, manager=context.manager
+        )
+
+    endpoint = desired.get("endpoint") or {}
+    if "model" not in endpoint:
+        return await apply(desired)
+    earlier = {**desired, "endpoint": {name: value for name, value in endpoint.items() if name != "model"}}
+    if context.clock() < context.without_model_until:
+        return await apply(earlier)
+    try:
+        return await apply(desired)
+    except ApiError as error:
+        if error.code != 500:
+            raise
+        written = await apply(earlier)
+        context.without_model_until = context.clock() + AGAIN
+        log.warning("status.endpoint.model is left out: %s; upgrade the CRDs of KubeFoundry", error.message)
+        return written
 
 
 async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) -> None:

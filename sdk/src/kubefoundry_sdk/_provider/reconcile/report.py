@@ -118,7 +118,7 @@ class Report:
                 status["selector"] = self.observation.selector
             if phase == "Running":
                 endpoint = self.observation.endpoint
-                published = {"service": endpoint.service, "port": endpoint.port, "url": endpoint.url}
+                published = {name: getattr(endpoint, name) for name in ("service", "port", "url", "model")}
                 status["endpoint"] = {name: value for name, value in published.items() if value}
             elif self.endpoint is not None:
                 status["endpoint"] = dict(self.endpoint)

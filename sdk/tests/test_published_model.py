@@ -1,0 +1,41 @@
+"""`status.endpoint.model`: the name under which the pods serve that answer now."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kubefoundry_sdk import Deployment, Object, Observation, Rendered, Schema
+from kubefoundry_sdk.testing import Harness, simulated
+from support import things
+
+NAMED: dict[str, Any] = {**things.SPEC, "model": {"id": "org/model", "servedName": "first"}}
+
+
+def render(deployment: Deployment, schema: Schema) -> Rendered:
+    rendered = things.render(deployment, schema)
+    rendered.main["spec"]["name"] = deployment.spec.served_name
+    return rendered
+
+
+def observe(deployment: Deployment, thing: Object) -> Observation:
+    seen = things.observe(deployment, thing)
+    endpoint = replace(seen.endpoint, model=deployment.spec.served_name or "")
+    return replace(seen, endpoint=endpoint, updating="updating" in (thing.get("status") or {}))
+
+
+@simulated
+async def test_model_is_named_as_pods_of_reported_generation_serve_it() -> None:
+    provider = replace(things.PROVIDER, render=render, observe=observe)
+    async with Harness(provider, things.crd(name={"type": "string"})) as harness:
+        await harness.create(NAMED)
+        await harness.upstream({"ready": 1})
+        before = harness.status["endpoint"]
+        await harness.edit({"model": {"id": "org/model", "servedName": "second"}})
+        await harness.upstream({"ready": 1, "updating": True})
+        during = harness.status["endpoint"]
+        await harness.upstream({"ready": 1})
+
+    assert before == {"service": "model", "port": 80, "model": "first"}
+    assert during == before
+    assert harness.status["endpoint"] == {**before, "model": "second"}

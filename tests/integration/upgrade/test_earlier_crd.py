@@ -1,0 +1,50 @@
+"""A provider of this release on CRDs of the release before, whose status has no `endpoint.model`."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubefoundry_local.apply import apply
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster.client import Client
+from support.admission import crd_of_deployments
+from support.audit import AuditLog
+from support.deployments import GPU, model_deployment
+from support.suites import install_crd
+from support.upstream import standin
+from support.waiting import serves, until_deployment
+
+pytestmark = pytest.mark.integration
+
+
+def of_release_before() -> Object:
+    crd: Object = crd_of_deployments()
+    for version in crd["spec"]["versions"]:
+        status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+        del status["properties"]["endpoint"]["properties"]["model"]
+    return crd
+
+
+async def test_model_runs_without_the_new_field(fresh: Suite, api: Client, namespace: str) -> None:
+    apply(fresh.plane, [of_release_before()])
+    install_crd(fresh, standin("dynamo").document)
+    fresh.simulate("dynamo")
+    fresh.start("core", "dynamo")
+    audit = AuditLog(fresh)
+
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="user"
+    )
+    serving = await until_deployment(api, "m", namespace, serves)
+    edit = [{"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}}]
+    await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, edit, manager="user")
+    await until_deployment(api, "m", namespace, lambda obj: serves(obj) and replicas(obj) == 2)
+
+    assert serving["status"]["endpoint"].keys() == {"service", "port"}
+    requests = audit.requests("provider-dynamo", namespace, "modeldeployments")
+    assert [entry["responseStatus"]["code"] for entry in requests].count(500) == 1
+
+
+def replicas(obj: Object) -> int:
+    return int(obj["status"]["replicas"]["ready"])
