@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from kubefoundry_sdk._api import formats
 from kubefoundry_sdk.pod import volume_problems, with_container_settings, with_pod_settings
 from kubefoundry_sdk.read_back import pod_fields
 from kubefoundry_sdk.testing.generated import deployment
@@ -90,6 +92,22 @@ def test_volume_below_path_of_own_volume_is_no_clash() -> None:
     spec = stating(container={"volumeMounts": [{"name": "w", "mountPath": "/own/w"}]})
 
     assert volume_problems(spec, "Widgets", {"own": "/own"}) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "is_valid"),
+    [
+        ("a/b", True),
+        (".a", True),
+        ("a..b", True),
+        ("..a", False),
+        ("a/..", False),
+        (".", False),
+        ("/a", False),
+    ],
+)
+def test_path_of_an_item_is_one_that_kubernetes_accepts(path: str, is_valid: bool) -> None:
+    assert (re.fullmatch(formats.RELATIVE_PATH, path) is not None) == is_valid
 
 
 def test_live_pod_is_read_back_without_unsupported_fields() -> None:

@@ -51,10 +51,10 @@ CONFIG_KEY: Final = r"^[-._a-zA-Z0-9]+$"
 ABSOLUTE_PATH: Final = r"^/[^:/][^:]*$"
 """Path of a mount below the root: Kubernetes allows no colon."""
 
-_STEP: Final = r"(\.?[^/.:][^/:]*|\.\.[^/.:][^/:]*)"
+_STEP: Final = r"\.?[^/.:][^/:]*"
 
 RELATIVE_PATH: Final = f"^{_STEP}(/{_STEP})*$"
-"""Path below a folder, without `.` and `..` as steps."""
+"""Path below a folder, without `.` as a step. Kubernetes refuses the path of an item that begins with two dots."""
 
 CAPABILITY: Final = r"^[A-Z][A-Z0-9_]*$"
 """Name of a Linux capability, as a container's security context writes it."""
@@ -82,7 +82,7 @@ MEANINGS: Final[dict[str, str]] = {
     FLAG: "the name of a flag without its leading dashes",
     CONFIG_KEY: "a key of letters, digits and _ . -",
     ABSOLUTE_PATH: "an absolute path below / without a colon",
-    RELATIVE_PATH: "a relative path without a colon and without . or .. as a step",
+    RELATIVE_PATH: "a relative path without a colon, and without steps that are . or begin with two dots",
     CAPABILITY: "a capability such as ALL or NET_RAW",
     IP: "an IP address",
 }
