@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser, Namespace
 from typing import Any
 
 import pytest
 
-from kubefoundry_direct.provider import provider
-from kubefoundry_direct.settings import Settings
+from kubefoundry_direct.provider import build, provider
+from kubefoundry_direct.settings import Settings, add_arguments
 from kubefoundry_sdk._provider.reconcile.compatibility import check
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.generated import deployment
@@ -69,6 +70,30 @@ def spec(template: dict[str, Any], **overrides: Any) -> Any:
 )
 def test_contradiction_is_refused(template: dict[str, Any], overrides: dict[str, Any], problem: str) -> None:
     assert check(DIRECT, spec(template, **overrides), SCHEMA).problems == (problem,)
+
+
+@pytest.mark.parametrize(
+    ("by_flag", "overrides", "user"),
+    [
+        ("1000", {}, 1000),
+        ("2000", {}, 2000),
+        ("cluster", {}, None),
+        ("cluster", {"runAsUser": 3000}, 3000),
+        ("1000", {"runAsUser": "cluster"}, None),
+    ],
+)
+def test_user_and_groups_are_left_to_cluster_on_request(
+    by_flag: str, overrides: dict[str, Any], user: int | None
+) -> None:
+    arguments = ArgumentParser()
+    add_arguments(arguments)
+    flags = arguments.parse_args([f"--run-as-user={by_flag}"], Namespace(default_images=()))
+
+    rendered = build(flags).render(spec({}, **overrides), SCHEMA)
+
+    context = rendered.main["spec"]["template"]["spec"]["securityContext"]
+    assert {context.get(name) for name in ("runAsUser", "runAsGroup", "fsGroup")} == {user}
+    assert context["runAsNonRoot"] is True
 
 
 def test_stated_user_is_default_group_and_keeps_other_hardening() -> None:

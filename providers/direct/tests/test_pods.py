@@ -174,6 +174,7 @@ def test_the_label_that_pods_are_found_by_is_ours() -> None:
         {"cacheClaim": "No Claim"},
         {"command": []},
         {"runAsUser": -1},
+        {"runAsUser": "nobody"},
         {"sharedMemory": "much"},
     ],
 )

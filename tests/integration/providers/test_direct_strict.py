@@ -68,7 +68,7 @@ def overrides() -> SearchStrategy[Spec]:
             "drainSeconds": st.sampled_from([0, 5, 600]),
             "startupSeconds": st.sampled_from([60, 7200]),
             "command": st.just(["/bin/server"]),
-            "runAsUser": st.sampled_from([1000, 65532]),
+            "runAsUser": st.sampled_from([1000, 65532, "cluster"]),
             "imagePullSecrets": st.just(["registry"]),
         },
     )

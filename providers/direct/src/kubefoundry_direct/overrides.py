@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -10,6 +10,14 @@ from pydantic.alias_generators import to_camel
 from kubefoundry_sdk.spec import ModelDeploymentSpec, ObjectName
 
 Rollout = Literal["surge", "replace"]
+
+Cluster = Literal["cluster"]
+"""The cluster gives the pods their user and groups, as OpenShift does by namespace."""
+
+CLUSTER: Final[Cluster] = "cluster"
+
+LARGEST_ID: Final = 2**31 - 1
+"""Largest id of a user."""
 
 
 class Overrides(BaseModel):
@@ -37,8 +45,9 @@ class Overrides(BaseModel):
     command: Annotated[list[str], Field(min_length=1, max_length=64)] | None = None
     """Command of the container, in place of the engine's."""
 
-    run_as_user: Annotated[int, Field(ge=0, le=2**31 - 1)] = 1000
-    """Id of the user and group that the server runs as; 0 is root, which Pod Security `restricted` refuses."""
+    run_as_user: Annotated[int, Field(ge=0, le=LARGEST_ID)] | Cluster | None = None
+    """Id of the user and group that the server runs as; 0 is root, which Pod Security `restricted` refuses. `cluster`
+    leaves both to the cluster. Defaults to the provider's `--run-as-user`."""
 
     image_pull_secrets: Annotated[list[ObjectName], Field(max_length=16)] = Field(default_factory=list)
     """Names of Secrets with credentials of the image's registry."""

@@ -10,7 +10,7 @@ from kubefoundry_direct.engines.engine import Engine
 from kubefoundry_direct.engines.known import engine_of
 from kubefoundry_direct.engines.trtllm import OPTIONS_FILE
 from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, PORT, PORT_NAME, SELECTED_BY
-from kubefoundry_direct.overrides import Overrides, overrides_of
+from kubefoundry_direct.overrides import CLUSTER, Cluster, Overrides, overrides_of
 from kubefoundry_direct.probes import probes
 from kubefoundry_sdk import Deployment
 from kubefoundry_sdk.pod import (
@@ -42,8 +42,8 @@ ENDING: Final = 30
 """Seconds that a server has to shut down after SIGTERM."""
 
 
-def template(deployment: Deployment, image: str) -> dict[str, Any]:
-    """Return `spec.template` of the Deployment."""
+def template(deployment: Deployment, image: str, user: int | Cluster) -> dict[str, Any]:
+    """Return `spec.template` of the Deployment, whose pods run as that user unless the spec states another one."""
     spec = deployment.spec
     stated = spec.pod_template.metadata
     options = engine_of(spec).options(spec)
@@ -54,12 +54,16 @@ def template(deployment: Deployment, image: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"labels": {**labels, SELECTED_BY: deployment.name}}
     if annotations:
         metadata["annotations"] = annotations
-    return {"metadata": metadata, "spec": _pod(spec, image, engine_of(spec), overrides_of(spec))}
+    return {"metadata": metadata, "spec": _pod(spec, image, engine_of(spec), user)}
 
 
-def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overrides) -> dict[str, Any]:
+def _pod(
+    spec: ModelDeploymentSpec, image: str, engine: Engine, default_user: int | Cluster
+) -> dict[str, Any]:
+    overrides = overrides_of(spec)
     volumes, mounts = _volumes(spec, engine, overrides)
-    user = spec.pod_template.spec.security_context.get("runAsUser", overrides.run_as_user)
+    by_override = default_user if overrides.run_as_user is None else overrides.run_as_user
+    user = spec.pod_template.spec.security_context.get("runAsUser", by_override)
     pod: dict[str, Any] = {
         "containers": [with_container_settings(_container(spec, image, engine, overrides, mounts), spec)],
         "volumes": volumes,
@@ -80,8 +84,10 @@ def _pod(spec: ModelDeploymentSpec, image: str, engine: Engine, overrides: Overr
     return with_pod_settings(pod, spec)
 
 
-def security_context(user: int) -> dict[str, Any]:
+def security_context(user: int | Cluster) -> dict[str, Any]:
     """Return the security context of pods that run as a user, with a group of the same id."""
+    if user == CLUSTER:
+        return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
         "runAsNonRoot": user != 0,
         "runAsUser": user,

@@ -12,10 +12,9 @@ from kubefoundry_direct.observe import newest_replica_set, observe
 from kubefoundry_direct.overrides import Overrides
 from kubefoundry_direct.read_back import read_back
 from kubefoundry_direct.render import render
-from kubefoundry_direct.settings import ON_NVIDIA, Settings, from_arguments
+from kubefoundry_direct.settings import ON_NVIDIA, Settings, add_arguments, from_arguments
 from kubefoundry_direct.supports import TITLE, supports
 from kubefoundry_sdk import Capabilities, Pods, Provider, SelectionRule, UpstreamKind, from_flags
-from kubefoundry_sdk.flags import mirror
 
 NAME: Final = "direct"
 
@@ -84,5 +83,5 @@ def provider(settings: Settings) -> Provider:
         pods=PODS,
         queued=True,
         read_back=read_back,
-        from_flags=partial(from_flags, NAME, build, mirror),
+        from_flags=partial(from_flags, NAME, build, add_arguments),
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from kubefoundry_direct.engines.known import ENGINES
 from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, SELECTED_BY
+from kubefoundry_direct.overrides import CLUSTER, Cluster
 from kubefoundry_direct.pod import ENDING, ENVIRONMENT, OWN_VOLUMES, security_context
 from kubefoundry_direct.probes import STARTING
 from kubefoundry_sdk import NotReadable, Object
@@ -88,8 +89,8 @@ def _with_own_variables(container: Any) -> Object:
 def _without_overrides(pod: Any) -> Object:
     """Return the spec of a pod without the fields that overrides render."""
     context = {name: value for name, value in part(pod, "securityContext").items() if name != "runAsUser"}
-    user = part(pod, "securityContext").get("runAsUser")
-    ours = security_context(user) if isinstance(user, int) else {}
+    user = _user(pod)
+    ours = {} if user is None else security_context(user)
     rest = {name: value for name, value in context.items() if ours.get(name) != value}
     left = {name: value for name, value in pod.items() if name not in OF_OVERRIDES}
     return {**left, "securityContext": rest}
@@ -97,7 +98,7 @@ def _without_overrides(pod: Any) -> Object:
 
 def _overrides(content: Any, pod: Any, container: Any) -> Object:
     volumes = {volume.get("name"): volume for volume in pod.get("volumes") or ()}
-    grace, user = pod.get("terminationGracePeriodSeconds"), part(pod, "securityContext").get("runAsUser")
+    grace = pod.get("terminationGracePeriodSeconds")
     starting = part(container, "startupProbe").get("failureThreshold")
     surge = part(content, "strategy", "rollingUpdate").get("maxSurge")
     secrets = [part(secret).get("name") for secret in pod.get("imagePullSecrets") or ()]
@@ -107,8 +108,17 @@ def _overrides(content: Any, pod: Any, container: Any) -> Object:
         "sharedMemory": part(volumes.get("shared-memory"), "emptyDir").get("sizeLimit"),
         "drainSeconds": grace - ENDING if isinstance(grace, int) and grace >= ENDING else None,
         "startupSeconds": starting * STARTING if isinstance(starting, int) else None,
-        "runAsUser": user,
+        "runAsUser": _user(pod),
         "imagePullSecrets": secrets or None,
         "runtimeClassName": pod.get("runtimeClassName"),
     }
     return {name: value for name, value in stated.items() if value is not None}
+
+
+def _user(pod: Any) -> int | Cluster | None:
+    """Return the override `runAsUser` of a pod, None if it needs none."""
+    context = part(pod, "securityContext")
+    user = context.get("runAsUser")
+    if user is None and context.get("runAsNonRoot") is True:
+        return CLUSTER
+    return user if isinstance(user, int) else None

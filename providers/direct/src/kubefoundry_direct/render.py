@@ -26,7 +26,7 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         "strategy": rollout.strategy(spec),
         "progressDeadlineSeconds": overrides.startup_seconds + overrides.drain_seconds + SLACK,
         "revisionHistoryLimit": 2,
-        "template": pod.template(deployment, image),
+        "template": pod.template(deployment, image, settings.user),
     }
     main = {
         "apiVersion": schema.api_version,

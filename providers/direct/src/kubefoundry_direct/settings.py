@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kubefoundry_direct.overrides import CLUSTER, LARGEST_ID, Cluster
+from kubefoundry_sdk.flags import flag, mirror
 from kubefoundry_sdk.pod import in_registry, is_nvidia
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 
@@ -22,6 +24,9 @@ ON_NVIDIA: Final[Mapping[str, str]] = {
 ON_CPU: Final[Mapping[str, str]] = {"llamacpp": "ghcr.io/ggml-org/llama.cpp:server-b9603"}
 
 
+DEFAULT_USER: Final = 1000
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The administrator's settings.
@@ -29,10 +34,12 @@ class Settings:
     Attributes:
         images: Image by engine, for any hardware.
         mirror: The registry with copies of the engines' own images; empty for theirs.
+        user: The user and group of the servers, if a model states none.
     """
 
     images: Mapping[str, str] = field(default_factory=dict)
     mirror: str = ""
+    user: int | Cluster = DEFAULT_USER
 
     def image(self, spec: ModelDeploymentSpec) -> str | None:
         """Return the image of the spec, else the administrator's, else the engine's own for that hardware.
@@ -59,4 +66,25 @@ def from_arguments(arguments: Namespace) -> Settings:
     if unknown:
         engines = ", ".join(sorted(ON_NVIDIA))
         raise ValueError(f"--default-image {unknown[0]}=…: the engines are {engines}; correct the flag")
-    return Settings(dict(arguments.default_images), arguments.mirror)
+    return Settings(dict(arguments.default_images), arguments.mirror, arguments.run_as_user)
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the flags of this provider."""
+    mirror(parser)
+    flag(
+        parser,
+        "--run-as-user",
+        "id of the user and group of the servers, if a model states none; cluster leaves both to the cluster, as "
+        "OpenShift wants it",
+        default=DEFAULT_USER,
+        read=_user,
+    )
+
+
+def _user(text: str) -> int | Cluster:
+    if text == CLUSTER:
+        return CLUSTER
+    if not text.isascii() or not text.isdecimal() or int(text) > LARGEST_ID:
+        raise ArgumentTypeError(f"{text!r} is neither {CLUSTER} nor an id from 0 to {LARGEST_ID}")
+    return int(text)

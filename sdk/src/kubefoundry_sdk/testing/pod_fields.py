@@ -95,7 +95,7 @@ CONSTRAINTS: Final[Values] = _some(
 )
 _FILES: Final = {
     "items": st.sampled_from(
-        [[{"key": "a.json", "path": "conf/a.json"}], [{"key": "a", "path": "..a", "mode": 256}]]
+        [[{"key": "a.json", "path": "conf/a.json"}], [{"key": "a", "path": ".a", "mode": 256}]]
     ),
     "defaultMode": st.just(288),
     "optional": st.booleans(),
