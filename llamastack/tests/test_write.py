@@ -64,3 +64,23 @@ async def test_put_stores_object_with_label(make: Callable[..., Distribution]) -
         assert await Writer(client.client, memory.__getitem__).apply(CONFIG_MAPS, store, WANTED, make(), 0.0)
 
     assert store.get(("team", "chat-config")) is not None
+
+
+async def test_forbidden_takeover_is_a_refusal(make: Callable[..., Distribution]) -> None:
+    """An ApiError would be retried without a condition that names the missing permission."""
+    live: Object = {
+        **WANTED,
+        "metadata": {**WANTED["metadata"], "uid": "u", "resourceVersion": "7", "managedFields": []},
+    }
+    words = "it is forbidden: cannot set an ownerRef on a resource you can't delete"
+
+    def answer(request: Asked) -> web.Response:
+        if request.method == "GET":
+            return ok(live)
+        return web.json_response({"kind": "Status", "code": 403, "message": words}, status=403)
+
+    memory: defaultdict[tuple[str, str], Memory] = defaultdict(Memory)
+    async with wire(answer) as client:
+        writer = Writer(client.client, memory.__getitem__)
+        with pytest.raises(Refused, match="can't delete; ask an administrator"):
+            await writer.take_over(CONFIG_MAPS, Store(), live, make(), [{"op": "test"}])

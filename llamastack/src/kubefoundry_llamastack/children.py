@@ -18,7 +18,7 @@ from kubefoundry_llamastack import (
 from kubefoundry_llamastack.dependencies import Source
 from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.model_deployments import Resolved
-from kubefoundry_llamastack.ownership import ownership
+from kubefoundry_llamastack.ownership import controller_of, ownership
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render import children as render
 from kubefoundry_llamastack.render.request import Distribution, Settings, owner
@@ -209,7 +209,11 @@ class Children:
         store, kind = self._stores.deployments, names.DEPLOYMENTS
         memory = self._memory((cr.namespace, cr.name))
         if decision.adopt and live is not None:
-            live = await self._writer.take_over(kind, store, live, cr, adoption(cr, live))
+            try:
+                live = await self._writer.take_over(kind, store, live, cr, adoption(cr, live))
+            except Refused as error:
+                self._add_obstacle(kind, error, outcome)
+                return
             outcome.events.append(
                 ("Normal", "TakenOver", f"Deployment '{cr.name}' is adopted without a change")
             )
@@ -300,6 +304,6 @@ class Children:
 
 def adoption(cr: Distribution, live: Object) -> list[Object]:
     """Return the operations that restore a lost owner during an adoption."""
-    if any(item.get("controller") for item in live["metadata"].get("ownerReferences") or ()):
+    if controller_of(live) is not None:
         return []
     return [{"op": "add", "path": "/metadata/ownerReferences", "value": [owner(cr)]}]

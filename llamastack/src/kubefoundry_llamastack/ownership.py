@@ -35,7 +35,7 @@ def ownership(live: Object, uid: str) -> Ownership:
         `foreign`: do not touch it.
     """
     meta = live["metadata"]
-    controller = next((item for item in meta.get("ownerReferences") or () if item.get("controller")), None)
+    controller = controller_of(live)
     if meta.get("deletionTimestamp"):
         return "leaving"
     if controller is None:
@@ -44,6 +44,18 @@ def ownership(live: Object, uid: str) -> Ownership:
         return "ours"
     of = (controller.get("apiVersion"), controller.get("kind"))
     return "leaving" if of == (LLSD.api_version, LLSD.kind) else "foreign"
+
+
+def controller_of(live: Object) -> Object | None:
+    """Return the owner reference of the object's controller, None without one."""
+    references: list[Object] = live["metadata"].get("ownerReferences") or []
+    return next((item for item in references if item.get("controller")), None)
+
+
+def without_owners(manifest: Object) -> Object:
+    """Return the manifest without owner references, which only a writer that may delete the object can restore."""
+    meta = {key: value for key, value in manifest["metadata"].items() if key != "ownerReferences"}
+    return {**manifest, "metadata": meta}
 
 
 def differs(manifest: Object, live: Object) -> bool:

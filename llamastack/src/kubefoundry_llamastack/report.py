@@ -14,6 +14,7 @@ from kubefoundry_llamastack.observe import deployments, pods
 from kubefoundry_llamastack.observe.containers import status_of
 from kubefoundry_llamastack.observe.deployments import Counts
 from kubefoundry_llamastack.observe.pods import Problem
+from kubefoundry_llamastack.ownership import controller_of
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api import pod_status
@@ -248,11 +249,21 @@ def _storage(snapshot: Snapshot) -> list[Condition]:
         if item.type == type_:
             return [condition(type_, False, item.reason, item.message, generation=generation)]
     claim_phase = ((snapshot.claim or {}).get("status") or {}).get("phase") or "not created"
-    if claim_phase == "Bound":
-        return [condition(type_, True, "StorageReady", "PVC is bound", generation=generation)]
-    return [
-        condition(type_, False, "StoragePending", f"PVC is not bound: {claim_phase}", generation=generation)
-    ]
+    is_bound = claim_phase == "Bound"
+    text = "PVC is bound" if is_bound else f"PVC is not bound: {claim_phase}"
+    text = "\n".join([text, *_storage_warnings(snapshot)])
+    reason = "StorageReady" if is_bound else "StoragePending"
+    return [condition(type_, is_bound, reason, text, generation=generation)]
+
+
+def _storage_warnings(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning for each property of the claim that may surprise its user."""
+    claim = snapshot.claim
+    if claim is not None and controller_of(claim) is None:
+        yield (
+            f"WARNING: PersistentVolumeClaim '{claim['metadata']['name']}' has lost its owner reference, so it "
+            "remains when this LlamaStackDistribution is deleted; delete the claim yourself once nobody needs its data"
+        )
 
 
 def _service(snapshot: Snapshot) -> list[Condition]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 from kubefoundry_llamastack import names, ownership
@@ -13,8 +14,9 @@ from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._runtime import server_side_apply
-from kubefoundry_sdk._runtime.refusals import Origin, Refused
+from kubefoundry_sdk._runtime.refusals import Origin, Refused, refused
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken
 from kubefoundry_sdk._runtime.store import Key, Store, key_of
 
@@ -41,6 +43,9 @@ class Writer:
             ApiError: A transient error.
         """
         live = self.ours(kind, store, key_of(manifest), cr)
+        if kind == names.CLAIMS and live is not None and ownership.controller_of(live) is None:
+            # The operator may not delete claims, so the API server refuses to restore the owner.
+            manifest = ownership.without_owners(manifest)
         if live is not None and not ownership.differs(manifest, live):
             return False
         await self.put(kind, store, manifest, live, cr, now)
@@ -94,9 +99,9 @@ class Writer:
         digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
         if previous := refusal.pending(digest, now):
             raise Refused(previous.text, previous.left, may_pass=previous.is_transient)
-        if live is not None:
-            live = await self.take_over(kind, store, live, cr)
         try:
+            if live is not None:
+                live = await self.take_over(kind, store, live, cr)
             stored = await self._send(kind, manifest, live, exact=exact)
             _check_label(kind, stored)
         except NameTaken as error:
@@ -107,8 +112,8 @@ class Writer:
                 raise Conflict(_taken(kind, name)) from error
             await self.put(kind, store, manifest, existing, cr, now)
             return
-        except Refused as refused:
-            refused.retry = refusal.remember(digest, now, refused).left
+        except Refused as error:
+            error.retry = refusal.remember(digest, now, error).left
             raise
         refusal.reset()
         store.put(stored)
@@ -133,6 +138,10 @@ class Writer:
 
         Returns:
             The object after the transfer.
+
+        Raises:
+            Refused: The operator lacks a permission, or a policy forbids the transfer.
+            ApiError: A transient error.
         """
         namespace, name = key_of(live)
         if not extra and not ownership.old_entries(live, cr.name):
@@ -150,7 +159,13 @@ class Writer:
             *(extra or ()),
             {"op": "replace", "path": "/metadata/managedFields", "value": managed},
         ]
-        patched = await self.client.json_patch(kind, name, namespace, operations, manager=MANAGER)
+        try:
+            patched = await self.client.json_patch(kind, name, namespace, operations, manager=MANAGER)
+        except ApiError as error:
+            # A failed `test` operation is no 403: the object has changed, and the next event decides again.
+            if error.code == HTTPStatus.FORBIDDEN:
+                raise refused(kind, name, error, ORIGIN) from error
+            raise
         store.put(json.loads(json.dumps(patched)))
         return patched
 

@@ -21,9 +21,9 @@ from .test_recorded_children import KINDS
 pytestmark = [pytest.mark.integration, pytest.mark.upstream, recordings.needed]
 
 
-async def as_recorded(api: Client, stack: Suite, case: Case) -> None:
+async def as_recorded(api: Client, stack: Suite, case: Case, *, owned: bool) -> None:
     """Create the CR and its children as the existing operator leaves them: created as `manager`, applied as
-    the CR."""
+    the CR, and after some of its edits without an owner."""
     ground: list[Object] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.namespace}}]
     ground += [obj for obj in recordings.inputs() if obj["metadata"].get("namespace") == case.namespace]
     stack.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(ground))
@@ -31,6 +31,8 @@ async def as_recorded(api: Client, stack: Suite, case: Case) -> None:
     versions: dict[str, str] = {}
     for child in sorted(case.children, key=lambda item: item["kind"] == "Deployment"):
         kind, body = KINDS[child["kind"]], prepared(child, cr)
+        if not owned:
+            body["metadata"].pop("ownerReferences", None)
         if child["kind"] == "Deployment":
             await mark(api, body, case, versions)
         created = await api.create(kind, body, manager="manager")
@@ -85,7 +87,8 @@ def ours(obj: Object) -> bool:
     )
 
 
-async def test_take_over_replaces_no_pod_until_next_edit(api: Client, idle: Suite) -> None:
+@pytest.mark.parametrize("owned", [True, False], ids=["owned", "owner lost"])
+async def test_take_over_replaces_no_pod_until_next_edit(api: Client, idle: Suite, owned: bool) -> None:
     cases = recordings.cases()
     config = next(obj for obj in recordings.inputs() if obj["metadata"]["name"] == OPERATOR_CONFIG)
     config["metadata"]["namespace"] = NAMESPACE
@@ -93,7 +96,7 @@ async def test_take_over_replaces_no_pod_until_next_edit(api: Client, idle: Suit
     role = next(obj for obj in recordings.inputs() if obj["kind"] == "ClusterRole")
     idle.plane.kubectl("apply", "-f", "-", input=yaml.safe_dump_all([config, role]))
     for case in cases:
-        await as_recorded(api, idle, case)
+        await as_recorded(api, idle, case, owned=owned)
     before = await generations(api, cases)
 
     idle.start("llamastack")
@@ -117,6 +120,9 @@ async def test_take_over_replaces_no_pod_until_next_edit(api: Client, idle: Suit
     )
     after = await generations(api, cases)
 
+    for each in cases:
+        live = await api.get(DEPLOYMENTS, each.cr["metadata"]["name"], each.namespace)
+        assert [item["controller"] for item in live["metadata"]["ownerReferences"]] == [True]
     print("\ngenerations before and after:", before, adopted)
     assert adopted == before
     assert {name for name in after if after[name] != before[name]} == {case.name, "02-by-image"}
