@@ -107,8 +107,8 @@ def test_inputs_digest_changes_with_each_input(make: Make) -> None:
 
     assert digest(make(), replace(FOUND, image="newer:2", tool="another")) == same
     assert digest(make(), storage={"size": "1Gi"}) == digest(make(), storage={"size": "2Gi"})
-    assert digest(make({"replicas": 2})) != same
-    assert digest(make({"replicas": 2})) == digest(make({"replicas": 3}))
+    assert digest(make({"replicas": 2})) == same
+    assert digest(make(), replace(FOUND, restricted=True)) == same
     changes = [
         digest(cr, replace(FOUND, user_config=UserConfig("config.yaml", "d"))),
         digest(cr, replace(FOUND, ca_digest="d")),
@@ -134,6 +134,72 @@ def test_template_stays_while_inputs_and_tool_do(make: Make) -> None:
     assert decided("inputs", "chat-provider-tool-0") == "chat-provider-tool-0"
     assert decided("others", "chat-provider-tool-0") == "chat-provider-tool-1"
     assert decided("inputs") == "chat-provider-tool-1"
+
+
+@pytest.mark.parametrize(
+    ("several", "restricted"), [(False, False), (True, False), (False, True), (True, True)]
+)
+@pytest.mark.parametrize("replicas", [1, 2, 5])
+def test_scaling_keeps_template_of_any_operator(
+    make: Make, several: bool, restricted: bool, replicas: int
+) -> None:
+    """A record of an operator up to 0.2.0 depends on the number of pods and on the namespace's label."""
+    cr = make({"replicas": 3 if several else 1}, externalProviders={"inference": [ECHO]})
+    inputs = (cr, FOUND, "", {"server": {}})
+    old = workload.digest_inputs(*inputs, several=several, restricted=restricted)
+    first = workload.decide(cr, replace(FOUND, restricted=restricted), Settings(), old, None, None)
+    scaled = replace(cr, spec=cr.spec.model_copy(update={"replicas": replicas}))
+    before = workload.PreviousState(tools=[FOUND.tool], digests=workload.earlier_digests(*inputs))
+
+    decision = workload.decide(
+        scaled, FOUND, Settings(), workload.digest_inputs(*inputs), applied(first.body), first.record, before
+    )
+
+    assert decision.body["spec"]["template"] == first.body["spec"]["template"]
+    assert decision.body["spec"]["replicas"] == replicas
+    assert decision.record == first.record
+
+
+RESTRICTED = replace(FOUND, restricted=True)
+
+
+@pytest.mark.parametrize(
+    "providers", [{}, {"externalProviders": {"inference": [ECHO]}}], ids=["bare", "extended"]
+)
+@pytest.mark.parametrize(
+    ("made", "now", "is_refused", "after"),
+    [
+        (FOUND, FOUND, False, False),
+        (FOUND, RESTRICTED, False, False),
+        (FOUND, RESTRICTED, True, True),
+        (RESTRICTED, FOUND, False, True),
+        (RESTRICTED, RESTRICTED, True, True),
+        (FOUND, FOUND, True, False),
+    ],
+    ids=["same", "tightened", "refused", "loosened", "another cause", "refused by baseline"],
+)
+@pytest.mark.parametrize("has_record", [True, False], ids=["recorded", "unrecorded"])
+def test_namespace_label_replaces_pods_only_when_refused(
+    make: Make,
+    providers: Object,
+    made: PodInputs,
+    now: PodInputs,
+    is_refused: bool,
+    after: bool,
+    has_record: bool,
+) -> None:
+    cr = make(**providers)
+    first = workload.decide(cr, made, Settings(), "inputs", None, None)
+    before = workload.PreviousState(tools=[FOUND.tool], is_refused=is_refused)
+    record = first.record if has_record else None
+
+    decision = workload.decide(cr, now, Settings(), "inputs", applied(first.body), record, before)
+
+    pod = decision.body["spec"]["template"]["spec"]
+    is_unchanged = pod == first.body["spec"]["template"]["spec"]
+    assert pod["securityContext"].get("runAsNonRoot", False) is after
+    assert ("securityContext" in pod["containers"][0]) is after
+    assert is_unchanged is (after is made.restricted)
 
 
 def applied(body: Object) -> Object:

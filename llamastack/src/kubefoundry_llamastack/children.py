@@ -18,6 +18,7 @@ from kubefoundry_llamastack import (
 from kubefoundry_llamastack.dependencies import Source
 from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.model_deployments import Resolved
+from kubefoundry_llamastack.observe import deployments, pods
 from kubefoundry_llamastack.ownership import controller_of, ownership
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render import children as render
@@ -183,13 +184,21 @@ class Children:
         assert dependency.inputs is not None
         if text and not await self._apply(CONFIG_MAPS, ca_bundle.config_map(cr, text), cr, outcome):
             return
-        inputs_digest = workload.digest_inputs(cr, dependency.inputs, dependency.image_override, raw_spec)
+        inputs = (cr, dependency.inputs, dependency.image_override, raw_spec)
         is_ca_current = text is None or (
             ca_config_map is not None and ca_config_map.get("data") == {ca_bundle.KEY: text}
         )
         tools = {*self._tool_config_maps(cr), self._tool.name(cr.name)}
-        before = PreviousState(dependency.user_config_version, is_ca_current, tools)
-        decision = workload.decide(cr, dependency.inputs, self._settings, inputs_digest, live, record, before)
+        before = PreviousState(
+            dependency.user_config_version,
+            is_ca_current,
+            tools,
+            workload.earlier_digests(*inputs),
+            live is not None and self._is_refused_by_pod_security(live),
+        )
+        decision = workload.decide(
+            cr, dependency.inputs, self._settings, workload.digest_inputs(*inputs), live, record, before
+        )
         mounted = workload.tool_of(decision.body["spec"]["template"])
         missing = mounted == self._tool.name(cr.name) and mounted not in self._tool_config_maps(cr)
         if missing and not await self._apply(CONFIG_MAPS, self._tool.config_map(cr), cr, outcome):
@@ -198,6 +207,10 @@ class Children:
         if await self._apply(CONFIG_MAPS, workload.record_config_map(cr, decision.record), cr, outcome):
             await self._roll_out(cr, decision, live, outcome)
         await self._delete_unused_config_maps(cr, text, decision, outcome)
+
+    def _is_refused_by_pod_security(self, live: Object) -> bool:
+        newest = pods.newest(self._stores.replica_sets_of(live), live["metadata"]["uid"])
+        return deployments.violates_pod_security(newest)
 
     async def _roll_out(
         self,
@@ -252,9 +265,7 @@ class Children:
         if not existing:
             return
         live = self._stores.deployments.get((cr.namespace, cr.name))
-        sets = (
-            self._stores.replica_sets.indexed(live["metadata"]["uid"], namespace=cr.namespace) if live else []
-        )
+        sets = self._stores.replica_sets_of(live) if live else []
         templates = [decision.body["spec"]["template"], *(item["spec"]["template"] for item in sets)]
         for name in tool_config_maps.unused(existing, templates):
             await self._writer.delete(CONFIG_MAPS, store, (cr.namespace, name), cr)

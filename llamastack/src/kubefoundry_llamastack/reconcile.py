@@ -148,8 +148,7 @@ class Operator:
         newest = None
         pods: list[Object] = []
         if deployment is not None:
-            sets = self.stores.replica_sets.indexed(deployment["metadata"]["uid"], namespace=cr.namespace)
-            newest = observed.newest(sets, deployment["metadata"]["uid"])
+            newest = observed.newest(self.stores.replica_sets_of(deployment), deployment["metadata"]["uid"])
         if newest is not None:
             pods = observed.live_pods(
                 self.stores.pods.indexed(newest["metadata"]["uid"], namespace=cr.namespace), newest

@@ -262,7 +262,7 @@ def _storage_warnings(snapshot: Snapshot) -> Iterator[str]:
     if claim is not None and controller_of(claim) is None:
         yield (
             f"WARNING: PersistentVolumeClaim '{claim['metadata']['name']}' has lost its owner reference, so it "
-            "remains when this LlamaStackDistribution is deleted; delete the claim yourself once nobody needs its data"
+            "remains when this LlamaStackDistribution is deleted; delete it yourself once nobody needs its data"
         )
 
 

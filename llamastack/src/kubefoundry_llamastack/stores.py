@@ -41,6 +41,11 @@ class Stores:
         """Return the store of the CRs' Deployments."""
         return self.children[names.DEPLOYMENTS]
 
+    def replica_sets_of(self, deployment: Object) -> list[Object]:
+        """Return the ReplicaSets whose controller is the Deployment."""
+        meta = deployment["metadata"]
+        return self.replica_sets.indexed(meta["uid"], namespace=meta["namespace"])
+
 
 def watch_all(process: Process, changed: Callable[[], None]) -> Stores:
     """Start all watches.

@@ -2,7 +2,8 @@
 
 A pod template changes only if its inputs do: the CR, the content of its ConfigMaps, the endpoints of its
 ModelDeployments, or the refresh annotation. A newer operator alone (another tool, default image or script)
-does not replace running pods.
+does not replace running pods. Nor does another number of pods, or another Pod Security level of the namespace: what
+they would change comes with the next change, or once the API server refuses to create pods.
 
 A ConfigMap records the applied template. The operator trusts it only while it matches the live object, so
 that permission to write ConfigMaps does not decide which pods run.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kubefoundry_llamastack import ownership
@@ -65,11 +66,15 @@ class PreviousState:
             marked its pods.
         is_ca_current: Whether the stored bundle is the one to mount now.
         tools: Names of the tool's ConfigMaps that exist, or can be created.
+        digests: Result of `earlier_digests`.
+        is_refused: Whether the namespace's Pod Security level refuses pods of the current template.
     """
 
     user_config_version: str = ""
     is_ca_current: bool = True
     tools: Collection[str] = ()
+    digests: Collection[str] = ()
+    is_refused: bool = False
 
 
 NO_PREVIOUS_STATE: Final = PreviousState()
@@ -94,7 +99,15 @@ class Workload:
     template_changed: bool = False
 
 
-def digest_inputs(cr: Distribution, pod_inputs: PodInputs, image_override: str, raw_spec: Object) -> str:
+def digest_inputs(
+    cr: Distribution,
+    pod_inputs: PodInputs,
+    image_override: str,
+    raw_spec: Object,
+    *,
+    several: bool = False,
+    restricted: bool = False,
+) -> str:
     """Digest the inputs of the pod template.
 
     Args:
@@ -103,6 +116,8 @@ def digest_inputs(cr: Distribution, pod_inputs: PodInputs, image_override: str, 
         image_override: The image in the operator's ConfigMap for the distribution's name. The operator's
             default image is not an input.
         raw_spec: The CR's spec as stored.
+        several: Only for `earlier_digests`.
+        restricted: Only for `earlier_digests`.
     """
     server = {
         key: value for key, value in (raw_spec.get("server") or {}).items() if key not in NOT_IN_TEMPLATE
@@ -112,12 +127,12 @@ def digest_inputs(cr: Distribution, pod_inputs: PodInputs, image_override: str, 
         server["storage"] = {key: value for key, value in server["storage"].items() if key != "size"}
     parts = {
         "server": server,
-        "several": cr.spec.replicas > 1,
+        "several": several,
         "image": image_override,
         "userConfig": pod_inputs.user_config.digest if pod_inputs.user_config else "",
         "caBundle": pod_inputs.ca_digest or "",
         "endpoints": dict(pod_inputs.endpoints),
-        "restricted": pod_inputs.restricted and cr.extended,
+        "restricted": restricted,
         "refresh": cr.annotations.get(names.REFRESH_ANNOTATION, ""),
     }
     if seconds := cr.annotations.get(PROVIDER_SECONDS_ANNOTATION):
@@ -125,6 +140,20 @@ def digest_inputs(cr: Distribution, pod_inputs: PodInputs, image_override: str, 
         parts["providerSeconds"] = seconds
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def earlier_digests(
+    cr: Distribution, pod_inputs: PodInputs, image_override: str, raw_spec: Object
+) -> frozenset[str]:
+    """Return all digests of these inputs by operators up to 0.2.0.
+
+    They included whether the CR has several pods, and whether the namespace was `restricted`.
+    """
+    return frozenset(
+        digest_inputs(cr, pod_inputs, image_override, raw_spec, several=several, restricted=restricted)
+        for several in (False, True)
+        for restricted in (False, True)
+    )
 
 
 def read_record(config_map: Object | None) -> Record | None:
@@ -192,16 +221,22 @@ def decide(
         record: The record of the last apply.
         before: The state before this reconcile.
     """
+    if live is not None and record is None and not before.is_refused:
+        # A label of the namespace alone replaces no pods.
+        pod_inputs = replace(pod_inputs, restricted=_is_restricted(live["spec"]["template"]))
     body = deployment(cr, pod_inputs, settings)
     keeps_template = (
         record is not None
-        and record.inputs == inputs_digest
+        and record.inputs in {inputs_digest, *before.digests}
         and _matches_live(cr, record, live)
         # Without its tool a template of an earlier operator cannot start new pods.
         and _has_tool(record.template, before.tools)
+        and not (before.is_refused and pod_inputs.restricted and not _is_restricted(record.template))
     )
     if record is not None and keeps_template:
         body["spec"]["template"] = record.template
+        # An upgrade alone writes no record.
+        inputs_digest = record.inputs
     elif live is not None and record is None:
         _adopt(cr, body, live, before)
     _set_replicas(cr, body, live)
@@ -238,6 +273,12 @@ def _has_tool(template: Object, tools: Collection[str]) -> bool:
     """Check whether the tool that this template mounts exists."""
     tool = tool_of(template)
     return not tool or tool in tools
+
+
+def _is_restricted(template: Object) -> bool:
+    """Check whether the pods have the settings of the Pod Security level `restricted`."""
+    security = template["spec"].get("securityContext") or {}
+    return bool(security.get("runAsNonRoot") and security.get("seccompProfile"))
 
 
 def tool_of(template: Object) -> str:

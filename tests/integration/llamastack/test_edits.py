@@ -14,13 +14,24 @@ from kubefoundry_llamastack.names import (
     DISRUPTION_BUDGETS,
     INGRESSES,
     LLSD,
+    PODS,
     SERVICE_ACCOUNTS,
     SERVICES,
 )
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk._cluster.client import Client
-from support.llamastack import ECHO, deployment, edit, llsd, reason, until_gone, until_object, until_status
+from support.llamastack import (
+    ECHO,
+    deployment,
+    edit,
+    llsd,
+    new_pod,
+    reason,
+    until_gone,
+    until_object,
+    until_status,
+)
 
 pytestmark = pytest.mark.integration
 
@@ -139,6 +150,24 @@ async def test_disruption_budget_changes_and_is_deleted(api: Client, stack: Suit
     await until_gone(api, DISRUPTION_BUDGETS, "budget-pdb", namespace)
 
     assert "minAvailable" not in changed["spec"]
+
+
+@pytest.mark.parametrize("server", [{}, {"storage": {"size": "1Gi"}}], ids=["rolling", "storage"])
+async def test_scaling_up_keeps_running_pods(
+    api: Client, stack: Suite, namespace: str, server: Server
+) -> None:
+    await make(api, llsd("grows", namespace, **server))
+    first = await new_pod(api, "grows", namespace, "example.com/stack:1")
+
+    await edit(api, "grows", namespace, lambda cr: cr["spec"].update(replicas=2))
+    live = await until_object(
+        api, DEPLOYMENTS, "grows", namespace, lambda obj: (obj.get("status") or {}).get("replicas") == 2
+    )
+
+    pods, _ = await api.list(PODS, namespace)
+    assert first["metadata"]["name"] in {pod["metadata"]["name"] for pod in pods}
+    assert live["status"]["updatedReplicas"] == 2
+    assert len({pod["metadata"]["labels"]["pod-template-hash"] for pod in pods}) == 1
 
 
 async def test_autoscaled_replicas_are_kept(api: Client, stack: Suite, namespace: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
+from kubefoundry_llamastack.names import DEPLOYMENTS, INGRESSES, LLSD, PODS
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk._cluster.client import Client
@@ -133,17 +133,42 @@ async def test_quota_refusal_is_reported(api: Client, stack: Suite, namespace: s
 
 
 @pytest.mark.parametrize("level", ["baseline", "restricted"])
-async def test_pods_with_providers_are_admitted(
-    api: Client, stack: Suite, namespace: str, level: str
+@pytest.mark.parametrize("providers", [{}, {"externalProviders": BOTH}], ids=["bare", "with providers"])
+async def test_pods_are_admitted_by_pod_security(
+    api: Client, stack: Suite, namespace: str, level: str, providers: Object
 ) -> None:
     stack.plane.kubectl("label", "namespace", namespace, f"pod-security.kubernetes.io/enforce={level}")
 
-    await api.create(LLSD, llsd("safe", namespace, externalProviders=BOTH), manager="user")
+    await api.create(LLSD, llsd("safe", namespace, **providers), manager="user")
 
-    assert await new_pod(api, "safe", namespace, "example.com/echo:1")
+    assert await new_pod(api, "safe", namespace, "example.com/stack:1")
     items, _ = await api.list(PODS, namespace)
     live = await until_object(api, DEPLOYMENTS, "safe", namespace)
     assert len(items) == 1
     assert live["spec"]["template"]["spec"]["securityContext"].get("runAsNonRoot", False) is (
         level == "restricted"
     )
+
+
+@pytest.mark.parametrize("providers", [{}, {"externalProviders": BOTH}], ids=["bare", "with providers"])
+async def test_label_alone_replaces_no_pod_until_one_is_refused(
+    api: Client, stack: Suite, namespace: str, providers: Object
+) -> None:
+    await api.create(LLSD, llsd("late", namespace, **providers), manager="user")
+    running = await new_pod(api, "late", namespace, "example.com/stack:1")
+    stack.plane.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+
+    # the next write of the operator comes after any that the label could have led to
+    await edit(
+        api, "late", namespace, lambda cr: cr["spec"].update(replicas=1, network={"exposeRoute": True})
+    )
+    await until_object(api, INGRESSES, "late-ingress", namespace)
+    labelled = await until_object(api, DEPLOYMENTS, "late", namespace)
+    await api.delete(PODS, running["metadata"]["name"], namespace, uid=running["metadata"]["uid"])
+    repaired = await until_object(
+        api, DEPLOYMENTS, "late", namespace, lambda obj: obj["metadata"]["generation"] > 1
+    )
+
+    assert labelled["metadata"]["generation"] == 1
+    assert repaired["spec"]["template"]["spec"]["securityContext"]["runAsNonRoot"] is True
+    assert await new_pod(api, "late", namespace, "example.com/stack:1")

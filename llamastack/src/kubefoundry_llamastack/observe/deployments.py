@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
+
+POD_SECURITY: Final = "violates PodSecurity"
+"""Words of the API server's refusal of a pod that its namespace's Pod Security level forbids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +70,34 @@ def creation_refused(newest: Object | None, pods: int) -> str:
         newest: The newest ReplicaSet.
         pods: How many pods it has.
     """
-    failure = find(((newest or {}).get("status") or {}).get("conditions"), "ReplicaFailure")
+    text = _failure(newest)
     replicas = ((newest or {}).get("spec") or {}).get("replicas")
-    if failure is None or failure.get("status") != "True" or pods >= int(1 if replicas is None else replicas):
+    if text is None or pods >= int(1 if replicas is None else replicas):
         return ""
-    text = str(failure.get("message") or failure.get("reason") or "")
     return f"Pods cannot be created: {text}\nResolution: {_remedy(text)}"
+
+
+def violates_pod_security(newest: Object | None) -> bool:
+    """Check whether the namespace's Pod Security level refuses the newest ReplicaSet's pods."""
+    return POD_SECURITY in (_failure(newest) or "")
+
+
+def _failure(newest: Object | None) -> str | None:
+    """Return the API server's words about pods that it refused, None if it refused none."""
+    failure = find(((newest or {}).get("status") or {}).get("conditions"), "ReplicaFailure")
+    if failure is None or failure.get("status") != "True":
+        return None
+    return str(failure.get("message") or failure.get("reason") or "")
 
 
 def _remedy(text: str) -> str:
     if "exceeded quota" in text:
         return "Request less in containerSpec.resources, or have the namespace's quota raised."
-    if "PodSecurity" in text:
+    if POD_SECURITY in text:
         return (
-            "Change what the message names in podOverrides, or the namespace's label "
-            "pod-security.kubernetes.io/enforce."
+            "The operator sets the security contexts that the level restricted requires. If the message names "
+            "volumes, remove them from podOverrides.volumes, or have the namespace's label "
+            "pod-security.kubernetes.io/enforce changed."
         )
     if "LimitRange" in text or "usage per" in text or "limit to request ratio" in text:
         return "Set containerSpec.resources (init containers: --init-resources) within the LimitRange."

@@ -57,7 +57,7 @@ def _template(cr: Distribution, inputs: PodInputs, settings: Settings) -> Object
     account = overrides.service_account_name if overrides else None
     pod: Object = {
         "serviceAccountName": account or f"{cr.name}-sa",
-        "securityContext": _security(cr, inputs),
+        "securityContext": _security(inputs),
         "volumes": _volumes(cr, inputs, settings),
         "containers": [_container(cr, inputs)],
         **_spread(cr),
@@ -84,9 +84,9 @@ def _marks(cr: Distribution, inputs: PodInputs) -> dict[str, str]:
     return annotations
 
 
-def _security(cr: Distribution, inputs: PodInputs) -> Object:
+def _security(inputs: PodInputs) -> Object:
     context: Object = {"fsGroup": GROUP}
-    if cr.extended and inputs.restricted:
+    if inputs.restricted:
         context |= {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return context
 
@@ -106,7 +106,7 @@ def _container(cr: Distribution, inputs: PodInputs) -> Object:
     if cr.extended and not confidential.has_secrets(cr):
         # With secrets in its variables, the end of the log must not become part of the pod's status.
         container |= LAST_WORDS
-    if cr.extended and inputs.restricted:
+    if inputs.restricted:
         container["securityContext"] = init.RESTRICTED
     return container
 
