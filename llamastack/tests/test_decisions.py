@@ -145,7 +145,8 @@ def test_scaling_keeps_template_of_any_operator(
 ) -> None:
     """A record of an operator up to 0.2.0 depends on the number of pods and on the namespace's label."""
     cr = make({"replicas": 3 if several else 1}, externalProviders={"inference": [ECHO]})
-    inputs = (cr, FOUND, "", {"server": {}})
+    raw: Object = {"server": {}}
+    inputs = (cr, FOUND, "", raw)
     old = workload.digest_inputs(*inputs, several=several, restricted=restricted)
     first = workload.decide(cr, replace(FOUND, restricted=restricted), Settings(), old, None, None)
     scaled = replace(cr, spec=cr.spec.model_copy(update={"replicas": replicas}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,13 +26,17 @@ def pod(**state: Any) -> Object:
     return {"metadata": {"name": "a"}, "status": status}
 
 
-def live(desired: int, available: int, *, minimum: bool) -> Object:
+def live(desired: int, available: int, *, minimum: bool, rollout: Object | None = None) -> Object:
     reported = {"type": "Available", "status": "True" if minimum else "False"}
     numbers = {"availableReplicas": available, "updatedReplicas": available, "replicas": desired}
     return {
         "metadata": {"generation": 1},
         "spec": {"replicas": desired},
-        "status": {"observedGeneration": 1, "conditions": [reported], **numbers},
+        "status": {
+            "observedGeneration": 1,
+            "conditions": [reported, *([rollout] if rollout else [])],
+            **numbers,
+        },
     }
 
 
@@ -251,3 +256,112 @@ def test_creation_refusal_is_reported_when_some_pods_exist(make: Make) -> None:
     )
 
     assert status["conditions"][0]["reason"] == "PodCreationRefused"
+
+
+SERVICE = {"metadata": {"name": "chat-service"}, "spec": {"selector": {"app": "llama-stack"}}}
+ELSEWHERE = {"metadata": {"name": "chat-service"}, "spec": {"type": "ExternalName", "externalName": "a.b"}}
+LISTED = {"api": "inference", "provider_id": "base", "provider_type": "remote::b", "config": {}}
+SERVES = live(1, 1, minimum=True)
+PORT = {"port": 8321}
+
+
+def health(status: Object) -> tuple[str, str]:
+    [found] = [item for item in status["conditions"] if item["type"] == reasons.HEALTH_CHECK]
+    return found["status"], found["reason"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer([LISTED], "0.7.3"), ("True", "HealthCheckPassed")),
+        (Answer(problem="no answer"), ("False", "HealthCheckFailed")),
+        (None, ("Unknown", "HealthCheckPending")),
+    ],
+    ids=["passed", "failed", "never asked"],
+)
+def test_operator_restart_keeps_last_answer(
+    make: Make, answer: Answer | None, expected: tuple[str, str]
+) -> None:
+    cr = make(containerSpec=PORT)
+    before = report.status(Snapshot(cr, SERVES, service=SERVICE, answer=answer), {}, BEFORE)
+
+    after = report.status(Snapshot(cr, SERVES, service=SERVICE), before, NOW)
+
+    assert health(after) == expected
+    assert after == before
+    assert report.announcements(before, after) == []
+
+
+@pytest.mark.parametrize(
+    ("generation", "deployment", "service", "expected"),
+    [
+        (2, SERVES, SERVICE, ("Unknown", "HealthCheckPending")),
+        (1, live(1, 0, minimum=False), SERVICE, ("False", "DeploymentNotReady")),
+        (1, SERVES, ELSEWHERE, ("Unknown", "HealthCheckPending")),
+        (1, SERVES, None, ("Unknown", "HealthCheckPending")),
+    ],
+    ids=["edited", "no pod serves", "another server", "no Service"],
+)
+def test_operator_restart_keeps_no_stale_answer(
+    make: Make, generation: int, deployment: Object, service: Object | None, expected: tuple[str, str]
+) -> None:
+    cr = make(containerSpec=PORT)
+    before = report.status(Snapshot(cr, SERVES, service=SERVICE, answer=Answer([LISTED])), {}, BEFORE)
+
+    after = report.status(
+        Snapshot(replace(cr, generation=generation), deployment, service=service), before, NOW
+    )
+
+    assert health(after) == expected
+    assert "providers" not in after["distributionConfig"]
+
+
+ROLLING = {"type": "Progressing", "status": "True", "reason": "ReplicaSetUpdated"}
+COMPLETE = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"}
+STALLED = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
+STARTED = live(1, 0, minimum=False, rollout=ROLLING)
+READY = live(1, 1, minimum=True, rollout=COMPLETE)
+SURGE = live(1, 1, minimum=True, rollout=ROLLING)
+SURGE["status"]["replicas"] = 2
+LOST = live(1, 0, minimum=False, rollout=COMPLETE)
+
+
+@pytest.mark.parametrize(
+    ("deployments", "warnings"),
+    [
+        ((STARTED, READY), []),
+        ((STARTED, READY, SURGE, READY), []),
+        ((STARTED, READY, STARTED, READY), []),
+        ((STARTED, READY, live(2, 1, minimum=False, rollout=COMPLETE)), []),
+        ((STARTED, READY, live(0, 0, minimum=True, rollout=COMPLETE)), []),
+        ((STARTED, READY, LOST, LOST, READY), ["PodsUnavailable"]),
+        ((STARTED, READY, SURGE, live(1, 0, minimum=False, rollout=STALLED)), ["PodsUnavailable"]),
+    ],
+    ids=["start", "rollout", "replaced at once", "scaled up", "scaled to 0", "pod lost", "stalled"],
+)
+def test_only_failures_are_warnings(make: Make, deployments: tuple[Object, ...], warnings: list[str]) -> None:
+    cr = make(containerSpec=PORT)
+    status: Object = {}
+    announced: list[str] = []
+
+    for deployment in deployments:
+        # The operator has asked the server by the time of the next event.
+        first = report.status(Snapshot(cr, deployment, service=SERVICE), status, NOW)
+        second = report.status(Snapshot(cr, deployment, service=SERVICE, answer=Answer([])), first, NOW)
+        events = [*report.announcements(status, first), *report.announcements(first, second)]
+        announced += [reason for is_good, reason, _ in events if not is_good]
+        status = second
+
+    assert announced == warnings
+
+
+@pytest.mark.parametrize(
+    ("ready", "expected"), [(False, "0 of 1 new pods"), (True, "1 of 1 new pods")], ids=["starts", "serves"]
+)
+def test_rollout_counts_new_pods(make: Make, ready: bool, expected: str) -> None:
+    serves = {"name": "llama-stack", "state": {"running": {}}, "ready": ready}
+    newest = {"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}
+
+    status = report.status(Snapshot(make(), SURGE, pods=[newest]), {}, NOW)
+
+    assert f"Deployment is pending: {expected} are available" in status["conditions"][0]["message"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_llamastack.controller import leads_to_pods
+from kubefoundry_llamastack.observe.services import leads_to_pods
 
 
 @pytest.mark.parametrize(

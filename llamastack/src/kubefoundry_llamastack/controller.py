@@ -9,6 +9,7 @@ from importlib.metadata import version
 from kubefoundry_llamastack import distribution, names, tool_config_maps
 from kubefoundry_llamastack.names import INSTANCE_LABEL
 from kubefoundry_llamastack.observe.deployments import counts
+from kubefoundry_llamastack.observe.services import leads_to_pods
 from kubefoundry_llamastack.reconcile import Operator
 from kubefoundry_llamastack.render.children import OPTIONAL
 from kubefoundry_llamastack.render.request import PORT, Settings
@@ -169,9 +170,3 @@ def settings(process: Process) -> Settings:
 def set_up(process: Process) -> None:
     """Connect the operator to the process."""
     Controller(process, settings(process))
-
-
-def leads_to_pods(service: Object) -> bool:
-    """Check that the Service selects pods. A tenant can make it lead anywhere until the operator corrects it."""
-    spec = service.get("spec") or {}
-    return spec.get("type") != "ExternalName" and bool(spec.get("selector"))

@@ -21,6 +21,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
         {
             "DeploymentReady",
             "DeploymentPending",
+            "PodsUnavailable",
             "InvalidSpec",
             "InternalError",
             "DistributionUnknown",
@@ -39,7 +40,9 @@ REASONS: Final[dict[str, frozenset[str]]] = {
             "ScaledToZero",
         }
     ),
-    HEALTH_CHECK: frozenset({"HealthCheckPassed", "HealthCheckFailed", "DeploymentNotReady", "NoService"}),
+    HEALTH_CHECK: frozenset(
+        {"HealthCheckPassed", "HealthCheckFailed", "HealthCheckPending", "DeploymentNotReady", "NoService"}
+    ),
     STORAGE_READY: frozenset({"StorageReady", "StoragePending", "StorageFailed"}),
     SERVICE_READY: frozenset({"ServiceReady", "ServiceFailed", "NameConflict"}),
     PROVIDERS_READY: frozenset(
@@ -60,6 +63,22 @@ REASONS: Final[dict[str, frozenset[str]]] = {
     PAUSED: frozenset({"ReconcilePaused"}),
 }
 """SoleOperator exists only while another operator writes to the same objects, Paused only while paused."""
+
+PROGRESS: Final = frozenset(
+    {
+        "DeploymentPending",
+        "ProvidersPending",
+        "StoragePending",
+        "ScaledToZero",
+        "WaitingForModelDeployments",
+        "NotReady",
+        "NoService",
+    }
+)
+"""Reasons of conditions that are not True on good days: a start, a rollout, a request of the user."""
+
+CONSEQUENCES: Final = frozenset({"HealthCheckPending", "DeploymentNotReady"})
+"""Reasons of conditions that follow from DeploymentReady, which has Events of its own."""
 
 
 def condition(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubefoundry_llamastack import model_deployments, reasons
@@ -14,6 +14,7 @@ from kubefoundry_llamastack.observe import deployments, pods
 from kubefoundry_llamastack.observe.containers import status_of
 from kubefoundry_llamastack.observe.deployments import Counts
 from kubefoundry_llamastack.observe.pods import Problem
+from kubefoundry_llamastack.observe.services import leads_to_pods
 from kubefoundry_llamastack.ownership import controller_of
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
@@ -106,11 +107,12 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
     """
     cr = snapshot.cr
     counts = deployments.counts(snapshot.live)
+    snapshot = replace(snapshot, answer=_answer(snapshot, before, counts))
     rows = pods.rows(cr, snapshot.pods)
     problem = pods.problem(cr, snapshot.pods)
     refused = deployments.creation_refused(snapshot.newest, len(snapshot.pods))
     conditions = [
-        _deployment(snapshot, counts, problem, refused),
+        _deployment(snapshot, before, counts, problem, refused),
         *_providers(snapshot, rows, problem),
         *_models(snapshot),
         *_storage(snapshot),
@@ -164,7 +166,25 @@ def service_url(cr: Distribution) -> str:
     return f"http://{cr.name}-service.{cr.namespace}.svc.cluster.local:{cr.port}"
 
 
-def _deployment(snapshot: Snapshot, counts: Counts, problem: Problem | None, refused: str) -> Condition:
+def _answer(snapshot: Snapshot, before: Mapping[str, Any], counts: Counts) -> Answer | None:
+    """Return the server's last answer. A process that has just started finds it in the status."""
+    service, earlier = snapshot.service, find(before.get("conditions"), reasons.HEALTH_CHECK)
+    # Only a server that is polled now replaces what an earlier process has seen.
+    is_polled = counts.enough and service is not None and leads_to_pods(service)
+    if snapshot.answer is not None or not is_polled or earlier is None:
+        return snapshot.answer
+    if earlier.get("observedGeneration") != snapshot.cr.generation:
+        return None
+    if earlier["reason"] == "HealthCheckFailed":
+        return Answer(problem=earlier["message"])
+    if earlier["reason"] == "HealthCheckPassed":
+        return Answer((before.get("distributionConfig") or {}).get("providers") or [])
+    return None
+
+
+def _deployment(
+    snapshot: Snapshot, before: Mapping[str, Any], counts: Counts, problem: Problem | None, refused: str
+) -> Condition:
     type_, generation = reasons.DEPLOYMENT_READY, snapshot.cr.generation
     for item in snapshot.obstacles:
         if item.type == type_:
@@ -179,10 +199,25 @@ def _deployment(snapshot: Snapshot, counts: Counts, problem: Problem | None, ref
         return condition(type_, False, problem.reason, problem.message, generation=generation)
     if refused:
         return condition(type_, False, "PodCreationRefused", refused, generation=generation)
-    text = f"Deployment is pending: {counts.available} of {counts.desired} pods are available"
+    reason = "PodsUnavailable" if _has_lost_pods(before, counts) else "DeploymentPending"
+    if reason == "PodsUnavailable":
+        text = f"{counts.available} of {counts.desired} pods are available; see the pods' Events and logs"
+    else:
+        new = min(counts.updated, sum(_serves(snapshot.cr, pod) for pod in snapshot.pods))
+        text = f"Deployment is pending: {new} of {counts.desired} new pods are available"
     if any(_runs(snapshot.cr, pod) and not _serves(snapshot.cr, pod) for pod in snapshot.pods):
         text += f"; the server's container runs, but nothing answers GET /v1/health on port {snapshot.cr.port} yet"
-    return condition(type_, False, "DeploymentPending", text, generation=generation)
+    return condition(type_, False, reason, text, generation=generation)
+
+
+def _has_lost_pods(before: Mapping[str, Any], counts: Counts) -> bool:
+    """Check whether pods stopped serving without a rollout, or a rollout does not end."""
+    if counts.rollout != "complete":
+        return counts.rollout == "stalled"
+    earlier = find(before.get("conditions"), reasons.DEPLOYMENT_READY) or {}
+    return earlier.get("reason") == "PodsUnavailable" or counts.available < (
+        before.get("availableReplicas") or 0
+    )
 
 
 def _providers(snapshot: Snapshot, rows: list[Object], problem: Problem | None) -> list[Condition]:
@@ -286,8 +321,10 @@ def _health(snapshot: Snapshot, counts: Counts) -> Condition:
         text = "The CR has no Service, so its server cannot be checked; set containerSpec.port"
         return condition(type_, "Unknown", "NoService", text, generation=generation)
     if answer is None or answer.providers is None:
-        text = answer.problem if answer else "The server has not been checked yet"
-        return condition(type_, False, "HealthCheckFailed", text, generation=generation)
+        if answer is None or not answer.problem:
+            text = "The server has not been checked yet"
+            return condition(type_, "Unknown", "HealthCheckPending", text, generation=generation)
+        return condition(type_, False, "HealthCheckFailed", answer.problem, generation=generation)
     return condition(type_, True, "HealthCheckPassed", "Health check passed", generation=generation)
 
 
@@ -338,9 +375,10 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
     """Return the Events for changed conditions.
 
     Each transition of a condition has an Event. A failing condition that changes its reason has another one.
+    A condition that only follows from another one has none.
 
     Returns:
-        For each Event: whether it is good news, its reason, its note.
+        For each Event: whether it is good news or progress, its reason, its note.
     """
     events = []
     previous = before.get("conditions")
@@ -348,7 +386,10 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
         earlier = find(previous, item["type"])
         has_turned = earlier is None or earlier.get("status") != item["status"]
         has_other_reason = earlier is not None and earlier.get("reason") != item["reason"]
-        is_quiet = earlier is None and item["reason"].endswith(("Pending", "NotReady"))
+        is_quiet = item["reason"] in reasons.CONSEQUENCES or (
+            earlier is None and item["reason"].endswith(("Pending", "NotReady"))
+        )
         if (has_turned or has_other_reason) and not is_quiet:
-            events.append((item["status"] == "True", item["reason"], item["message"]))
+            is_good = item["status"] == "True" or item["reason"] in reasons.PROGRESS
+            events.append((is_good, item["reason"], item["message"]))
     return events

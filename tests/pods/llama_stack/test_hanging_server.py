@@ -47,7 +47,7 @@ async def test_hanging_server_gets_no_requests_and_is_reported(
     )
 
     assert left_out["availableReplicas"] == 0
-    assert reason(left_out, "DeploymentReady") == "DeploymentPending"
+    assert reason(left_out, "DeploymentReady") == "PodsUnavailable"
     service = await api.get(SERVICES, "chat-service", namespace)
     await until(api, ENDPOINT_SLICES, await slice_of(api, service, namespace), namespace, receives_nothing)
 

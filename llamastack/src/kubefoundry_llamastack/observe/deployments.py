@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
+
+Rollout = Literal["running", "complete", "stalled"]
 
 POD_SECURITY: Final = "violates PodSecurity"
 """Words of the API server's refusal of a pod that its namespace's Pod Security level forbids."""
@@ -22,6 +24,7 @@ class Counts:
         updated: Pods of the newest template.
         total: All pods.
         enough: Whether as many serve as a rollout always keeps.
+        rollout: State of the newest rollout. A stalled one has passed the Deployment's deadline.
     """
 
     desired: int
@@ -29,6 +32,7 @@ class Counts:
     updated: int
     total: int
     enough: bool
+    rollout: Rollout = "running"
 
     @property
     def complete(self) -> bool:
@@ -51,12 +55,19 @@ def counts(live: Object | None) -> Counts:
     available = int(status.get("availableReplicas") or 0)
     is_observed = int(status.get("observedGeneration") or 0) >= int(live["metadata"].get("generation") or 0)
     minimum = find(status.get("conditions"), "Available")
+    progress = find(status.get("conditions"), "Progressing") or {}
+    rollout: Rollout = "running"
+    if is_observed and progress.get("status") == "False":
+        rollout = "stalled"
+    elif is_observed and progress.get("reason") == "NewReplicaSetAvailable":
+        rollout = "complete"
     return Counts(
         desired=int(live["spec"].get("replicas", 1)),
         available=available,
         updated=int(status.get("updatedReplicas") or 0) if is_observed else 0,
         total=int(status.get("replicas") or 0),
         enough=available > 0 and minimum is not None and minimum.get("status") == "True",
+        rollout=rollout,
     )
 
 
