@@ -59,7 +59,10 @@ def test_model_deployment_config_keeps_text_of_cr(make: Make) -> None:
 
 @pytest.mark.parametrize(
     ("variable", "reported"),
-    [(SECRET, {"url": "********", "n": 1, "l": ["********"]}), (PLAIN, {"url": "v", "n": 1, "l": ["v"]})],
+    [
+        (SECRET, {"url": "********", "n": "********", "l": ["********"]}),
+        (PLAIN, {"url": "v", "n": 1, "l": ["v"]}),
+    ],
     ids=["secret", "plain"],
 )
 @pytest.mark.parametrize("config_of_other", [{"provider_id": "base"}, {"api": "safety"}], ids=["id", "API"])
@@ -72,3 +75,38 @@ def test_other_configs_are_shown_only_without_secrets(
     [shown] = disclosed(cr, [running({"url": "v", "n": 1, "l": ["v"]}, **config_of_other)])
 
     assert shown["config"] == reported
+
+
+@pytest.mark.parametrize(
+    ("value", "is_shown"),
+    [
+        *((value, False) for value in ("text", "", 83746251, 0, -7, 1.5, 1e300, float("nan"), 10**30)),
+        *((value, True) for value in (True, False, None, {}, [])),
+    ],
+)
+def test_values_of_any_type_are_hidden(make: Make, value: Any, is_shown: bool) -> None:
+    """The server turns the text of a variable into a number, a boolean or nothing."""
+    cr = make(containerSpec={"env": [SECRET]})
+
+    [shown] = disclosed(cr, [running({"a": value, "b": [{"c": value}]}, provider_id="base")])
+
+    expected = value if is_shown else "********"
+    assert shown["config"] == {"a": expected, "b": [{"c": expected}]}
+
+
+@pytest.mark.parametrize("provider_id", ["echo", "base"])
+@pytest.mark.parametrize(
+    ("variable", "message", "reported"),
+    [(SECRET, "401 for key v", "********"), (SECRET, "", ""), (PLAIN, "401 for key v", "401 for key v")],
+    ids=["secret", "no message", "plain"],
+)
+def test_health_message_is_hidden_with_secrets(
+    make: Make, provider_id: str, variable: Any, message: str, reported: str
+) -> None:
+    """A provider reports the text of any error."""
+    cr = make(containerSpec={"env": [variable]}, externalProviders=external({}))
+    health = {"status": "Error", "message": message}
+
+    [shown] = disclosed(cr, [{**running({}, provider_id), "health": health}])
+
+    assert shown["health"] == {"status": "Error", "message": reported}

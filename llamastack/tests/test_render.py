@@ -145,3 +145,27 @@ def test_ingress_is_rendered_only_with_service(make: Make) -> None:
     assert children.ingress(make(exposed)) is None
     assert children.ingress(make(exposed, containerSpec={"port": 8321})) is not None
     assert children.service(make(externalProviders={"inference": [ECHO]})) is not None
+
+
+OWN_ACCOUNT = {"podOverrides": {"serviceAccountName": "mine"}}
+PROVIDER = {"externalProviders": {"inference": [ECHO]}}
+
+
+@pytest.mark.parametrize(
+    ("server_spec", "has_token", "shows_log"),
+    [
+        (PROVIDER, False, True),
+        ({"modelDeployments": [{"name": "llama"}]}, False, True),
+        ({**PROVIDER, **OWN_ACCOUNT}, True, False),
+        ({}, True, False),
+        (OWN_ACCOUNT, True, False),
+    ],
+    ids=["provider", "model", "provider with own account", "bare", "bare with own account"],
+)
+def test_pods_with_providers_have_token_only_on_request(
+    make: Make, server_spec: dict[str, Any], has_token: bool, shows_log: bool
+) -> None:
+    pod = deployment(make(**server_spec), FOUND, Settings())["spec"]["template"]["spec"]
+
+    assert pod.get("automountServiceAccountToken", True) is has_token
+    assert ("terminationMessagePolicy" in pod["containers"][0]) is shows_log

@@ -30,6 +30,15 @@ def find_other_source(cr: Distribution) -> str:
     return ""
 
 
+def mounts_token(cr: Distribution) -> bool:
+    """Check whether the server may call the Kubernetes API, so that its containers have a ServiceAccount's token.
+
+    The operator's own account has no rights that a provider needs. A CR that names another account needs it.
+    """
+    overrides = cr.spec.server.pod_overrides
+    return not cr.extended or bool(overrides and overrides.service_account_name)
+
+
 def has_secrets(cr: Distribution) -> bool:
     """Check whether the server's container has secrets, so that its own output must not reach the status."""
-    return bool(list_variables(cr) or find_other_source(cr))
+    return bool(list_variables(cr) or find_other_source(cr) or (cr.extended and mounts_token(cr)))

@@ -23,19 +23,22 @@ _VARIABLE: Final = "${env."
 def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
     """Return the providers as the status lists them.
 
-    A provider of the CR keeps the CR's text where that names a variable. The origin of other providers' texts
-    is unknown, so they are hidden if the CR has a variable whose value is not in the CR.
+    A provider of the CR keeps the CR's text where that names a variable. The origin of other providers' values
+    is unknown, so they are hidden if the CR has a variable whose value is not in the CR. The same applies to what
+    a provider reports about its health, which may be the text of an error.
     """
     written = _written(cr)
     has_secrets = any("valueFrom" in item for item in cr.spec.server.container_spec.env or ())
     rows = []
     for item in providers:
         own = written.get((item["api"], item["provider_id"]))
-        config = item["config"]
+        config, health = item["config"], item.get("health")
         if own is not None:
             config = _as_written(config, own)
         elif has_secrets:
             config = _hidden(config)
+        if has_secrets and health and health["message"]:
+            item = {**item, "health": {**health, "message": HIDDEN}}
         rows.append({**item, "config": config})
     return rows
 
@@ -66,4 +69,5 @@ def _hidden(value: Any) -> Any:
         return {key: _hidden(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_hidden(inner) for inner in value]
-    return HIDDEN if isinstance(value, str) else value
+    # The server turns the text of a variable into a number if it looks like one.
+    return value if value is None or isinstance(value, bool) else HIDDEN

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from llamastack_providers import layout
 from support.provider_server import FIELDS, GOOD, SPEC, Server, changed
 
 pytestmark = pytest.mark.integration
@@ -286,3 +287,17 @@ def test_preflight_does_not_wait_for_leftover_threads(server: Server) -> None:
     server.provide(changed(provider=forever + str(GOOD["acme_echo/provider.py"])))
 
     assert server.preflight().code == 0
+
+
+def test_service_account_token_is_removed_from_message(server: Server) -> None:
+    token = "eyJhbGciOiJSUzI1NiJ9.c3lzdGVtOnNlcnZpY2VhY2NvdW50.Zm9ya2VkLXNpZ25hdHVyZQ"
+    path = server.places.at(layout.TOKEN)
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{token}\n")
+    server.provide(changed(provider=f"raise RuntimeError('Authorization: Bearer {token}')"))
+
+    ended = server.preflight()
+
+    assert ended.code == 1
+    assert "Bearer (token of the ServiceAccount)" in ended.message
+    assert token[5:13] not in ended.message

@@ -62,6 +62,8 @@ def _template(cr: Distribution, inputs: PodInputs, settings: Settings) -> Object
         "containers": [_container(cr, inputs)],
         **_spread(cr),
     }
+    if not confidential.mounts_token(cr):
+        pod["automountServiceAccountToken"] = False
     if init_containers := init.containers(cr, inputs, settings):
         pod["initContainers"] = init_containers
     if overrides and overrides.termination_grace_period_seconds is not None:

@@ -17,6 +17,8 @@ EFFECTIVE_CONFIG: Final = "/opt/llama-stack/effective-config"
 """A small writable volume of the main container, with the configuration that the server starts from (sources
 §5.2)."""
 TERMINATION_LOG: Final = "/dev/termination-log"
+TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+"""Mounted by Kubernetes unless the pod or its ServiceAccount refuses it."""
 
 SPEC_FILE: Final = "lls-provider-spec.yaml"
 CRD_FILE: Final = "crd-config.yaml"

@@ -224,7 +224,7 @@ def run(places: Layout, request: Preflight, doing: Callable[[Failure], None]) ->
         config = yaml_file.load(path, f"{layout.CONFIG}/run.yaml")
     except FileNotFoundError:
         raise Failure(Code.BaseConfigMissing, f"{layout.CONFIG}/run.yaml does not exist") from None
-    hidden = redacted(config, request)
+    hidden = redacted(config, request, places)
     check = Check(places, request, doing, config)
     try:
         passed = check.run(path.read_bytes())
@@ -234,11 +234,18 @@ def run(places: Layout, request: Preflight, doing: Callable[[Failure], None]) ->
     return Passed(passed.providers, passed.loading, [hidden.clean(warning) for warning in passed.warnings])
 
 
-def redacted(config: Any, request: Preflight) -> Redaction:
-    """Return the values that messages must not contain: of variables in the configuration, or from a Secret."""
+def redacted(config: Any, request: Preflight, places: Layout) -> Redaction:
+    """Return the values that messages must not contain.
+
+    They are those of variables in the configuration or from a Secret, and the token of the ServiceAccount.
+    """
     names = redaction.named_in(yaml_file.dump(config), request.secret)
     values = {name: os.environ.get(name, "") for name in names}
-    return Redaction(values, frozenset(request.secret), request.unknown)
+    try:
+        token = places.at(layout.TOKEN).read_text(errors="replace").strip()
+    except OSError:
+        token = ""
+    return Redaction(values, frozenset(request.secret), request.unknown, token)
 
 
 def _publish(failure: Failure, hidden: Redaction) -> None:

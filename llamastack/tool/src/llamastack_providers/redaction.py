@@ -21,6 +21,8 @@ _PIECE: Final = 8
 """A part of this length reveals too much of a secret, and rarely occurs in other words."""
 _SHORTEST: Final = 4
 """A shorter value occurs in too many words to be removed from a text."""
+TOKEN: Final = "(token of the ServiceAccount)"
+"""Shown instead of the token."""
 _VARIABLE: Final = re.compile(r"\$\{env\.([A-Z0-9_]+)")
 
 
@@ -32,20 +34,26 @@ class Redaction:
         values: Values of variables that the configuration names, by name.
         secret: Names of those that come from a Secret or ConfigMap.
         unknown: Why there may be secrets whose values are not among them. Empty if there are none.
+        token: The token of the pod's ServiceAccount, empty if the container has none.
     """
 
     values: Mapping[str, str]
     secret: frozenset[str] = frozenset()
     unknown: str = ""
+    token: str = ""
     _pieces: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in self.values.items():
-            for form in map(_flat, _forms(value)):
-                size = min(len(form), _PIECE) if name in self.secret else len(form)
-                if size >= _SHORTEST:
-                    pieces = (form[start : start + size] for start in range(len(form) - size + 1))
-                    self._pieces.setdefault(size, {}).update(dict.fromkeys(pieces, name))
+            self._remove(value, f"${{env.{name}}}", in_parts=name in self.secret)
+        self._remove(self.token, TOKEN, in_parts=True)
+
+    def _remove(self, value: str, substitute: str, *, in_parts: bool) -> None:
+        for form in map(_flat, _forms(value)):
+            size = min(len(form), _PIECE) if in_parts else len(form)
+            if size >= _SHORTEST:
+                pieces = (form[start : start + size] for start in range(len(form) - size + 1))
+                self._pieces.setdefault(size, {}).update(dict.fromkeys(pieces, substitute))
 
     @property
     def blind(self) -> str:
@@ -56,18 +64,16 @@ class Redaction:
         return f"the value of {short[0]} is too short to be found in it" if short else self.unknown
 
     def clean(self, text: str) -> str:
-        """Return the text with `${env.NAME}` for each value and each part of a secret."""
+        """Return the text with `${env.NAME}` or TOKEN for each value and each part of a secret."""
         places = [place for place, letter in enumerate(text) if not letter.isspace()]
         flat = _flat(text)
-        named: dict[int, str] = {}
+        hidden: dict[int, str] = {}
         for size, pieces in self._pieces.items():
             for start in range(len(flat) - size + 1):
-                if name := pieces.get(flat[start : start + size]):
-                    named |= dict.fromkeys(range(places[start], places[start + size - 1] + 1), name)
-        runs = itertools.groupby(range(len(text)), named.get)
-        return "".join(
-            f"${{env.{name}}}" if name else "".join(text[place] for place in run) for name, run in runs
-        )
+                if substitute := pieces.get(flat[start : start + size]):
+                    hidden |= dict.fromkeys(range(places[start], places[start + size - 1] + 1), substitute)
+        runs = itertools.groupby(range(len(text)), hidden.get)
+        return "".join(substitute or "".join(text[place] for place in run) for substitute, run in runs)
 
 
 def _flat(text: str) -> str:
