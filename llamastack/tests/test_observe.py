@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_llamastack.observe import deployments, pods
+from kubefoundry_llamastack.observe import containers, deployments, pods
 from kubefoundry_llamastack.render.request import Distribution
 
 Make = Callable[..., Distribution]
@@ -247,3 +247,89 @@ def test_server_output_is_hidden_when_it_may_have_secrets(
 
     assert problem is not None
     assert ("s3cr3t" in problem.message) is shown
+
+
+LOG = "See the container's log: kubectl logs -n team server-0 -c llama-stack --previous"
+
+
+@pytest.mark.parametrize(
+    ("server", "code", "phrases", "absent"),
+    [
+        ({}, 0, ("'echo'", LOG), "containerSpec"),
+        ({}, 139, ("'echo'", LOG), "containerSpec"),
+        ({"containerSpec": {"command": ["/run"]}}, 0, ("containerSpec.command", "'echo'", LOG), "\0"),
+        ({"externalProviders": {}}, 0, (LOG,), "External providers"),
+    ],
+    ids=["ends by itself", "crash", "own command", "no providers"],
+)
+def test_late_death_names_suspects(
+    make: Make, server: Object, code: int, phrases: tuple[str, ...], absent: str
+) -> None:
+    cr = make(**{"externalProviders": {"inference": [ECHO]}, **server})
+    crashed = pod("server-0", crash_loop(code, count=1, ready=False), namespace="team")
+
+    problem = pods.problem(cr, [crashed])
+
+    assert problem is not None
+    remedy = problem.message.partition("Resolution: ")[2]
+    assert all(phrase in remedy for phrase in phrases)
+    assert absent not in remedy
+
+
+def crash_loop(code: int, *, count: int, seconds: int = 18, message: str = "", ready: bool = True) -> Object:
+    end = {
+        "exitCode": code,
+        "message": message,
+        "startedAt": "2026-01-01T00:00:00Z",
+        "finishedAt": f"2026-01-01T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z",
+    }
+    about = {"name": "llama-stack", "restartCount": count, "state": {"running": {}}, "ready": ready}
+    return {"containerStatuses": [{**about, "lastState": {"terminated": end}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "is_reported"),
+    [
+        (crash_loop(0, count=3), True),
+        (crash_loop(139, count=7), True),
+        (crash_loop(0, count=2), False),
+        (crash_loop(0, count=3, seconds=7200), False),
+        (crash_loop(1, count=9, message="ERROR: x\nCode: ImportFailed\nResolution: y"), False),
+        (
+            {"containerStatuses": [{"name": "llama-stack", "restartCount": 9, "state": {"running": {}}}]},
+            False,
+        ),
+        ({}, False),
+    ],
+    ids=["third end", "crashes", "second end", "long run", "preflight", "unknown times", "no status"],
+)
+def test_server_that_ends_again_and_again_is_reported(make: Make, status: Object, is_reported: bool) -> None:
+    """Its container serves at this moment, so nothing else lasts."""
+    cr = make(externalProviders={"inference": [ECHO]})
+
+    text = pods.describe_repeated_ends(cr, [pod("server-0", status, namespace="team")])
+
+    assert bool(text) is is_reported
+    assert not is_reported or ("'echo'" in text and LOG in text and "lasted 18 s" in text)
+
+
+@pytest.mark.parametrize(
+    ("provider_id", "image", "text", "expected"),
+    [
+        ("p", "a:1", "a provider: exec format error", ["Provider: p", "Image: a:1"]),
+        ("echo", "example.com/acme-echo", "Failed to pull example.com/acme-echo", ["Provider: echo"]),
+        ("p", "a:1", "Provider: p\nImage: a:1\nelse", []),
+        ("p", "a" * 300, "ERROR: x\nProvider: p\nImage: aa…aa\nCode: C\n", []),
+        ("p", "a:1", "ERROR: x\nImage: a:1\nCode: C\n", ["Provider: p"]),
+    ],
+    ids=["a letter", "part of the image", "whole lines", "shortened by the tool", "one missing"],
+)
+def test_failure_message_has_line_of_each_fact(
+    provider_id: str, image: str, text: str, expected: list[str]
+) -> None:
+    lines = containers.complete(text, (("Provider", provider_id), ("Image", image))).splitlines()
+
+    added = lines[: len(lines) - len(text.splitlines())]
+    assert set(expected) <= set(added)
+    assert len([line for line in lines if line.startswith("Provider: ")]) == 1
+    assert len([line for line in lines if line.startswith("Image: ")]) == 1

@@ -12,7 +12,7 @@ import pytest
 from kubefoundry_llamastack import reasons, report
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_llamastack.report import Answer, Obstacle, Snapshot
+from kubefoundry_llamastack.snapshot import Answer, Obstacle, Snapshot
 
 Make = Callable[..., Distribution]
 Object = dict[str, Any]

@@ -23,7 +23,7 @@ from kubefoundry_llamastack.ownership import controller_of, ownership
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render import children as render
 from kubefoundry_llamastack.render.request import Distribution, Settings, owner
-from kubefoundry_llamastack.report import Obstacle
+from kubefoundry_llamastack.snapshot import Obstacle
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_llamastack.workload import PreviousState, Workload

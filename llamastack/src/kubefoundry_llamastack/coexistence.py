@@ -12,7 +12,7 @@ from kubefoundry_llamastack.dependencies import drops_our_fields
 from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_llamastack.report import Obstacle
+from kubefoundry_llamastack.snapshot import Obstacle
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import owned

@@ -9,7 +9,7 @@ from kubefoundry_llamastack import distribution, model_deployments, names, reaso
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, UserConfig
-from kubefoundry_llamastack.report import Obstacle
+from kubefoundry_llamastack.snapshot import Obstacle
 from kubefoundry_llamastack.stores import Stores, digest_content
 from kubefoundry_sdk._api.kinds import Object
 

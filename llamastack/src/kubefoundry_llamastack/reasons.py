@@ -13,6 +13,7 @@ STORAGE_READY: Final = "StorageReady"
 SERVICE_READY: Final = "ServiceReady"
 PROVIDERS_READY: Final = "ExternalProvidersReady"
 MODELS_RESOLVED: Final = "ModelDeploymentsResolved"
+SERVER_STABLE: Final = "ServerStable"
 SOLE_OPERATOR: Final = "SoleOperator"
 PAUSED: Final = "Paused"
 
@@ -59,10 +60,11 @@ REASONS: Final[dict[str, frozenset[str]]] = {
     MODELS_RESOLVED: frozenset(
         {"Resolved", "NotFound", "NotReady", "NoEndpoint", "HoldingLastEndpoint", "CRDNotInstalled"}
     ),
+    SERVER_STABLE: frozenset({"ServerEndsRepeatedly"}),
     SOLE_OPERATOR: frozenset({"OldOperatorRunning", "OldCRDInstalled"}),
     PAUSED: frozenset({"ReconcilePaused"}),
 }
-"""SoleOperator exists only while another operator writes to the same objects, Paused only while paused."""
+"""SoleOperator and ServerStable exist only while False, Paused only while True."""
 
 PROGRESS: Final = frozenset(
     {

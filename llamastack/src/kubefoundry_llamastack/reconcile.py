@@ -26,7 +26,7 @@ from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.ownership import ownership
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution, Settings
-from kubefoundry_llamastack.report import Answer, Obstacle, Snapshot
+from kubefoundry_llamastack.snapshot import Answer, Obstacle, Snapshot
 from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_sdk._api import managed_fields, spec_limits

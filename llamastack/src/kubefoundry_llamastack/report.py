@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from kubefoundry_llamastack import model_deployments, reasons
+from kubefoundry_llamastack import model_deployments, reasons, storage
 from kubefoundry_llamastack.disclosure import disclosed
 from kubefoundry_llamastack.distribution import IMAGES, status_name
-from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.observe import deployments, pods
 from kubefoundry_llamastack.observe.containers import status_of
 from kubefoundry_llamastack.observe.deployments import Counts
 from kubefoundry_llamastack.observe.pods import Problem
 from kubefoundry_llamastack.observe.services import leads_to_pods
-from kubefoundry_llamastack.ownership import controller_of
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.snapshot import Answer, Snapshot
 from kubefoundry_sdk._api import pod_status
 from kubefoundry_sdk._api.conditions import Condition, find
 from kubefoundry_sdk._api.kinds import Object
@@ -31,67 +30,6 @@ PARTS = {
     "preflight": "PreflightFailed",
 }
 """Reason of ExternalProvidersReady, by the step of the pod's start that failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Obstacle:
-    """A reason why a child was not written.
-
-    Attributes:
-        type: The condition that reports it.
-        reason: The condition's reason.
-        message: Text for users.
-    """
-
-    type: str
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The server's answer to the operator.
-
-    Attributes:
-        providers: Rows of the status, None while the server has not answered.
-        version: The server's version, empty if unknown.
-        problem: Why there is no answer.
-    """
-
-    providers: list[Object] | None = None
-    version: str = ""
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """The input of a status.
-
-    Attributes:
-        cr: The CR.
-        live: Its Deployment, None if it is missing or not ours.
-        newest: The ReplicaSet that the Deployment rolls out.
-        pods: Live pods of that ReplicaSet.
-        obstacles: Children that could not be written.
-        resolved: The CR's ModelDeployments.
-        answer: The server's last answer.
-        claim: The live claim.
-        service: The live Service.
-        ingress: The live Ingress.
-        operator_version: The operator's version.
-    """
-
-    cr: Distribution
-    live: Object | None = None
-    newest: Object | None = None
-    pods: list[Object] = field(default_factory=list)
-    obstacles: tuple[Obstacle, ...] = ()
-    resolved: list[Resolved] = field(default_factory=list)
-    answer: Answer | None = None
-    claim: Object | None = None
-    service: Object | None = None
-    ingress: Object | None = None
-    operator_version: str = ""
 
 
 def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
@@ -115,7 +53,8 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
         _deployment(snapshot, before, counts, problem, refused),
         *_providers(snapshot, rows, problem),
         *_models(snapshot),
-        *_storage(snapshot),
+        *storage.conditions(snapshot),
+        *_stability(snapshot),
         *_service(snapshot),
         _health(snapshot, counts),
     ]
@@ -276,29 +215,11 @@ def _models(snapshot: Snapshot) -> list[Condition]:
     return [summary] if summary else []
 
 
-def _storage(snapshot: Snapshot) -> list[Condition]:
-    if snapshot.cr.spec.server.storage is None:
-        return []
-    type_, generation = reasons.STORAGE_READY, snapshot.cr.generation
-    for item in snapshot.obstacles:
-        if item.type == type_:
-            return [condition(type_, False, item.reason, item.message, generation=generation)]
-    claim_phase = ((snapshot.claim or {}).get("status") or {}).get("phase") or "not created"
-    is_bound = claim_phase == "Bound"
-    text = "PVC is bound" if is_bound else f"PVC is not bound: {claim_phase}"
-    text = "\n".join([text, *_storage_warnings(snapshot)])
-    reason = "StorageReady" if is_bound else "StoragePending"
-    return [condition(type_, is_bound, reason, text, generation=generation)]
-
-
-def _storage_warnings(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a warning for each property of the claim that may surprise its user."""
-    claim = snapshot.claim
-    if claim is not None and controller_of(claim) is None:
-        yield (
-            f"WARNING: PersistentVolumeClaim '{claim['metadata']['name']}' has lost its owner reference, so it "
-            "remains when this LlamaStackDistribution is deleted; delete it yourself once nobody needs its data"
-        )
+def _stability(snapshot: Snapshot) -> list[Condition]:
+    if text := pods.describe_repeated_ends(snapshot.cr, snapshot.pods):
+        generation = snapshot.cr.generation
+        return [condition(reasons.SERVER_STABLE, False, "ServerEndsRepeatedly", text, generation=generation)]
+    return []
 
 
 def _service(snapshot: Snapshot) -> list[Condition]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-from kubefoundry_llamastack.report import Answer
+from kubefoundry_llamastack.snapshot import Answer
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode, encode, nested
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._runtime.fair_queue import FairLimit

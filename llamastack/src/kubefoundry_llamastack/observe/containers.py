@@ -61,6 +61,8 @@ class ContainerRole:
         confidential: Whether its output may repeat a Secret, and is passed on only if the tool wrote it.
         namespace: The pod's namespace, for the command that shows the log.
         pod: The pod's name, for the same command.
+        has_command: Whether the CR sets its command or arguments.
+        suspects: The external providers that run in its process.
     """
 
     image: str
@@ -69,6 +71,8 @@ class ContainerRole:
     confidential: bool = False
     namespace: str = "NAMESPACE"
     pod: str = "POD"
+    has_command: bool = False
+    suspects: tuple[str, ...] = ()
 
 
 def read(status: Mapping[str, Any] | None, role: ContainerRole) -> ContainerReport:
@@ -125,7 +129,7 @@ def _ended(ended: Mapping[str, Any], role: ContainerRole, image_id: str, contain
     text = str(ended.get("message") or "").strip()
     code, reason = ended.get("exitCode"), str(ended.get("reason") or "")
     own = is_ours(text)
-    hint = _hint(text, code, f"kubectl logs -n {role.namespace} {role.pod} -c {container} --previous")
+    hint = _hint(text, code, role, container)
     if role.confidential and not own:
         text = ""
     if reason == pod_status.OUT_OF_MEMORY:
@@ -154,13 +158,14 @@ def is_ours(text: str) -> bool:
     return text.startswith("ERROR: ") and "\nCode: " in text
 
 
-def _hint(text: str, code: Any, log: str) -> str:
+def _hint(text: str, code: Any, role: ContainerRole, container: str) -> str:
     """Suggest a remedy for a failed run.
 
     Args:
         text: The message of the run, empty if it left none.
         code: The exit code of the container.
-        log: The command that shows the container's log.
+        role: The container's role.
+        container: The container's name.
     """
     if "exec format error" in text:
         return "The image is built for another processor architecture; use one for the node's."
@@ -169,12 +174,26 @@ def _hint(text: str, code: Any, log: str) -> str:
             "The image must contain /bin/sh and Python, and a provider image pip as well. "
             "Build it from an image that does, for example python:3.12-slim."
         )
-    if code == 0:
-        return (
-            "A server must run until it is stopped. Correct containerSpec.command and args, or see the container's "
-            f"log: {log}"
-        )
-    return f"See the container's log: {log}"
+    log = log_of_last_run(role, container)
+    if code == 0 and role.has_command:
+        return f"A server must run until it is stopped. Correct containerSpec.command and args. {log}"
+    return log
+
+
+def log_of_last_run(role: ContainerRole, container: str) -> str:
+    """Return sentences with the command that shows the log of the run that ended.
+
+    They name the external providers, any of which can end the server.
+    """
+    named = ", ".join(f"'{provider_id}'" for provider_id in role.suspects)
+    suspects = (
+        f"External providers run in the server's process: {named}. If the log names no other cause, remove one after "
+        "another from externalProviders. "
+    )
+    return (
+        f"{suspects if named else ''}"
+        f"See the container's log: kubectl logs -n {role.namespace} {role.pod} -c {container} --previous"
+    )
 
 
 def _pull(image_label: str, image: str, reason: str, text: str) -> str:
@@ -226,5 +245,10 @@ def _facts(text: str) -> dict[str, str]:
 
 def complete(text: str, facts: Iterable[tuple[str, str]]) -> str:
     """Return the message, preceded by the facts that it lacks (FR-030): (`Provider`, `my-vllm`) and so on."""
-    missing = [f"{label}: {value}" for label, value in facts if value and value not in text]
+    lines = text.splitlines()
+    if is_ours(text):
+        # The tool shortens long values.
+        stated = {line.partition(": ")[0] for line in lines}
+        facts = [(label, value) for label, value in facts if label not in stated]
+    missing = [f"{label}: {value}" for label, value in facts if value and f"{label}: {value}" not in lines]
     return "\n".join([*missing, text])

@@ -6,9 +6,11 @@ latest change (FR-028).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final, TypedDict
 
 from kubefoundry_llamastack import confidential
@@ -23,6 +25,10 @@ REVISION: Final = "deployment.kubernetes.io/revision"
 _NUMBER: Final = re.compile("[0-9]{1,18}")
 ORDER: Final = ("Failed", "Pending", "Installing", "Ready")
 """From worst to best."""
+
+REPEATED: Final = 3
+SHORT_RUN: Final = 3600.0
+"""Ends of a server, and seconds of its last run, from which on it ends repeatedly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +193,7 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
     image = _image(pod, server)
     identity = _identity(pod)
     distribution = ContainerRole(image, "distribution image", **identity)
-    serving = ContainerRole(
-        image, "distribution image", serves=True, confidential=confidential.has_secrets(cr), **identity
-    )
+    serving = _serving(cr, pod)
     steps = [
         ("install", f"{INSTALL}{item.provider_id}", ContainerRole(item.image, "provider image", **identity))
         for _, item in cr.spec.providers()
@@ -211,6 +215,55 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
             message = containers.complete(report.message, facts)
             return Problem("pod" if is_server else part, report.reason, message)
     return None
+
+
+def _serving(cr: Distribution, pod: Object) -> ContainerRole:
+    """Return the role of the server's container."""
+    container = cr.spec.server.container_spec
+    return ContainerRole(
+        _image(pod, container.name),
+        "distribution image",
+        serves=True,
+        confidential=confidential.has_secrets(cr),
+        **_identity(pod),
+        has_command=bool(container.command or container.args),
+        suspects=tuple(item.provider_id for _, item in cr.spec.providers()),
+    )
+
+
+def describe_repeated_ends(cr: Distribution, pods: Iterable[Object]) -> str:
+    """Describe a server that starts but ends again and again. Empty if none does.
+
+    Between two ends it serves, so no other condition lasts. The times of a run are of one clock, the node's.
+    """
+    container = cr.spec.server.container_spec.name
+    for pod in pods:
+        status = containers.status_of(pod, container) or {}
+        end = pod_status.ended(status)
+        count = int(status.get("restartCount") or 0)
+        seconds = _duration(end)
+        if (
+            count < REPEATED
+            or seconds > SHORT_RUN
+            or containers.is_ours(str(end.get("message") or "").strip())
+        ):
+            continue
+        role = _serving(cr, pod)
+        return (
+            f"Container '{container}' of pod '{role.pod}' has ended {count} times; its last run lasted "
+            f"{seconds:.0f} s and ended with exit code {end.get('exitCode')}\n"
+            f"Resolution: {containers.log_of_last_run(role, container)}"
+        )
+    return ""
+
+
+def _duration(end: Mapping[str, Any]) -> float:
+    """Return the seconds that a run lasted, infinity if that is unknown."""
+    try:
+        started, finished = (datetime.fromisoformat(str(end[key])) for key in ("startedAt", "finishedAt"))
+        return (finished - started).total_seconds()
+    except (KeyError, TypeError, ValueError):
+        return math.inf
 
 
 def _image(pod: Object, container: str) -> str:
