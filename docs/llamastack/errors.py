@@ -104,7 +104,11 @@ EXAMPLES: Final[dict[Code, tuple[Origin, str, dict[str, Any]]]] = {
         {},
     ),
     Code.BaseConfigMissing: (MERGE, "/opt/llama-stack/base-config/run.yaml does not exist", {}),
-    Code.InvalidBaseConfig: (MERGE, "providers.inference: is not a list of providers", {}),
+    Code.InvalidBaseConfig: (
+        MERGE,
+        "key 'config.yaml' of ConfigMap 'mine': providers.inference: is not a list of providers",
+        {},
+    ),
     Code.MissingMetadata: (
         MERGE,
         f"{EXTERNAL_PROVIDERS}/metadata/my-echo/ is missing",

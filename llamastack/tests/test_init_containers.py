@@ -11,7 +11,7 @@ import pytest
 from kubefoundry_llamastack.api.spec import ExternalProviders
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, UserConfig
-from llamastack_providers import layout
+from llamastack_providers import layout, request
 
 Make = Callable[..., Distribution]
 Object = dict[str, Any]
@@ -92,3 +92,6 @@ def test_user_config_replaces_distribution_config(make: Make, key: str) -> None:
     base = mounts(pod_spec["initContainers"][-1])[f"{layout.BASE_CONFIG}/run.yaml"]
     [volume] = [item for item in pod_spec["volumes"] if item["name"] == base["name"]]
     assert (base["subPath"], volume["configMap"]["name"]) == (key, "mine")
+    words = pod_spec["initContainers"][-1]["command"]
+    merge_input = request.decode(words[words.index("--input") + 1 :])
+    assert request.merge(merge_input).base == f"key '{key}' of ConfigMap 'mine'"

@@ -139,11 +139,11 @@ class Pod:
         self.places.base_config.parent.mkdir(parents=True, exist_ok=True)
         self.places.base_config.write_text(text)
 
-    def merge(self, *models: Mapping[str, Any], env: Mapping[str, str] | None = None) -> Ended:
-        """Run the container that merges the configurations."""
+    def merge(self, *models: Mapping[str, Any], env: Mapping[str, str] | None = None, **fields: str) -> Ended:
+        """Run the container that merges the configurations. `fields`: more of the operator's input."""
         providers = [{"providerId": id_, "image": image} for id_, image in self.images.items()]
         value = {"image": "distribution:1", "container": "merge-config", "providers": providers}
-        return self.command("merge-config", {**value, "modelDeployments": list(models)}, env=env)
+        return self.command("merge-config", {**value, **fields, "modelDeployments": list(models)}, env=env)
 
     def tree(self) -> str:
         """Return a hash of path, mode and bytes of all files on the shared volume."""

@@ -194,6 +194,30 @@ def test_merge_config_writes_nothing_when_refused(installed: Pod, name: str) -> 
     assert list(installed.places.config.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: [1\nb: 2\n", "Reason: key 'config.yaml' of ConfigMap 'uc' at line 2, column 2"),
+        ("a: *b", "Reason: key 'config.yaml' of ConfigMap 'uc' at line 1, column 4"),
+        ("[x]", "Reason: key 'config.yaml' of ConfigMap 'uc': the file does not contain a mapping"),
+        ("providers: {a: 1}", "Reason: key 'config.yaml' of ConfigMap 'uc': providers.a: is not a list"),
+        (None, "Reason: key 'config.yaml' of ConfigMap 'uc' does not exist"),
+    ],
+    ids=["syntax", "alias", "no mapping", "no list", "missing"],
+)
+def test_error_in_user_configuration_names_its_config_map(
+    installed: Pod, text: str | None, expected: str
+) -> None:
+    installed.base(text or "")
+    if text is None:
+        installed.places.base_config.unlink()
+
+    ended = installed.merge(base="key 'config.yaml' of ConfigMap 'uc'")
+
+    assert expected in ended.message
+    assert "base-config" not in ended.message
+
+
 def test_merge_config_reports_missing_provider(installed: Pod) -> None:
     installed.base(BASE)
     installed.images["third"] = "images/third:1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,24 @@ def test_preflight_refuses_image_without_llama_stack(tmp_path: Path, tool: Path,
     assert "Code: ServerMissing" in ended.message
     assert "No module named 'llama_stack_api'" in ended.message
     assert "Image: distribution:1" in ended.message
+
+
+def test_broken_server_is_described_without_other_releases(server: Server) -> None:
+    """OGX has no module of llama-stack: only its own broken dependency is the cause."""
+    site = server.root / "site"
+    shutil.rmtree(site / "llama_stack")
+    (site / "llama_stack_api.py").unlink()
+    (site / "ogx_api.py").write_text("import mcp\n")
+    (site / "mcp.py").write_text("import not_there\n")
+    (site / "ogx" / "core").mkdir(parents=True)
+    for name in ("stack", "distribution"):
+        (site / "ogx" / "core" / f"{name}.py").write_text("import ogx_api\n")
+
+    ended = server.preflight()
+
+    assert "Code: ServerMissing" in ended.message
+    assert "Reason: ogx_api: ModuleNotFoundError: No module named 'not_there'" in ended.message
+    assert "llama_stack" not in ended.message.partition("Reason: ")[2].partition("Resolution: ")[0]
 
 
 def test_preflight_names_release_without_providers(server: Server) -> None:

@@ -52,7 +52,7 @@ def containers(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[
         _container(
             MERGE,
             inputs.image,
-            tool.merge(cr, inputs.image),
+            tool.merge(cr, inputs.image, inputs.user_config),
             [
                 _mount("external-providers", layout.EXTERNAL_PROVIDERS, read_only=True),
                 base_mount(inputs),

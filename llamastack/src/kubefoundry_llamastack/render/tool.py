@@ -15,7 +15,7 @@ from kubefoundry_llamastack.names import (
     PROVIDER_SECONDS_ANNOTATION,
     endpoint_variable,
 )
-from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.render.request import Distribution, UserConfig
 from llamastack_providers import layout
 from llamastack_providers.request import PROVIDER_SECONDS, encode
 
@@ -58,16 +58,24 @@ def extract(image: str) -> list[str]:
     return _command("extract-config", {"image": image, "container": EXTRACT})
 
 
-def merge(cr: Distribution, image: str) -> list[str]:
-    """Return the command of the container that merges the configuration."""
+def merge(cr: Distribution, image: str, user_config: UserConfig | None = None) -> list[str]:
+    """Return the command of the container that merges the configuration.
+
+    Errors in the user's configuration name the ConfigMap and the key, which the user has written.
+    """
     deployments = [
         {"providerId": item.id, "urlVariable": endpoint_variable(item.id), "config": item.config or {}}
         for item in cr.spec.server.model_deployments
     ]
-    return _command(
-        "merge-config",
-        {"image": image, "container": MERGE, "providers": _installed(cr), "modelDeployments": deployments},
-    )
+    fields: dict[str, Any] = {
+        "image": image,
+        "container": MERGE,
+        "providers": _installed(cr),
+        "modelDeployments": deployments,
+    }
+    if user_config is not None and (reference := cr.spec.server.user_config) is not None:
+        fields["base"] = f"key '{user_config.key}' of ConfigMap '{reference.config_map_name}'"
+    return _command("merge-config", fields)
 
 
 def preflight(cr: Distribution, image: str) -> list[str]:

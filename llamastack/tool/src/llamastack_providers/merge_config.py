@@ -35,7 +35,12 @@ def run(request: Merge, places: Layout) -> list[str]:
         (places.config / name).unlink(missing_ok=True)
     externals = _externals(request, places.metadata)
     additions = [*map(merge.model_addition, request.model_endpoints), *externals]
-    config, warnings = merge.merged(_base(places.base_config), additions)
+    base = _base(places.base_config, request.base)
+    try:
+        config, warnings = merge.merged(base, additions)
+    except Failure as failure:
+        failure.reason = f"{request.base}: {failure.reason}"
+        raise
     warnings += _shadowed(places)
     log = [
         f"{item.entry['provider_id']}: {item.entry['provider_type']} in {item.section}" for item in additions
@@ -63,11 +68,11 @@ def _shadowed(places: Layout) -> list[str]:
         return []
 
 
-def _base(path: Path) -> Any:
+def _base(path: Path, name: str) -> Any:
     try:
-        return yaml_file.load(path, f"{layout.BASE_CONFIG}/run.yaml")
+        return yaml_file.load(path, name)
     except FileNotFoundError:
-        raise Failure(Code.BaseConfigMissing, f"{layout.BASE_CONFIG}/run.yaml does not exist") from None
+        raise Failure(Code.BaseConfigMissing, f"{name} does not exist") from None
 
 
 def _externals(request: Merge, metadata: Path) -> list[merge.Addition]:

@@ -29,6 +29,8 @@ SERVERS = ("llama_stack", "ogx")
 FUNCTIONS = {"remote": "get_adapter_impl", "inline": "get_provider_impl"}
 
 Answer = dict[str, Any]
+Errors = list[tuple[str, BaseException]]
+"""The module that could not be imported, or lacks an attribute, and why."""
 
 
 def problem(code: str, reason: str, trace: bool = False) -> Answer:
@@ -62,14 +64,25 @@ def text_of(error: BaseException) -> str:
         return f"(its text cannot be read: {type(other).__name__})"
 
 
-def first_of(modules: tuple[str, ...], name: str, errors: list[str]) -> Any:
+def first_of(modules: tuple[str, ...], name: str, errors: Errors) -> Any:
     """Return the attribute from the first of the modules that can be imported and has it, or None."""
     for module in modules:
         try:
             return getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
-            errors.append(f"{module}: {describe(error)}")
+            errors.append((module, error))
     return None
+
+
+def describe_missing(errors: Errors) -> str:
+    """Describe the failed imports, without modules of other releases unless there are no others."""
+    present = [(module, error) for module, error in errors if not is_of_other_release(module, error)]
+    return "; ".join(dict.fromkeys(f"{module}: {describe(error)}" for module, error in present or errors))
+
+
+def is_of_other_release(module: str, error: BaseException) -> bool:
+    """Check whether the module itself does not exist, rather than one that it imports."""
+    return isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
 
 
 def import_object(path: str) -> Any:
@@ -104,14 +117,14 @@ class Server:
     """
 
     def __init__(self) -> None:
-        errors: list[str] = []
+        errors: Errors = []
         api = first_of(API_MODULES, "Api", errors)
         self.apis = [member.value for member in api] if api else []
         self.spec_class: Any = first_of(API_MODULES, "ProviderSpec", errors)
         self.expand: Callable[[Any], Any] | None = first_of(STACK_MODULES, "replace_env_vars", errors)
         registry = first_of(REGISTRY_MODULES, "get_provider_registry", errors)
         is_missing = None in (api, self.spec_class, self.expand, registry)
-        self.missing = "; ".join(dict.fromkeys(errors)) if is_missing else ""
+        self.missing = describe_missing(errors) if is_missing else ""
         self.too_old = not is_missing and "module" not in getattr(
             self.spec_class, "model_fields", ("module",)
         )
@@ -245,7 +258,7 @@ def start(say: Callable[[Answer], None], config: str) -> Answer:
         `{}`, or a problem.
     """
     os.environ["LLAMA_STACK_CONFIG"] = os.environ["OGX_CONFIG"] = config
-    errors: list[str] = []
+    errors: Errors = []
     create_app = first_of(tuple(f"{package}.core.server.server" for package in SERVERS), "create_app", errors)
     original = first_of(
         tuple(f"{package}.core.resolver" for package in SERVERS), "instantiate_provider", errors

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from llamastack_providers import apis
+from llamastack_providers import apis, layout
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.summary import Origin
 
@@ -58,10 +58,12 @@ class Merge:
 
     Attributes:
         expected: Image by provider id, for all that should be installed.
+        base: Name of the base configuration in messages.
     """
 
     expected: Mapping[str, str]
     model_endpoints: tuple[ModelEndpoint, ...]
+    base: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def merge(value: Json) -> Merge:
         ModelEndpoint(_text(item, "providerId"), _text(item, "urlVariable"), item.get("config") or {})
         for item in _objects(value, "modelDeployments")
     )
-    return Merge(expected, models)
+    return Merge(expected, models, str(value.get("base") or f"{layout.BASE_CONFIG}/run.yaml"))
 
 
 def preflight(value: Json) -> Preflight:
