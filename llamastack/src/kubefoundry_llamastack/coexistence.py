@@ -1,32 +1,84 @@
-"""Detects the existing operator by its marks, and leaves its objects alone until it is gone.
+"""Detects the existing operator and its successor by their marks, and leaves their objects alone.
 
 It overwrites our writes, so two operators would replace pods forever, and its CRD drops our fields. Nothing
 shows that it has stopped, so the user reports that with a new value of the refresh annotation (docs:
 hand-over).
+
+The successor adopts children of a LlamaStackDistribution that an OGXServer names. It first scales the Deployment to 0
+to free the volume, and then marks what it adopts, so the OGXServer itself has to stop us.
 """
 
 from __future__ import annotations
 
-from kubefoundry_llamastack import ownership, reasons
+from collections.abc import Iterable
+
+from kubefoundry_llamastack import names, ownership, reasons
 from kubefoundry_llamastack.dependencies import drops_our_fields
 from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.snapshot import Obstacle
-from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api import names as shared
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import owned
 
 RUNNING = (
     "the existing llama-stack operator still writes to Deployment '{name}', so KubeFoundry changes nothing "
     "until it has stopped: scale its Deployment (llama-stack-k8s-operator-controller-manager) to 0, then annotate "
-    f"the LlamaStackDistribution with a new value of {names.REFRESH_ANNOTATION}"
+    f"the LlamaStackDistribution with a new value of {shared.REFRESH_ANNOTATION}"
 )
 OLD_CRD = (
     "the CRD llamastackdistributions.llamastack.io is the existing llama-stack operator's, which drops "
     "externalProviders and modelDeployments; ask an administrator to apply the CRD of KubeFoundry's "
     "sources (kubectl apply --server-side --force-conflicts -k crds/llamastack)"
 )
+
+
+ADOPTS = "OGXServer '{name}' adopts children of this LlamaStackDistribution"
+ADOPTED = "{kind} '{name}' was adopted by an OGXServer"
+STOPPED = (
+    "{cause}, so KubeFoundry changes nothing; delete this LlamaStackDistribution without its children "
+    "(--cascade=orphan) once the OGXServer serves. To keep it instead, remove the annotations "
+    f"{' and '.join(names.ADOPTIONS)} from the OGXServer, and the label {names.ADOPTED_FROM} and the new owner "
+    "from the children"
+)
+
+
+def find_successor(
+    cr: Distribution, servers: Iterable[Object], children: Iterable[Object]
+) -> Obstacle | None:
+    """Find out whether the existing operator's successor adopts, or has adopted, children of the CR.
+
+    Args:
+        cr: The CR.
+        servers: The OGXServers of all namespaces.
+        children: The live objects with the names of the CR's children.
+
+    Returns:
+        The reason, or None if the operator may write.
+    """
+    for server in servers:
+        annotations = server["metadata"].get("annotations") or {}
+        if server["metadata"]["namespace"] == cr.namespace and any(
+            annotations.get(name) == cr.name for name in names.ADOPTIONS
+        ):
+            cause = ADOPTS.format(name=server["metadata"]["name"])
+            return Obstacle(reasons.SOLE_OPERATOR, "AdoptedBySuccessor", STOPPED.format(cause=cause))
+    for child in children:
+        if _is_adopted(child):
+            cause = ADOPTED.format(kind=child.get("kind", "Object"), name=child["metadata"]["name"])
+            return Obstacle(reasons.SOLE_OPERATOR, "AdoptedBySuccessor", STOPPED.format(cause=cause))
+    return None
+
+
+def _is_adopted(child: Object) -> bool:
+    meta, controller = child["metadata"], ownership.controller_of(child) or {}
+    group = str(controller.get("apiVersion")).partition("/")[0]
+    return (
+        (group, controller.get("kind")) == (names.OGX_SERVERS.group, names.OGX_SERVERS.kind)
+        or names.ADOPTED_FROM in (meta.get("labels") or {})
+        or names.ADOPTED_FROM in (meta.get("annotations") or {})
+    )
 
 
 def find_conflict(
@@ -48,7 +100,7 @@ def find_conflict(
     if live is None or not has_returned(live, cr.name):
         memory.other_operator = None
         return None
-    refresh = cr.annotations.get(names.REFRESH_ANNOTATION, "")
+    refresh = cr.annotations.get(shared.REFRESH_ANNOTATION, "")
     # The value at the time of the detection. A new value is the user's confirmation.
     if memory.other_operator is None:
         memory.other_operator = refresh

@@ -11,25 +11,16 @@ from kubefoundry_llamastack.names import INSTANCE_LABEL
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.observe.services import leads_to_pods
 from kubefoundry_llamastack.reconcile import Operator
-from kubefoundry_llamastack.render.children import OPTIONAL
+from kubefoundry_llamastack.render.children import SUFFIXES
 from kubefoundry_llamastack.render.request import PORT, Settings
 from kubefoundry_llamastack.server_poll import ServerPoll
 from kubefoundry_llamastack.stores import watch_all
 from kubefoundry_llamastack.workload import RECORD
-from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Key
 
 log = logging.getLogger(__name__)
-
-SUFFIXES: dict[Kind, str] = {
-    names.DEPLOYMENTS: "",
-    names.SERVICE_ACCOUNTS: "-sa",
-    names.ROLE_BINDINGS: "-rb",
-    names.CLAIMS: "-pvc",
-    **dict(OPTIONAL),
-}
-"""The suffixes of children's names after the CR's."""
 
 LABEL = "llamastack"
 
@@ -57,6 +48,7 @@ class Controller:
         for name, followed in (
             ("ModelDeployments", self._stores.model_deployments),
             ("LlamaStackDistributions", self._stores.definition),
+            ("OGXServers", self._stores.successors),
         ):
             process.background(f"watch of the CRD of {name}", followed.run)
         process.while_leading("questions to servers", self._poll.run)
@@ -98,6 +90,7 @@ class Controller:
         stores.anyuid.subscribe(lambda key, obj: self._enqueue_all())
         stores.operator_config.subscribe(self._operator_config)
         stores.model_deployments.objects.subscribe(self._model_deployment)
+        stores.successors.objects.subscribe(lambda key, obj: self._namespace(key[0]))
 
     def _enqueue(self, key: Key) -> None:
         if self._stores.distributions.get(key) is not None:

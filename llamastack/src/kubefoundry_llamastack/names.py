@@ -14,6 +14,9 @@ from kubefoundry_sdk._api.names import GROUP
 
 LLSD: Final = Kind("llamastack.io", "v1alpha1", "llamastackdistributions", "LlamaStackDistribution")
 
+OGX_SERVERS: Final = Kind("ogx.io", "v1beta1", "ogxservers", "OGXServer")
+"""The resource of the existing operator's successor, which can adopt the children of a LlamaStackDistribution."""
+
 _RBAC: Final = "rbac.authorization.k8s.io"
 _NETWORK: Final = "networking.k8s.io"
 REPLICA_SETS: Final = Kind("apps", "v1", "replicasets", "ReplicaSet", built_in=True)
@@ -58,6 +61,13 @@ PROVIDER_SECONDS_ANNOTATION: Final = f"{GROUP}/provider-seconds"
 INSTALL: Final = "external-provider-"
 EXTRACT: Final = "extract-distribution-config"
 MERGE: Final = "merge-config"
+
+
+ADOPTIONS: Final = (f"{OGX_SERVERS.group}/adopt-storage", f"{OGX_SERVERS.group}/adopt-networking")
+"""Annotations of an OGXServer with the name of the LlamaStackDistribution whose children it adopts."""
+
+ADOPTED_FROM: Final = f"{OGX_SERVERS.group}/adopted-from"
+"""Label of an adopted child. An early release of the successor wrote an annotation."""
 
 
 def labels() -> dict[str, str]:

@@ -61,7 +61,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
         {"Resolved", "NotFound", "NotReady", "NoEndpoint", "HoldingLastEndpoint", "CRDNotInstalled"}
     ),
     SERVER_STABLE: frozenset({"ServerEndsRepeatedly"}),
-    SOLE_OPERATOR: frozenset({"OldOperatorRunning", "OldCRDInstalled"}),
+    SOLE_OPERATOR: frozenset({"OldOperatorRunning", "OldCRDInstalled", "AdoptedBySuccessor"}),
     PAUSED: frozenset({"ReconcilePaused"}),
 }
 """SoleOperator and ServerStable exist only while False, Paused only while True."""

@@ -25,6 +25,7 @@ from kubefoundry_llamastack.observe import pods as observed
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.ownership import ownership
 from kubefoundry_llamastack.reasons import condition
+from kubefoundry_llamastack.render.children import SUFFIXES
 from kubefoundry_llamastack.render.request import Distribution, Settings
 from kubefoundry_llamastack.snapshot import Answer, Obstacle, Snapshot
 from kubefoundry_llamastack.stores import Stores
@@ -114,9 +115,7 @@ class Operator:
         except ValidationError as error:
             await self._report_failure(key, live, "InvalidSpec", describe_invalid(error))
             return None
-        definition = self.stores.definition.definition
-        if conflict := coexistence.find_conflict(cr, self._deployment(cr), definition, self.memories[key]):
-            await self._report_other_operator(live, conflict)
+        if await self._is_left_alone(cr, live):
             return None
         try:
             return await self._reconcile_children(cr, live)
@@ -126,6 +125,25 @@ class Operator:
         except Exception as error:
             await self._report_failure(key, live, "InternalError", INTERNAL.format(described(error)))
             raise
+
+    async def _is_left_alone(self, cr: Distribution, live: Object) -> bool:
+        """Check whether another operator forbids all writes, and report it."""
+        definition = self.stores.definition.definition
+        memory = self.memories[cr.namespace, cr.name]
+        if conflict := coexistence.find_conflict(cr, self._deployment(cr), definition, memory):
+            await self._report_other_operator(live, conflict)
+            return True
+        children = (
+            child
+            for kind, suffix in SUFFIXES.items()
+            if (child := self.stores.children[kind].get((cr.namespace, f"{cr.name}{suffix}"))) is not None
+        )
+        servers = self.stores.successors.objects.objects()
+        if successor := coexistence.find_successor(cr, servers, children):
+            # It takes the pods away, which the rest of the status reports.
+            await self._report(cr, live, [successor], [])
+            return True
+        return False
 
     async def _reconcile_children(self, cr: Distribution, live: Object) -> float | None:
         retry: float | None = None

@@ -57,6 +57,7 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
         *_stability(snapshot),
         *_service(snapshot),
         _health(snapshot, counts),
+        *_other_operator(snapshot),
     ]
     is_failing = bool(
         refused or problem or any(item.type == reasons.DEPLOYMENT_READY for item in snapshot.obstacles)
@@ -213,6 +214,14 @@ def _runs(cr: Distribution, pod: Object) -> bool:
 def _models(snapshot: Snapshot) -> list[Condition]:
     summary = model_deployments.summary(snapshot.resolved, snapshot.cr.generation)
     return [summary] if summary else []
+
+
+def _other_operator(snapshot: Snapshot) -> list[Condition]:
+    return [
+        condition(item.type, False, item.reason, item.message, generation=snapshot.cr.generation)
+        for item in snapshot.obstacles
+        if item.type == reasons.SOLE_OPERATOR
+    ]
 
 
 def _stability(snapshot: Snapshot) -> list[Condition]:

@@ -35,6 +35,8 @@ class Stores:
     model_deployments: FollowedKind
     definition: FollowedKind
     """The CRD of LlamaStackDistribution itself: an older one drops our fields."""
+    successors: FollowedKind
+    """OGXServers, which can adopt the children of a LlamaStackDistribution."""
 
     @property
     def deployments(self) -> Store:
@@ -91,6 +93,7 @@ def watch_all(process: Process, changed: Callable[[], None]) -> Stores:
         else Store(),
         model_deployments=FollowedKind(process, MODEL_DEPLOYMENTS, changed, objects=True),
         definition=FollowedKind(process, names.LLSD, changed, objects=False),
+        successors=FollowedKind(process, names.OGX_SERVERS, changed, objects=True),
     )
 
 

@@ -36,6 +36,16 @@ OPTIONAL: tuple[tuple[Kind, str], ...] = (
 """Children that are deleted once the CR no longer requests them; the claim stays, because it holds data."""
 
 
+SUFFIXES: dict[Kind, str] = {
+    DEPLOYMENTS: "",
+    SERVICE_ACCOUNTS: "-sa",
+    ROLE_BINDINGS: "-rb",
+    CLAIMS: "-pvc",
+    **dict(OPTIONAL),
+}
+"""The suffixes of children's names after the CR's."""
+
+
 def service_account(cr: Distribution) -> Object:
     """Render the pods' ServiceAccount.
 

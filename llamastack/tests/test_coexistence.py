@@ -1,0 +1,55 @@
+"""Tests that children which the existing operator's successor adopts are recognized."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kubefoundry_llamastack import coexistence, names
+from kubefoundry_llamastack.render.request import Distribution
+
+Make = Callable[..., Distribution]
+Object = dict[str, Any]
+
+
+def server(namespace: str = "team", **annotations: str) -> Object:
+    given = {f"ogx.io/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return {"metadata": {"name": "next", "namespace": namespace, "annotations": given}}
+
+
+def child(**meta: Any) -> Object:
+    return {"kind": "Service", "metadata": {"name": "chat-service", "namespace": "team", **meta}}
+
+
+def owned_by(api_version: str, kind: str) -> Object:
+    owner = {"apiVersion": api_version, "kind": kind, "uid": "1", "controller": True}
+    return child(ownerReferences=[owner])
+
+
+@pytest.mark.parametrize(
+    ("servers", "children", "cause"),
+    [
+        ([server(adopt_storage="chat")], [], "OGXServer 'next' adopts"),
+        ([server(adopt_networking="chat")], [], "OGXServer 'next' adopts"),
+        ([], [child(labels={names.ADOPTED_FROM: "chat"})], "Service 'chat-service' was adopted"),
+        ([], [child(annotations={names.ADOPTED_FROM: "chat"})], "Service 'chat-service' was adopted"),
+        ([], [child(), owned_by("ogx.io/v1beta1", "OGXServer")], "Service 'chat-service' was adopted"),
+        ([], [owned_by("ogx.io/v1", "OGXServer")], "Service 'chat-service' was adopted"),
+        ([server(adopt_storage="other"), server("elsewhere", adopt_storage="chat"), server()], [], None),
+        ([], [child(), owned_by("llamastack.io/v1alpha1", "LlamaStackDistribution")], None),
+        ([], [owned_by("example.com/v1", "OGXServer")], None),
+    ],
+    ids=[
+        *("storage", "network", "label", "annotation", "owner", "newer version"),
+        *("other server", "ours", "other group"),
+    ],
+)
+def test_successor_is_found(
+    make: Make, servers: list[Object], children: list[Object], cause: str | None
+) -> None:
+    found = coexistence.find_successor(make(), servers, children)
+
+    assert (found is None) is (cause is None)
+    assert found is None or cause is None or found.message.startswith(cause)
