@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from importlib.metadata import version
 
-from kubefoundry_llamastack import distribution, names, tool_config_maps
+from kubefoundry_llamastack import distribution, names, reasons, storage, tool_config_maps
 from kubefoundry_llamastack.names import INSTANCE_LABEL
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.observe.services import leads_to_pods
@@ -16,6 +16,7 @@ from kubefoundry_llamastack.render.request import PORT, Settings
 from kubefoundry_llamastack.server_poll import ServerPoll
 from kubefoundry_llamastack.stores import watch_all
 from kubefoundry_llamastack.workload import RECORD
+from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Key
@@ -79,7 +80,7 @@ class Controller:
 
     def _subscribe(self) -> None:
         stores = self._stores
-        stores.distributions.subscribe(lambda key, obj: self._queue.add(key))
+        stores.distributions.subscribe(self._distribution)
         for kind, store in stores.children.items():
             store.subscribe(self._enqueue_owner(SUFFIXES[kind]))
         stores.own_config_maps.subscribe(self._own_config_map)
@@ -91,6 +92,18 @@ class Controller:
         stores.operator_config.subscribe(self._operator_config)
         stores.model_deployments.objects.subscribe(self._model_deployment)
         stores.successors.objects.subscribe(lambda key, obj: self._namespace(key[0]))
+
+    def _distribution(self, key: Key, obj: Object | None) -> None:
+        """Enqueue the CR, and others that share a claim with it or did so before."""
+        self._queue.add(key)
+        if obj is not None and not storage.names_claims(obj):
+            return
+        for name, other in self._stores.distributions_in(key[0]).items():
+            conditions = (other.get("status") or {}).get("conditions")
+            reported = find(conditions, reasons.STORAGE_EXCLUSIVE) or {}
+            claims = storage.written_claims(name, other) & storage.written_claims(key[1], obj)
+            if name != key[1] and bool(claims) is not (reported.get("reason") == "ClaimShared"):
+                self._queue.add((key[0], name))
 
     def _enqueue(self, key: Key) -> None:
         if self._stores.distributions.get(key) is not None:

@@ -10,6 +10,7 @@ from kubefoundry_sdk._api.conditions import condition as build_condition
 DEPLOYMENT_READY: Final = "DeploymentReady"
 HEALTH_CHECK: Final = "HealthCheck"
 STORAGE_READY: Final = "StorageReady"
+STORAGE_EXCLUSIVE: Final = "StorageExclusive"
 SERVICE_READY: Final = "ServiceReady"
 PROVIDERS_READY: Final = "ExternalProvidersReady"
 MODELS_RESOLVED: Final = "ModelDeploymentsResolved"
@@ -45,6 +46,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
         {"HealthCheckPassed", "HealthCheckFailed", "HealthCheckPending", "DeploymentNotReady", "NoService"}
     ),
     STORAGE_READY: frozenset({"StorageReady", "StoragePending", "StorageFailed"}),
+    STORAGE_EXCLUSIVE: frozenset({"SeveralPods", "ClaimShared"}),
     SERVICE_READY: frozenset({"ServiceReady", "ServiceFailed", "NameConflict"}),
     PROVIDERS_READY: frozenset(
         {
@@ -64,7 +66,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
     SOLE_OPERATOR: frozenset({"OldOperatorRunning", "OldCRDInstalled", "AdoptedBySuccessor"}),
     PAUSED: frozenset({"ReconcilePaused"}),
 }
-"""SoleOperator and ServerStable exist only while False, Paused only while True."""
+"""StorageExclusive, ServerStable and SoleOperator exist only while False, Paused only while True."""
 
 PROGRESS: Final = frozenset(
     {

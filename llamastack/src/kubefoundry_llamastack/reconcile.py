@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubefoundry_llamastack import checks, coexistence, names, reasons, report
+from kubefoundry_llamastack import checks, coexistence, names, reasons, report, storage
 from kubefoundry_llamastack.api.spec import Spec
 from kubefoundry_llamastack.children import Children
 from kubefoundry_llamastack.memory import Memory
@@ -180,6 +180,7 @@ class Operator:
             tuple(obstacles),
             resolved,
             self.answer((cr.namespace, cr.name)),
+            shared=self._shared_claims(cr, live),
             claim=child_stores[names.CLAIMS].get((cr.namespace, f"{cr.name}-pvc")),
             service=child_stores[names.SERVICES].get((cr.namespace, f"{cr.name}-service")),
             ingress=child_stores[names.INGRESSES].get((cr.namespace, f"{cr.name}-ingress")),
@@ -188,6 +189,11 @@ class Operator:
         before = live.get("status") or {}
         new_status = report.status(snapshot, before, _now())
         await self._write(live, new_status)
+
+    def _shared_claims(self, cr: Distribution, live: Object) -> dict[str, str]:
+        if not storage.written_claims(cr.name, live):
+            return {}
+        return storage.shared_claims(cr.name, self.stores.distributions_in(cr.namespace))
 
     def _deployment(self, cr: Distribution) -> Object | None:
         live = self.stores.children[DEPLOYMENTS].get((cr.namespace, cr.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubefoundry_llamastack.model_deployments import Resolved
@@ -52,6 +53,7 @@ class Snapshot:
         resolved: The CR's ModelDeployments.
         answer: The server's last answer.
         claim: The live claim.
+        shared: Claims that other CRs write to as well, and the name of one of them.
         service: The live Service.
         ingress: The live Ingress.
         operator_version: The operator's version.
@@ -65,6 +67,7 @@ class Snapshot:
     resolved: list[Resolved] = field(default_factory=list)
     answer: Answer | None = None
     claim: Object | None = None
+    shared: Mapping[str, str] = field(default_factory=dict)
     service: Object | None = None
     ingress: Object | None = None
     operator_version: str = ""

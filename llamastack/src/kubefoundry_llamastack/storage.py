@@ -2,18 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kubefoundry_llamastack import reasons
 from kubefoundry_llamastack.ownership import controller_of
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.snapshot import Snapshot
 from kubefoundry_sdk._api.conditions import Condition
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping, mappings
 
 
 def conditions(snapshot: Snapshot) -> list[Condition]:
-    """Return StorageReady of a CR with storage."""
-    return list(_ready(snapshot))
+    """Return StorageReady of a CR with storage, and StorageExclusive while several servers write to one claim."""
+    return [*_ready(snapshot), *_exclusive(snapshot)]
+
+
+def shared_claims(name: str, crs: Mapping[str, Object]) -> dict[str, str]:
+    """Return the claims that other CRs write to as well.
+
+    Args:
+        name: Name of the CR.
+        crs: The live CRs of its namespace, by name.
+
+    Returns:
+        The name of another CR by claim.
+    """
+    own = written_claims(name, crs.get(name))
+    return {
+        claim: other
+        for other in sorted(crs)
+        if other != name
+        for claim in sorted(own & written_claims(other, crs[other]))
+    }
+
+
+def names_claims(live: Object) -> bool:
+    """Check whether podOverrides of a CR name a claim, which may be another CR's."""
+    return written_claims("", live) - {"-pvc"} != set()
+
+
+def written_claims(name: str, live: Object | None) -> set[str]:
+    """Return the claims that the pods of a CR can write to: its own, and those of podOverrides."""
+    server = mapping(mapping(mapping(live).get("spec")).get("server"))
+    overrides = mapping(server.get("podOverrides"))
+    mounts = mappings(overrides.get("volumeMounts"))
+    writable = {str(mount.get("name")) for mount in mounts if not mount.get("readOnly")}
+    claims = {f"{name}-pvc"} if "storage" in server else set()
+    for volume in mappings(overrides.get("volumes")):
+        claim = mapping(volume.get("persistentVolumeClaim"))
+        if str(volume.get("name")) in writable and not claim.get("readOnly"):
+            claims.add(str(claim.get("claimName")))
+    return claims
 
 
 def _ready(snapshot: Snapshot) -> Iterator[Condition]:
@@ -35,3 +75,28 @@ def _ready(snapshot: Snapshot) -> Iterator[Condition]:
         )
     reason = "StorageReady" if is_bound else "StoragePending"
     yield condition(type_, is_bound, reason, text, generation=generation)
+
+
+def _exclusive(snapshot: Snapshot) -> Iterator[Condition]:
+    """Yield a condition if servers may damage the files of one another, of SQLite for example."""
+    cr = snapshot.cr
+    autoscaling = cr.spec.server.autoscaling
+    most = autoscaling.max_replicas if autoscaling else cr.spec.replicas
+    if snapshot.shared:
+        claim, other = min(snapshot.shared.items())
+        reason = "ClaimShared"
+        text = (
+            f"LlamaStackDistribution '{other}' writes to PersistentVolumeClaim '{claim}' as well, and neither server "
+            "expects the other's files\nResolution: Use a claim of its own for each, or mount it with readOnly in "
+            "podOverrides.volumeMounts."
+        )
+    elif cr.spec.server.storage is not None and most > 1:
+        reason = "SeveralPods"
+        text = (
+            f"Up to {most} pods write to PersistentVolumeClaim '{cr.name}-pvc', whose access mode is ReadWriteOnce. "
+            "Pods on other nodes cannot start, and pods on one node share all files\nResolution: Run one pod, or "
+            "remove storage and keep the state in a database that all pods reach."
+        )
+    else:
+        return
+    yield condition(reasons.STORAGE_EXCLUSIVE, False, reason, text, generation=cr.generation)

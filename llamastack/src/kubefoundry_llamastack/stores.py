@@ -43,6 +43,14 @@ class Stores:
         """Return the store of the CRs' Deployments."""
         return self.children[names.DEPLOYMENTS]
 
+    def distributions_in(self, namespace: str) -> dict[str, Object]:
+        """Return the CRs of a namespace, by name."""
+        return {
+            key[1]: live
+            for key in self.distributions.keys()  # noqa: SIM118 (a Store is no dict)
+            if key[0] == namespace and (live := self.distributions.get(key)) is not None
+        }
+
     def replica_sets_of(self, deployment: Object) -> list[Object]:
         """Return the ReplicaSets whose controller is the Deployment."""
         meta = deployment["metadata"]

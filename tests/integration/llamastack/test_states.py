@@ -201,3 +201,25 @@ async def test_operator_reads_no_secret(stack: Suite) -> None:
             check=False,
         )
         assert answer.stdout.strip() == "no"
+
+
+async def test_claim_of_two_distributions_is_reported_by_both(
+    api: Client, stack: Suite, namespace: str
+) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "first-pvc"}}]
+    mount = {"volumes": volumes, "volumeMounts": [{"name": "data", "mountPath": "/.llama"}]}
+    await api.create(LLSD, llsd("first", namespace, storage={"size": "1Gi"}), manager="user")
+    await until_status(api, "first", namespace, lambda status: reason(status, "StorageReady"))
+
+    second = await api.create(LLSD, llsd("second", namespace, podOverrides=mount), manager="user")
+    messages = []
+    for name in ("first", "second"):
+        status = await until_status(
+            api, name, namespace, lambda status: reason(status, "StorageExclusive") == "ClaimShared"
+        )
+        messages.append(condition_of(status, "StorageExclusive")["message"])
+    await api.delete(LLSD, "second", namespace, uid=second["metadata"]["uid"])
+    await until_status(api, "first", namespace, lambda status: not reason(status, "StorageExclusive"))
+
+    assert "'second'" in messages[0]
+    assert "'first'" in messages[1]
