@@ -33,8 +33,8 @@ $(STAMP): requirements/dev.txt $(PACKAGES:%=%/pyproject.toml)
 demo: setup ## the whole suite on this machine, until Ctrl-C
 	@$(BIN)/kubefoundry-demo
 
-demo-llamastack: setup ## two external providers from their sources to a llama-stack that answers; KEEP=1 leaves it up; root
-	@tests/pods/demo $(if $(KEEP),--keep)
+demo-llamastack: setup ## two external providers from their sources to a llama-stack that answers; KEEP=1 leaves it up; PROVIDER=FOLDER:ID:API adds one; root
+	@tests/pods/demo $(if $(KEEP),--keep) $(if $(PROVIDER),--provider "$(PROVIDER)")
 
 test: setup ## everything: static checks, Go, unit, integration and upstream rungs, and pods where that can be
 	@dev/devcluster/build > /dev/null

@@ -1,6 +1,7 @@
 """`make demo-llamastack`: two providers from sources to answers, on a real llama-stack server in a real pod.
 
-With `--keep` (`make demo-llamastack KEEP=1`) all of it stays up until Ctrl-C.
+With `--keep` (`make demo-llamastack KEEP=1`) all of it stays up until Ctrl-C. `--provider FOLDER:ID:API`
+(`PROVIDER=...`) adds a provider of the user's own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,9 +28,11 @@ from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
+from pods import own_provider
 from pods.images import distribution, provider
 from pods.images.provider import ECHO, GUARD
 from pods.llama_stack.distributions import entry, server, serving_pod, stack, until_ready
+from pods.own_provider import OwnProvider
 from pods.rig import running_node
 from support.llamastack_plane import plane_with_crds
 from support.waiting import until
@@ -60,7 +63,15 @@ def main() -> int:
     """The exit code: 0 where both providers gave the right answer, 130 when interrupted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--keep", action="store_true", help="stay up until Ctrl-C")
-    keep = parser.parse_args().keep
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        type=own_provider.parse,
+        metavar="FOLDER:ID:API",
+        help="add the provider in this folder, which becomes /lls-provider of an image, to the server; repeatable",
+    )
+    options = parser.parse_args()
     started = time.monotonic()
 
     def say(text: str) -> None:
@@ -69,7 +80,7 @@ def main() -> int:
     print(INTRODUCTION, flush=True)
     try:
         with tempfile.TemporaryDirectory(prefix="kubefoundry-demo-llamastack-") as work:
-            return demonstrate(Path(work), say, keep=keep)
+            return demonstrate(Path(work), say, options.provider, keep=options.keep)
     except (CannotRun, AssertionError, OSError) as problem:
         print(f"demo-llamastack: {problem}", file=sys.stderr)
         return 1
@@ -77,7 +88,7 @@ def main() -> int:
         return 130
 
 
-def demonstrate(work: Path, say: Say, *, keep: bool) -> int:
+def demonstrate(work: Path, say: Say, own: Sequence[OwnProvider], *, keep: bool) -> int:
     with plane_with_crds(work, own=True) as suite:
         say("control plane and CRDs")
         (work / "node").mkdir()
@@ -85,8 +96,10 @@ def demonstrate(work: Path, say: Say, *, keep: bool) -> int:
             say("operator and node")
             for image in (distribution.image(work / "distribution"), *provider.examples(work / "providers")):
                 node.add(image)
+            for item in own:
+                node.add(item.image(work / "own"))
             say(f"two wheels built by pip, an image of each: {ECHO}, {GUARD}")
-            code = asyncio.run(answers(suite, node, say))
+            code = asyncio.run(answers(suite, node, say, own))
             if keep:
                 stay(suite)
             return code
@@ -108,10 +121,10 @@ def stay(suite: Suite) -> None:
         signal.pause()
 
 
-async def answers(suite: Suite, node: Node, say: Say) -> int:
+async def answers(suite: Suite, node: Node, say: Say, own: Sequence[OwnProvider]) -> int:
     """Creates the LlamaStackDistribution and calls its server."""
     greeting = f"this is {uuid.uuid4().hex[:6]}, you said: "
-    wanted = distribution_with(greeting)
+    wanted = distribution_with(greeting, own)
     administrator = credentials.from_kubeconfig(str(suite.plane.kubeconfig))
     async with Client(administrator, user_agent="demo") as api:
         await until(api, SERVICE_ACCOUNTS, "default", NAMESPACE, lambda found: found is not None)
@@ -152,11 +165,13 @@ def excerpts(node: Node, pod: Object) -> str:
     return "\n".join(made)
 
 
-def distribution_with(greeting: str) -> Object:
+def distribution_with(greeting: str, own: Sequence[OwnProvider]) -> Object:
     providers = {
         "inference": [entry("echo", ECHO, prefix=greeting)],
         "safety": [entry("guard", GUARD, deny=[DENIED])],
     }
+    for item in own:
+        providers.setdefault(item.section, []).append(entry(item.provider_id, item.image_name))
     # the distribution's own run.yaml has a shield for whichever provider this names
     shields = [{"name": "SHIELD_PROVIDER", "value": "guard"}]
     return stack("chat", NAMESPACE, env=shields, externalProviders=providers)
