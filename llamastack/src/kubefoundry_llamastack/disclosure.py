@@ -32,12 +32,12 @@ def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
     rows = []
     for item in providers:
         own = written.get((item["api"], item["provider_id"]))
-        config, health = item["config"], item.get("health")
+        config, health = item.get("config") or {}, item.get("health") or {}
         if own is not None:
             config = _as_written(config, own)
         elif has_secrets:
             config = _hidden(config)
-        if has_secrets and health and health["message"]:
+        if has_secrets and health.get("message"):
             item = {**item, "health": {**health, "message": HIDDEN}}
         rows.append({**item, "config": config})
     return rows

@@ -115,9 +115,9 @@ def _answer(snapshot: Snapshot, before: Mapping[str, Any], counts: Counts) -> An
         return snapshot.answer
     if earlier.get("observedGeneration") != snapshot.cr.generation:
         return None
-    if earlier["reason"] == "HealthCheckFailed":
-        return Answer(problem=earlier["message"])
-    if earlier["reason"] == "HealthCheckPassed":
+    if earlier.get("reason") == "HealthCheckFailed":
+        return Answer(problem=str(earlier.get("message")))
+    if earlier.get("reason") == "HealthCheckPassed":
         return Answer((before.get("distributionConfig") or {}).get("providers") or [])
     return None
 
