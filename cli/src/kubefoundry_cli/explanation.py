@@ -11,7 +11,7 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.providers import as_running_all, in_cluster, installed
 from kubefoundry_cli.requested import Requested, all_requested, registered_configs
-from kubefoundry_cli.selection import Stored, asked, foreseen, pending, stored
+from kubefoundry_cli.selection import Stored, asked, foreseen, pending, stored, with_denials
 from kubefoundry_cli.several import Failures
 from kubefoundry_cli.suspension import deletion
 from kubefoundry_cli.upstream import problems
@@ -105,6 +105,7 @@ def explained(
 ) -> Answer:
     """Return the selection for a ModelDeployment among the registered providers, with the installed packages."""
     obj, live = requested.obj, requested.live
+    providers = with_denials(obj, providers)
     is_decided = not requested.is_edit and bool(stored(obj) or pending(obj))
     decided = obj if is_decided or live is None else foreseen(obj, providers, packages)
     selection, waits = (stored(decided), pending(decided)) if live else (None, None)

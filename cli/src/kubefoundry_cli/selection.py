@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kubefoundry_cli import upstream
@@ -103,6 +103,14 @@ def asked(
         refusals[chosen] = refusal
 
 
+def with_denials(obj: Object, registered: Sequence[Provider]) -> Sequence[Provider]:
+    """Return the providers with the permissions that the selector found missing, which the status holds."""
+    _, memory = recall(obj.get("status") or {})
+    if memory is None:
+        return registered
+    return [replace(offered, denied=memory.denied.get(offered.name, "")) for offered in registered]
+
+
 def selected(obj: Object, registered: Sequence[Provider], packages: Mapping[str, Package]) -> Decision:
     """Return the final decision, see `asked`."""
     return select(asked(obj, registered, packages), registered)
@@ -139,7 +147,7 @@ def foreseen(obj: Object, registered: Sequence[Provider], packages: Mapping[str,
     annotations = dict(obj["metadata"].get("annotations") or {})
     annotations.pop(names.PAUSED_ANNOTATION, None)
     obj = {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
-    generation = obj["metadata"]["generation"]
+    generation, registered = obj["metadata"]["generation"], with_denials(obj, registered)
     obj = _with_status(obj, {}, _accepted(reasons.VALIDATED, "ValidationPassed", generation))
     if named := LiveModelDeployment(obj).requested_provider:
         if all(candidate.name != named for candidate in registered):

@@ -80,7 +80,9 @@ def _verdict(
     elif by_rules:
         way = "cannot be selected by changing one field"
     named = ""
-    if refusals:
+    if provider.denied:
+        named = provider.denied
+    elif refusals:
         named = f"would refuse it if named: {'; '.join(refusals)}"
     elif accepts:
         named = "would accept it if named"

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._api.handover import states as has_reported
     from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind
     from kubefoundry_sdk._api.live import LiveModelDeployment
-    from kubefoundry_sdk._api.names import RESELECT_ANNOTATION, SELECTOR_LEASE, SELECTOR_MANAGER
+    from kubefoundry_sdk._api.names import (
+        CREATOR_ANNOTATION,
+        CREATOR_GROUPS_ANNOTATION,
+        PROVIDERS_ANNOTATION,
+        RESELECT_ANNOTATION,
+        SELECTOR_LEASE,
+        SELECTOR_MANAGER,
+    )
     from kubefoundry_sdk._api.reasons import (
         EXPLICIT_SELECTION,
         PROVIDER_COMPATIBLE,
@@ -52,8 +59,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONFIG_MAPS",
+    "CREATOR_ANNOTATION",
+    "CREATOR_GROUPS_ANNOTATION",
     "EXPLICIT_SELECTION",
     "MODEL_DEPLOYMENTS",
+    "PROVIDERS_ANNOTATION",
     "PROVIDER_COMPATIBLE",
     "PROVIDER_CONFIGS",
     "PROVIDER_SELECTED",
@@ -112,8 +122,11 @@ __all__ = [
 
 _SOURCES: Final = {
     "CONFIG_MAPS": "_api.kinds",
+    "CREATOR_ANNOTATION": "_api.names",
+    "CREATOR_GROUPS_ANNOTATION": "_api.names",
     "EXPLICIT_SELECTION": "_api.reasons",
     "MODEL_DEPLOYMENTS": "_api.kinds",
+    "PROVIDERS_ANNOTATION": "_api.names",
     "PROVIDER_COMPATIBLE": "_api.reasons",
     "PROVIDER_CONFIGS": "_api.kinds",
     "PROVIDER_SELECTED": "_api.reasons",

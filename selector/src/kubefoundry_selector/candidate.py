@@ -40,6 +40,7 @@ class Provider:
         not_ready: The reason for which `status.ready` is not true, None if it is true.
         outage: The outage if the provider is not healthy and was healthy before, else None.
         contract: The version of the contract that it states, empty if it states none.
+        denied: Why the creator of the model may not use it, empty if that is allowed or was not checked.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Provider:
     heartbeat_fresh: bool = True
     outage: Outage | None = None
     contract: str = ""
+    denied: str = ""
 
     @property
     def healthy(self) -> bool:
@@ -90,7 +92,7 @@ class Request:
         )
 
 
-Check = Literal["ready", "heartbeat", "engine", "mode", "gpu", "cpu", "fields", "refused"]
+Check = Literal["ready", "heartbeat", "engine", "mode", "gpu", "cpu", "fields", "use", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ def request(deployment: Object, left_out: Mapping[str, str] | None = None) -> Re
 def exclusions(request: Request, offered: Provider) -> tuple[Exclusion, ...]:
     """Return every reason for which a provider is not a candidate."""
     excluded = list(incapabilities(request, offered))
+    if offered.denied:
+        excluded.append(Exclusion("use", offered.denied))
     if offered.not_ready is not None:
         excluded.append(Exclusion("ready", f"is not ready{offered.not_ready}"))
     if not offered.heartbeat_fresh:

@@ -20,7 +20,8 @@ from kubefoundry_sdk.selector import (
     find,
     write_status,
 )
-from kubefoundry_selector.decision import announcement, decide, is_undecided
+from kubefoundry_selector.access import REMEMBERED, Access
+from kubefoundry_selector.decision import announcement, decide, is_choice, is_undecided
 from kubefoundry_selector.registry import Registry
 from kubefoundry_selector.rules import rules_valid
 from kubefoundry_selector.select import Select, select
@@ -40,6 +41,9 @@ class Controller:
         )
         self._configs = process.watch(PROVIDER_CONFIGS, managers=own)
         self._registry = Registry(process.outage_clock.now, process.options.heartbeat_timeout)
+        self._access = (
+            Access(process.client, process.outage_clock.now) if process.options.check_provider_use else None
+        )
         self._selections = process.queue("selector", self._select, of=self._deployments)
         self._rules = process.queue("selector-rules", self._check_rules, of=self._configs)
         self._deployments.subscribe(lambda key, obj: self._selections.add(key))
@@ -48,16 +52,28 @@ class Controller:
         process.always_hold(SELECTOR_LEASE)
 
     async def _select(self, key: Key) -> float | None:
-        """Decide and write. Return the seconds until an outage becomes long, which no event reports."""
+        """Decide and write. Return the seconds until an outage becomes long or a permission may have been granted.
+
+        No event reports either.
+        """
         live = self._deployments.get(key)
         if live is None:
             return None
-        decided = decide(live, self._registry.providers(), self._choice)
+        registered = self._registry.providers()
+        decided = decide(live, registered, self._choice)
+        if self._access and decided and is_choice(live, decided):
+            registered = await self._access.checked(live, registered)
+            decided = decide(live, registered, self._choice)
         if decided is None:
             return None
         if await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
             self._announce(live, decided)
-        return self._registry.end_of_short_outage() if is_undecided(live, decided) else None
+        if not is_undecided(live, decided):
+            return None
+        ends = self._registry.end_of_short_outage()
+        if any(offered.denied for offered in registered):
+            return REMEMBERED if ends is None else min(ends, REMEMBERED)
+        return ends
 
     def _announce(self, live: Object, decided: Object) -> None:
         event = announcement(live, decided)

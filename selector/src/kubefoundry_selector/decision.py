@@ -7,7 +7,7 @@ Contract §3 defines when it is the selector's turn. A selection is kept unless 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk import Object
@@ -117,6 +117,12 @@ def is_undecided(deployment: Object, status: Object | None = None) -> bool:
     return not live.requested_provider and (not selection.is_selected or RESELECT_FAILED in selection.text)
 
 
+def is_choice(deployment: Object, decided: Object) -> bool:
+    """Check whether the fields name another provider than the status, or report that none fits."""
+    chosen = (decided.get("provider") or {}).get("name")
+    return chosen != LiveModelDeployment(deployment).provider_name or is_undecided(deployment, decided)
+
+
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:
     """Return the Event (type, reason, note) that reports a written change of the selection (contract §4.21)."""
     before, after = _selection(LiveModelDeployment(deployment).status), _selection(decided)
@@ -144,14 +150,18 @@ def _decide_valid(
     current = selection.condition.get("observedGeneration") == generation
     annotation = mark(live.annotations.get(RESELECT_ANNOTATION))
     recalled = selection.memory or Memory()
-    memory = Memory(recalled.left_out if current else {}, annotation or recalled.reselect)
+    memory = replace(
+        recalled,
+        left_out=recalled.left_out if current else {},
+        reselect=annotation or recalled.reselect,
+    )
 
     # Without a memory, the selection comes from core, or from a selector that keeps none. An older annotation does
     # not count.
     reselect = selection.memory is not None and annotation is not None and annotation != recalled.reselect
     refusal = None if reselect else refused(deployment, selection.name)
     if reselect:
-        memory = Memory({}, memory.reselect)
+        memory = replace(memory, left_out={})
     elif refusal is not None and selection.name and selection.name not in memory.left_out:
         memory = memory.without(selection.name, quoted(refusal))
     elif selection.ours and selection.is_selected and current and refusal is None:
@@ -161,11 +171,14 @@ def _decide_valid(
     if not reselect and _can_stay(request, selection, registered):
         return _kept(selection, memory, generation)
 
+    memory = replace(
+        memory, denied={offered.name: offered.denied for offered in registered if offered.denied}
+    )
     decision = choice(request, registered)
     if decision.provider is not None:
         return _chosen(decision, memory, generation)
     if reselect and selection.is_selected:
-        failed = Memory(memory.left_out, selection.reselect)
+        failed = replace(memory, reselect=selection.reselect)
         return _kept(selection, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
     if (holder := _serving(deployment, selection.name)) is not None:
         return _handed_back(holder, decision, memory, generation)

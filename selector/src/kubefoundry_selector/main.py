@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
+from kubefoundry_sdk.flags import boolean, flag
 from kubefoundry_sdk.selector import Process, SetUp, add_heartbeat_timeout, argument_parser, run_process
 from kubefoundry_selector.controller import Controller
 from kubefoundry_selector.select import Choose, by
@@ -39,6 +40,15 @@ def prepared(
     """
     parser = argument_parser(PROGRAM, "Chooses a provider for ModelDeployments that name none.")
     add_heartbeat_timeout(parser)
+    flag(
+        parser,
+        "--check-provider-use",
+        "choose only providers that the creator of a model may use; needs manifests/provider-policy: true or false",
+        default=False,
+        read=boolean,
+        nargs="?",
+        const=True,
+    )
 
     def set_up(running: Process) -> None:
         if prepare is None:

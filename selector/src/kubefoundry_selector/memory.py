@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
-from kubefoundry_sdk import Object
 from kubefoundry_sdk.selector import PROVIDER_SELECTED, clip, find
 
 SELECTED: Final = ("AutoSelected", "NoHealthyProviders", "NoMatchingProvider")
@@ -41,19 +40,25 @@ class Memory:
         left_out: The providers that refused this generation of the spec before they created anything, each with its
             message (`quoted`).
         reselect: The last value of the annotation that was acted on, as `mark` returns it.
+        denied: The providers that the creator may not use, each with the reason, when a provider was last chosen.
     """
 
     left_out: Mapping[str, str] = field(default_factory=dict)
     reselect: str | None = None
+    denied: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, provider: str, words: str) -> Memory:
         """Return the memory with one more provider left out."""
-        return Memory({**self.left_out, provider: words}, self.reselect)
+        return replace(self, left_out={**self.left_out, provider: words})
 
     def to_status(self) -> dict[str, Any]:
         """Return the value of `status.selection`. An empty `reselect` says that no value was acted on."""
-        left_out = [{"name": name, "message": words} for name, words in self.left_out.items()]
-        return {"reselect": self.reselect or "", **({"leftOut": left_out} if left_out else {})}
+        lists = {
+            field: [{"name": name, "message": words} for name, words in providers.items()]
+            for field, providers in (("leftOut", self.left_out), ("denied", self.denied))
+            if providers
+        }
+        return {"reselect": self.reselect or "", **lists}
 
 
 def mark(value: str | None) -> str | None:
@@ -96,16 +101,14 @@ def recall(status: Mapping[str, Any]) -> tuple[str, Memory | None]:
     kept = status.get("selection")
     if not isinstance(kept, Mapping):
         return _from_message(message)
-    left_out = {
-        str(item["name"]): str(item.get("message") or "")
-        for item in _items(kept.get("leftOut"))
-        if item.get("name")
-    }
-    return message, Memory(left_out, str(kept.get("reselect") or "") or None)
+    reselect = str(kept.get("reselect") or "") or None
+    return message, Memory(_messages(kept.get("leftOut")), reselect, _messages(kept.get("denied")))
 
 
-def _items(value: Any) -> list[Object]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _messages(value: Any) -> dict[str, str]:
+    """Return the message of each provider of a list in the status."""
+    items = [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+    return {str(item["name"]): str(item.get("message") or "") for item in items if item.get("name")}
 
 
 def _from_message(message: str) -> tuple[str, Memory | None]:

@@ -85,6 +85,9 @@ def no_provider_text(
     if not any(offered.healthy for offered in registered):
         todo = "Ask an administrator to check the providers' controllers and upstream operators"
         return f"{NO_HEALTHY}: {each}. {todo}"
+    if any(offered.denied for offered in registered):
+        todo = "Ask an administrator for permission to use a provider, or name one that you may use"
+        return f"No provider matches {request}: {each}. {todo} in spec.provider.name"
     return f"No provider matches {request}: {each}. Change the spec, or name a provider in spec.provider.name"
 
 

@@ -26,7 +26,11 @@ _OFF: Final = ("", "false")
 """Values that turn an annotation off on purpose, so they cause no warning."""
 
 _ANY_VALUE: Final = (names.REFRESH_ANNOTATION, names.RESELECT_ANNOTATION)
-_OURS: Final = (names.DRY_RUN_RESULT_ANNOTATION,)
+_OURS: Final = (
+    names.DRY_RUN_RESULT_ANNOTATION,
+    names.CREATOR_ANNOTATION,
+    names.CREATOR_GROUPS_ANNOTATION,
+)
 
 
 def warnings(request: Request) -> list[str]:

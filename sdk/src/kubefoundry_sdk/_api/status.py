@@ -73,6 +73,16 @@ class LeftOutProvider(ApiModel):
     """The provider's reason."""
 
 
+class DeniedProvider(ApiModel):
+    """A provider that the creator of the ModelDeployment may not use."""
+
+    name: str
+    """Name of the provider."""
+
+    message: Annotated[str, Field(max_length=1024)] | None = None
+    """The missing permission, or the list of allowed providers."""
+
+
 class SelectionStatus(ApiModel):
     """The memory of the selector. Every selector keeps it, so that one can take over from another."""
 
@@ -85,6 +95,13 @@ class SelectionStatus(ApiModel):
         Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
     ] = Field(default_factory=list)
     """Providers that are not selected for the generation of condition ProviderSelected."""
+
+    denied: Annotated[
+        list[DeniedProvider],
+        Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
+    ] = Field(default_factory=list)
+    """Providers that the creator could not use when the selector last chose a provider. Set only if the selector
+    checks that (--check-provider-use)."""
 
 
 class ReplicasStatus(ApiModel):
