@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-import yaml
-
 from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from support.kinds import UPSTREAM
+from support.users import new_user
 from support.waiting import SECONDS
 
 KINDS = {**UPSTREAM, "direct": DEPLOYMENTS}
@@ -24,14 +23,9 @@ KINDS = {**UPSTREAM, "direct": DEPLOYMENTS}
 async def tenant(suite: Suite, namespace: str, folder: Path) -> AsyncIterator[Client]:
     """The client of a new account that may edit that namespace and nothing else."""
     plane = suite.plane
-    plane.kubectl("create", "serviceaccount", "tenant", "-n", namespace)
+    kubeconfig = new_user(plane, namespace, "tenant", folder)
     account = f"--serviceaccount={namespace}:tenant"
     plane.kubectl("create", "rolebinding", "tenant", "--clusterrole=edit", account, "-n", namespace)
-    config = yaml.safe_load(plane.kubeconfig.read_text())
-    [user] = config["users"]
-    user["user"] = {"token": plane.token(namespace, "tenant")}
-    kubeconfig = folder / "tenant"
-    kubeconfig.write_text(yaml.safe_dump(config))
     async with Client(credentials.from_kubeconfig(str(kubeconfig)), user_agent="tenant") as client:
         for kind in KINDS.values():
             await _until_allowed(client, kind, namespace)

@@ -1,0 +1,253 @@
+"""Who may use which provider in which namespace: named, and selected for the recorded creator (docs/policy.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_local.suite import Suite
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._cluster import credentials
+from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from support.audit import AuditLog
+from support.command_line import CommandLine
+from support.deployments import GPU, model_deployment
+from support.registrations import register
+from support.users import new_user, refusal, until_permitted, until_refused, user_name
+from support.waiting import message, reason, until_deployment
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy"),
+]
+
+CREATOR = "kubefoundry.ai/creator"
+GROUPS = "kubefoundry.ai/creator-groups"
+USERS = {"alice": "staff", "bob": "staff", "carol": "guests", "dave": "staff"}
+"""Namespace of each user's account (users.yaml)."""
+
+MISSING = "the permission 'use' on inferenceproviderconfigs.kubefoundry.ai '{}' is missing"
+LISTED = "annotation kubefoundry.ai/allowed-providers is 'b, c'"
+
+MATRIX = [
+    # user, namespace, verdict on a, verdict on b, selected
+    ("alice", "open", "", MISSING, "a"),
+    ("alice", "listed", MISSING, MISSING, None),
+    ("bob", "open", "", "", "a"),
+    ("bob", "listed", LISTED, "", "b"),
+    ("carol", "open", MISSING, MISSING, None),
+    ("carol", "listed", MISSING, "", "b"),
+    ("dave", "open", MISSING, MISSING, None),
+    ("dave", "listed", MISSING, MISSING, None),
+]
+cells = pytest.mark.parametrize(
+    ("user", "namespace", "verdict_a", "verdict_b", "selected"),
+    MATRIX,
+    ids=[f"{user}-{namespace}" for user, namespace, *_ in MATRIX],
+)
+
+
+@pytest.fixture(scope="module")
+def users(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Kubeconfig of each user, once all permissions are in force."""
+    plane, folder = suite.plane, tmp_path_factory.mktemp("users")
+    plane.kubectl("apply", "-f", str(Path(__file__).with_name("users.yaml")))
+    kubeconfigs = {name: new_user(plane, namespace, name, folder) for name, namespace in USERS.items()}
+    for user, namespace, *verdicts, _ in MATRIX:
+        name = user_name(USERS[user], user)
+        until_permitted(plane, name, "create", MODEL_DEPLOYMENTS.crd, namespace)
+        for provider, verdict in zip("ab", verdicts, strict=True):
+            resource = f"inferenceproviderconfigs.kubefoundry.ai/{provider}"
+            until_permitted(plane, name, "use", resource, namespace, permitted=verdict != MISSING)
+    return kubeconfigs
+
+
+@pytest.fixture
+async def providers(suite: Suite, api: Client, users: dict[str, Path]) -> None:
+    """Providers a and b, of which rules prefer a, and policies that are in force."""
+    for name, priority in (("a", 9), ("b", 1)):
+        await register(api, name, ("true", priority))
+    await until_refused(users["dave"], MODEL_DEPLOYMENTS, named("a", "open"))
+
+
+def edit_in(suite: Suite, namespace: str, user: str) -> None:
+    """Create a namespace that the user may edit."""
+    suite.plane.kubectl("create", "namespace", namespace)
+    account = f"--serviceaccount={USERS[user]}:{user}"
+    suite.plane.kubectl("create", "rolebinding", "edit", "--clusterrole=edit", account, "-n", namespace)
+    name = user_name(USERS[user], user)
+    until_permitted(suite.plane, name, "create", MODEL_DEPLOYMENTS.crd, namespace)
+
+
+def named(provider: str, namespace: str) -> Object:
+    return model_deployment("named", namespace, GPU, provider=provider)
+
+
+async def created(kubeconfig: Path, body: Object) -> Object:
+    """Create the model as that user."""
+    async with Client(credentials.from_kubeconfig(str(kubeconfig)), user_agent="user") as client:
+        return await client.create(MODEL_DEPLOYMENTS, body, manager="user")
+
+
+async def refused_patch(kubeconfig: Path, obj: Object, *operations: Object) -> str:
+    """Return the message with which the API server refuses a user's change; empty if it is stored."""
+    meta = obj["metadata"]
+    async with Client(credentials.from_kubeconfig(str(kubeconfig)), user_agent="user") as client:
+        try:
+            await client.json_patch(
+                MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], operations, manager="user"
+            )
+        except ApiError as error:
+            return error.message
+    return ""
+
+
+@cells
+async def test_named_provider_is_allowed_or_refused(
+    providers: None,
+    users: dict[str, Path],
+    user: str,
+    namespace: str,
+    verdict_a: str,
+    verdict_b: str,
+    selected: str | None,
+) -> None:
+    for provider, verdict in (("a", verdict_a), ("b", verdict_b)):
+        words = await refusal(users[user], MODEL_DEPLOYMENTS, named(provider, namespace))
+
+        if not verdict:
+            assert words == ""
+            continue
+        who = f"user '{user_name(USERS[user], user)}' may not use provider '{provider}'"
+        assert f"{who} in namespace '{namespace}': " in words
+        assert verdict.format(provider) in words
+        assert "Ask an administrator" in words
+
+
+@cells
+async def test_provider_is_selected_for_the_creator(
+    api: Client,
+    providers: None,
+    users: dict[str, Path],
+    user: str,
+    namespace: str,
+    verdict_a: str,
+    verdict_b: str,
+    selected: str | None,
+) -> None:
+    await created(users[user], model_deployment(user, namespace, GPU))
+
+    deployment = await until_deployment(
+        api, user, namespace, lambda obj: reason(obj, "ProviderSelected") is not None
+    )
+
+    status = deployment["status"]
+    assert status.get("provider", {}).get("name") == selected
+    denied = [name for name, verdict in (("a", verdict_a), ("b", verdict_b)) if verdict]
+    assert [item["name"] for item in status["selection"].get("denied", [])] == denied
+    if selected is None:
+        words = message(deployment, "ProviderSelected")
+        assert f"a may not be used by user '{user_name(USERS[user], user)}' in namespace" in words
+        assert words.endswith("or name one that you may use in spec.provider.name")
+
+
+async def test_explain_names_the_missing_permission(
+    suite: Suite, api: Client, providers: None, users: dict[str, Path]
+) -> None:
+    await created(users["bob"], model_deployment("explained", "listed", GPU))
+    await until_deployment(
+        api, "explained", "listed", lambda obj: reason(obj, "ProviderSelected") == "AutoSelected"
+    )
+
+    done = await CommandLine(users["bob"], "listed")("explain", "explained")
+
+    bob = user_name("staff", "bob")
+    assert f"matched, but a may not be used by user '{bob}' in namespace 'listed'" in done.out
+    assert done.out.startswith("b is selected: ")
+
+
+async def test_answers_about_a_creator_are_asked_for_once(
+    suite: Suite, api: Client, providers: None, users: dict[str, Path]
+) -> None:
+    edit_in(suite, "quiet", "bob")
+    log = AuditLog(suite)
+
+    for name in ("first", "second"):
+        await created(users["bob"], model_deployment(name, "quiet", GPU))
+        await until_deployment(
+            api, name, "quiet", lambda obj: reason(obj, "ProviderSelected") == "AutoSelected"
+        )
+
+    asked = Counter(
+        entry["objectRef"]["resource"]
+        for component, entry in log.all()
+        if component == "selector"
+        and entry["objectRef"].get("resource") in ("subjectaccessreviews", "namespaces")
+    )
+    assert asked == {"subjectaccessreviews": 2, "namespaces": 1}
+
+
+async def test_creator_is_recorded_and_cannot_be_forged(
+    api: Client, providers: None, users: dict[str, Path]
+) -> None:
+    forged = model_deployment("forged", "open", GPU, annotations={CREATOR: user_name("staff", "bob")})
+    stored = await created(users["dave"], model_deployment("mine", "open", GPU))
+    path = f"/metadata/annotations/{CREATOR.replace('/', '~1')}"
+    change = {"op": "replace", "path": path, "value": user_name("staff", "bob")}
+    removal = {"op": "remove", "path": path}
+
+    refused = await refusal(users["dave"], MODEL_DEPLOYMENTS, forged)
+    refused_change = await refused_patch(users["dave"], stored, change)
+    ignored_removal = await refused_patch(users["dave"], stored, removal)
+
+    dave = user_name("staff", "dave")
+    assert f"user '{dave}' may not set the creator of ModelDeployment 'open/forged'" in refused
+    assert f"user '{dave}' may not change the creator of ModelDeployment 'open/mine'" in refused_change
+    assert ignored_removal == ""
+    annotations = (await api.get(MODEL_DEPLOYMENTS, "mine", "open"))["metadata"]["annotations"]
+    assert annotations[CREATOR] == dave
+    assert "system:serviceaccounts:staff" in annotations[GROUPS].split("\n")
+
+
+async def test_unchanged_name_needs_no_permission(
+    api: Client, providers: None, users: dict[str, Path]
+) -> None:
+    stored = await created(users["bob"], model_deployment("shared", "open", GPU, provider="b"))
+
+    scaled = await refused_patch(
+        users["dave"], stored, {"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}}
+    )
+    renamed = await refused_patch(
+        users["dave"], stored, {"op": "replace", "path": "/spec/provider/name", "value": "a"}
+    )
+
+    assert scaled == ""
+    assert MISSING.format("a") in renamed
+
+
+async def test_granted_permission_lets_a_waiting_model_be_selected(
+    suite: Suite, api: Client, providers: None, users: dict[str, Path]
+) -> None:
+    edit_in(suite, "later", "dave")
+    dave = user_name("staff", "dave")
+    await created(users["dave"], model_deployment("m", "later", GPU))
+    await until_deployment(
+        api, "m", "later", lambda obj: reason(obj, "ProviderSelected") == "NoMatchingProvider"
+    )
+
+    suite.plane.kubectl(
+        "create", "rolebinding", "b", "--clusterrole=use-b", "--serviceaccount=staff:dave", "-n", "later"
+    )
+    until_permitted(suite.plane, dave, "use", "inferenceproviderconfigs.kubefoundry.ai/b", "later")
+    # Otherwise, the selector checks again after a minute.
+    suite.components["selector"].kill()
+    suite.start("selector")
+
+    deployment = await until_deployment(
+        api, "m", "later", lambda obj: reason(obj, "ProviderSelected") == "AutoSelected"
+    )
+    assert deployment["status"]["provider"]["name"] == "b"
+    assert [item["name"] for item in deployment["status"]["selection"]["denied"]] == ["a"]
