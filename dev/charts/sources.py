@@ -55,6 +55,14 @@ CERTIFICATE_FLAG: Final = (
     '- {{ printf "--webhook-secret=%s" . | quote }}',
     "{{- end }}",
 )
+CREATOR_FLAG: Final = (
+    "{{- if $.Values.providerPolicy.enabled }}",
+    "- --check-provider-use=true",
+    "{{- end }}",
+)
+CEILINGS: Final = Place(
+    r"^data:\n(?:  .*\n)+", "data:\n  {{- toYaml $.Values.ceilings.limits | nindent 2 }}\n"
+)
 
 
 def _provider(name: str, *flags: str) -> Source:
@@ -83,7 +91,7 @@ SOURCES: Final = (
         "selector.yaml",
         "$component.enabled",
         ".Values.selector",
-        (REPLICAS, controller_args()),
+        (REPLICAS, controller_args(*CREATOR_FLAG)),
         "kubefoundry-selector",
     ),
     _provider("kaito"),  # it has no default images
@@ -135,5 +143,14 @@ SOURCES: Final = (
     Source(
         "manifests/config-map-policy/policy.yaml", "config-map-policy.yaml", ".Values.configMapPolicy.enabled"
     ),
+    Source("manifests/provider-policy/policy.yaml", "provider-policy.yaml", ".Values.providerPolicy.enabled"),
+    Source(
+        "manifests/creator-policy/policy.yaml",
+        "creator-policy.yaml",
+        "and .Values.providerPolicy.enabled .Values.providerPolicy.recordCreator",
+    ),
+    Source("manifests/ceilings/policy.yaml", "ceilings.yaml", ".Values.ceilings.enabled", places=(CEILINGS,)),
+    Source("manifests/secret-policy/policy.yaml", "secret-policy.yaml", ".Values.secretPolicy.enabled"),
+    Source("manifests/direct-policy/policy.yaml", "direct-policy.yaml", ".Values.directPolicy.enabled"),
 )
 """Every manifest of components and overlays. The Namespace is not one: Helm creates that of a release."""

@@ -221,6 +221,25 @@ class NetworkPolicies(Switch):
     webhookFrom: list[Cidr] = Field([], description="Addresses of the API server. Empty for any address.")
 
 
+class ProviderPolicy(Switch):
+    """The policy about who may use which provider."""
+
+    recordCreator: bool = Field(
+        True,
+        description="Record who creates a model, which automatic selection needs. Needs Kubernetes 1.36 or newer.",
+    )
+
+
+class Ceilings(Switch):
+    """The policy about the size of a model."""
+
+    limits: dict[str, str] = Field(
+        {"gpus": "64", "replicas": "32", "memory": "2Ti"},
+        description="Limits of each model: gpus and memory of a replica, and replicas. NAMESPACE.gpus counts for one "
+        "namespace.",
+    )
+
+
 class PodMonitor(Switch):
     """The PodMonitor of the Prometheus operator."""
 
@@ -269,6 +288,23 @@ class Values(Closed):
     configMapPolicy: Switch = Field(
         Switch(),
         description="Restrict the KAITO provider to its own ConfigMaps. Needs Kubernetes 1.30 or newer.",
+    )
+    providerPolicy: ProviderPolicy = Field(
+        ProviderPolicy(),
+        description="Let only those use a provider who have the permission (policy.md). Needs Kubernetes 1.30 or "
+        "newer.",
+    )
+    ceilings: Ceilings = Field(
+        Ceilings(), description="Limit the size of each model (policy.md). Needs Kubernetes 1.30 or newer."
+    )
+    secretPolicy: Switch = Field(
+        Switch(),
+        description="Let authors name only Secrets that they may get, and ServiceAccounts that they may impersonate "
+        "(policy.md). Needs Kubernetes 1.30 or newer.",
+    )
+    directPolicy: Switch = Field(
+        Switch(),
+        description="Restrict provider direct to its own Deployments and Services. Needs Kubernetes 1.30 or newer.",
     )
 
 

@@ -23,6 +23,11 @@ OPT_IN = {
     "network-policies",
     "openshift-anyuid",
     "config-map-policy",
+    "provider-policy",
+    "creator-policy",
+    "ceilings",
+    "secret-policy",
+    "direct-policy",
     "dashboard",
     "monitoring",
 }

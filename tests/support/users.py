@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import yaml
@@ -20,6 +21,11 @@ from support.waiting import SECONDS
 def new_user(plane: ControlPlane, namespace: str, name: str, folder: Path) -> Path:
     """Create a ServiceAccount, and return a kubeconfig with its token."""
     plane.kubectl("create", "serviceaccount", name, "-n", namespace)
+    return account_kubeconfig(plane, namespace, name, folder)
+
+
+def account_kubeconfig(plane: ControlPlane, namespace: str, name: str, folder: Path) -> Path:
+    """Return a kubeconfig with a token of a ServiceAccount."""
     config = yaml.safe_load(plane.kubeconfig.read_text())
     [user] = config["users"]
     user["user"] = {"token": plane.token(namespace, name)}
@@ -57,9 +63,22 @@ def until_permitted(
 
 async def refusal(kubeconfig: Path, kind: Kind, body: Object) -> str:
     """Return the message with which the API server refuses a user's creation; empty if it would be stored."""
+    return await _refusal(kubeconfig, lambda client: client.create(kind, body, manager="user", dry_run=True))
+
+
+async def changed_refusal(kubeconfig: Path, kind: Kind, obj: Object, *operations: Object) -> str:
+    """Return the message with which the API server refuses a user's JSON patch; empty if it is stored."""
+    meta = obj["metadata"]
+    return await _refusal(
+        kubeconfig,
+        lambda client: client.json_patch(kind, meta["name"], meta["namespace"], operations, manager="user"),
+    )
+
+
+async def _refusal(kubeconfig: Path, request: Callable[[Client], Awaitable[Object]]) -> str:
     async with Client(credentials.from_kubeconfig(str(kubeconfig)), user_agent="user") as client:
         try:
-            await client.create(kind, body, manager="user", dry_run=True)
+            await request(client)
         except ApiError as error:
             return error.message
     return ""

@@ -29,6 +29,10 @@ EVERYTHING: Final[dict[str, Any]] = {
     "podMonitor": {"enabled": True},
     "secretCheck": {"enabled": True},
     "configMapPolicy": {"enabled": True},
+    "providerPolicy": {"enabled": True},
+    "ceilings": {"enabled": True},
+    "secretPolicy": {"enabled": True},
+    "directPolicy": {"enabled": True},
 }
 OVERLAYS: Final = (
     "dashboard/dashboard.yaml",
@@ -39,6 +43,11 @@ OVERLAYS: Final = (
     "monitoring/pod-monitor.yaml",
     "secret-check/secrets.yaml",
     "config-map-policy/policy.yaml",
+    "provider-policy/policy.yaml",
+    "creator-policy/policy.yaml",
+    "ceilings/policy.yaml",
+    "secret-policy/policy.yaml",
+    "direct-policy/policy.yaml",
 )
 
 Key = tuple[str, str | None, str]
@@ -71,6 +80,8 @@ def test_every_switch_adds_its_overlay(helm: Helm, tmp_path: Path) -> None:
     args = ["--leader-elect=true", "--log-format=json", "--openshift-anyuid=true"]
     container(overlays["Deployment", SYSTEM, "kubefoundry-llamastack"])["args"] = args
     assert {key: rendered[key] for key in overlays} == overlays
+    selector = container(rendered["Deployment", SYSTEM, "kubefoundry-selector"])
+    assert "--check-provider-use=true" in selector["args"]
 
 
 def test_everything_disabled_renders_nothing(helm: Helm, tmp_path: Path) -> None:
@@ -281,6 +292,26 @@ def test_secret_check_is_bound_to_installed_providers(helm: Helm, tmp_path: Path
     assert [subject["name"] for subject in binding["subjects"]] == [
         f"kubefoundry-provider-{name}" for name in ("dynamo", "kuberay", "direct")
     ]
+
+
+def test_ceilings_are_those_of_the_values(helm: Helm, tmp_path: Path) -> None:
+    ceilings = {"enabled": True, "limits": {"gpus": "8", "team-a.gpus": "16", "memory": None}}
+
+    found = by_key(
+        helm.rendered(CHART, *values_file(tmp_path / "v", {"ceilings": ceilings}), namespace=SYSTEM)
+    )
+
+    data = found["ConfigMap", SYSTEM, "kubefoundry-ceilings"]["data"]
+    assert data == {"gpus": "8", "team-a.gpus": "16", "replicas": "32"}
+
+
+def test_creator_is_not_recorded_on_older_kubernetes(helm: Helm, tmp_path: Path) -> None:
+    values = {"providerPolicy": {"enabled": True, "recordCreator": False}}
+
+    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
+
+    assert ("ValidatingAdmissionPolicy", None, "kubefoundry-creator") in found
+    assert ("MutatingAdmissionPolicy", None, "kubefoundry-creator") not in found
 
 
 def test_label_of_the_pod_monitor_takes_precedence(helm: Helm, tmp_path: Path) -> None:

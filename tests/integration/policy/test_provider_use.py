@@ -11,12 +11,11 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
-from kubefoundry_sdk._cluster.errors import ApiError
 from support.audit import AuditLog
 from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.registrations import register
-from support.users import new_user, refusal, until_permitted, until_refused, user_name
+from support.users import changed_refusal, new_user, refusal, until_permitted, until_refused, user_name
 from support.waiting import message, reason, until_deployment
 
 pytestmark = [
@@ -90,19 +89,6 @@ async def created(kubeconfig: Path, body: Object) -> Object:
     """Create the model as that user."""
     async with Client(credentials.from_kubeconfig(str(kubeconfig)), user_agent="user") as client:
         return await client.create(MODEL_DEPLOYMENTS, body, manager="user")
-
-
-async def refused_patch(kubeconfig: Path, obj: Object, *operations: Object) -> str:
-    """Return the message with which the API server refuses a user's change; empty if it is stored."""
-    meta = obj["metadata"]
-    async with Client(credentials.from_kubeconfig(str(kubeconfig)), user_agent="user") as client:
-        try:
-            await client.json_patch(
-                MODEL_DEPLOYMENTS, meta["name"], meta["namespace"], operations, manager="user"
-            )
-        except ApiError as error:
-            return error.message
-    return ""
 
 
 @cells
@@ -200,8 +186,8 @@ async def test_creator_is_recorded_and_cannot_be_forged(
     removal = {"op": "remove", "path": path}
 
     refused = await refusal(users["dave"], MODEL_DEPLOYMENTS, forged)
-    refused_change = await refused_patch(users["dave"], stored, change)
-    ignored_removal = await refused_patch(users["dave"], stored, removal)
+    refused_change = await changed_refusal(users["dave"], MODEL_DEPLOYMENTS, stored, change)
+    ignored_removal = await changed_refusal(users["dave"], MODEL_DEPLOYMENTS, stored, removal)
 
     dave = user_name("staff", "dave")
     assert f"user '{dave}' may not set the creator of ModelDeployment 'open/forged'" in refused
@@ -217,11 +203,17 @@ async def test_unchanged_name_needs_no_permission(
 ) -> None:
     stored = await created(users["bob"], model_deployment("shared", "open", GPU, provider="b"))
 
-    scaled = await refused_patch(
-        users["dave"], stored, {"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}}
+    scaled = await changed_refusal(
+        users["dave"],
+        MODEL_DEPLOYMENTS,
+        stored,
+        {"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}},
     )
-    renamed = await refused_patch(
-        users["dave"], stored, {"op": "replace", "path": "/spec/provider/name", "value": "a"}
+    renamed = await changed_refusal(
+        users["dave"],
+        MODEL_DEPLOYMENTS,
+        stored,
+        {"op": "replace", "path": "/spec/provider/name", "value": "a"},
     )
 
     assert scaled == ""
