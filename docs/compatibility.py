@@ -75,9 +75,19 @@ NEWER = (
         "they are reported as not run",
     ),
     (
+        "1.30",
+        "the policies of [policy.md](policy.md)",
+        "they cannot be applied",
+    ),
+    (
         "1.31",
         "selectable fields of ModelDeployments ([cli.md](cli.md))",
         "`install` leaves them out; `kubectl get md --field-selector` knows name and namespace only",
+    ),
+    (
+        "1.36",
+        "`manifests/creator-policy`",
+        "it cannot be applied; under `manifests/provider-policy`, users name a provider ([policy.md](policy.md))",
     ),
 )
 """Parts that use a newer Kubernetes than the oldest: the version, the part, and the effect of an older one."""

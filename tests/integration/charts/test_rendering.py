@@ -294,26 +294,6 @@ def test_secret_check_is_bound_to_installed_providers(helm: Helm, tmp_path: Path
     ]
 
 
-def test_ceilings_are_those_of_the_values(helm: Helm, tmp_path: Path) -> None:
-    ceilings = {"enabled": True, "limits": {"gpus": "8", "team-a.gpus": "16", "memory": None}}
-
-    found = by_key(
-        helm.rendered(CHART, *values_file(tmp_path / "v", {"ceilings": ceilings}), namespace=SYSTEM)
-    )
-
-    data = found["ConfigMap", SYSTEM, "kubefoundry-ceilings"]["data"]
-    assert data == {"gpus": "8", "team-a.gpus": "16", "replicas": "32"}
-
-
-def test_creator_is_not_recorded_on_older_kubernetes(helm: Helm, tmp_path: Path) -> None:
-    values = {"providerPolicy": {"enabled": True, "recordCreator": False}}
-
-    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
-
-    assert ("ValidatingAdmissionPolicy", None, "kubefoundry-creator") in found
-    assert ("MutatingAdmissionPolicy", None, "kubefoundry-creator") not in found
-
-
 def test_label_of_the_pod_monitor_takes_precedence(helm: Helm, tmp_path: Path) -> None:
     monitor = {"enabled": True, "labels": {"release": "prometheus"}}
     values = {"labels": {"release": "kf", "team": "ml"}, "podMonitor": monitor}

@@ -1,0 +1,38 @@
+"""The values of the chart about policies (docs/policy.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubefoundry_sdk._api.kinds import Object
+from support.helm import CHART, Helm, values_file
+
+pytestmark = pytest.mark.integration
+
+SYSTEM = "kubefoundry-system"
+
+
+def keyed(objects: list[Object]) -> dict[tuple[str, str], Object]:
+    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}
+
+
+def test_ceilings_are_those_of_the_values(helm: Helm, tmp_path: Path) -> None:
+    ceilings = {"enabled": True, "limits": {"gpus": "8", "team-a.gpus": "16", "memory": None}}
+
+    found = keyed(
+        helm.rendered(CHART, *values_file(tmp_path / "v", {"ceilings": ceilings}), namespace=SYSTEM)
+    )
+
+    data = found["ConfigMap", "kubefoundry-ceilings"]["data"]
+    assert data == {"gpus": "8", "team-a.gpus": "16", "replicas": "32"}
+
+
+def test_creator_is_not_recorded_on_older_kubernetes(helm: Helm, tmp_path: Path) -> None:
+    values = {"providerPolicy": {"enabled": True, "recordCreator": False}}
+
+    found = keyed(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
+
+    assert ("ValidatingAdmissionPolicy", "kubefoundry-creator") in found
+    assert ("MutatingAdmissionPolicy", "kubefoundry-creator") not in found
