@@ -10,14 +10,11 @@ from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import Suite
 from support.suites import running_suite
 
-OVERLAYS = ("provider-policy", "creator-policy")
-
 
 @pytest.fixture(scope="package")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
     with running_suite(tmp_path_factory.mktemp("policy")) as made:
         made.install("selector", environment={"KUBEFOUNDRY_CHECK_PROVIDER_USE": "true"})
-        for name in OVERLAYS:
-            made.plane.kubectl("apply", "-k", str(ROOT / "manifests" / name))
+        made.plane.kubectl("apply", "-k", str(ROOT / "manifests" / "provider-policy"))
         made.start("core", "selector")
         yield made

@@ -15,7 +15,7 @@ from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES,
 from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.users import account_kubeconfig, changed_refusal, refusal, until_refused
-from support.waiting import until
+from support.waiting import until, until_deployment
 
 pytestmark = [pytest.mark.integration, pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")]
 
@@ -68,6 +68,27 @@ async def test_model_is_created_edited_and_deleted(api: Client, namespace: str, 
     )
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=created["metadata"]["uid"])
     assert await until_gone(api, namespace) is None
+
+
+async def test_object_without_marks_is_named_until_it_has_the_label(
+    suite: Suite, api: Client, namespace: str, provider: Path
+) -> None:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="direct"), manager="test"
+    )
+    await until(api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None)
+    marks = [{"op": "remove", "path": f"/metadata/{field}"} for field in ("labels", "ownerReferences")]
+
+    await api.json_patch(DEPLOYMENTS, "m", namespace, marks, manager="test")
+    named = await until_deployment(
+        api, "m", namespace, lambda obj: "it has neither the label" in (obj["status"].get("message") or "")
+    )
+    suite.plane.kubectl("label", "deployment", "m", "-n", namespace, "kubefoundry.ai/provider=direct")
+
+    assert "provider direct may not update Deployment" in named["status"]["message"]
+    assert await until(
+        api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None and "ownerReferences" in obj["metadata"]
+    )
 
 
 async def test_object_of_others_is_neither_changed_nor_deleted(

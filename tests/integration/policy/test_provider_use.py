@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from kubefoundry_local.suite import Suite
+from kubefoundry_local.control_plane import ROOT
+from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
@@ -16,7 +18,7 @@ from support.command_line import CommandLine
 from support.deployments import GPU, model_deployment
 from support.registrations import register
 from support.users import changed_refusal, new_user, refusal, until_permitted, until_refused, user_name
-from support.waiting import message, reason, until_deployment
+from support.waiting import SECONDS, message, reason, until_deployment
 
 pytestmark = [
     pytest.mark.integration,
@@ -53,6 +55,7 @@ cells = pytest.mark.parametrize(
 def users(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Kubeconfig of each user, once all permissions are in force."""
     plane, folder = suite.plane, tmp_path_factory.mktemp("users")
+    plane.kubectl("apply", "-k", str(ROOT / "manifests" / "creator-policy"))
     plane.kubectl("apply", "-f", str(Path(__file__).with_name("users.yaml")))
     kubeconfigs = {name: new_user(plane, namespace, name, folder) for name, namespace in USERS.items()}
     for user, namespace, *verdicts, _ in MATRIX:
@@ -70,6 +73,14 @@ async def providers(suite: Suite, api: Client, users: dict[str, Path]) -> None:
     for name, priority in (("a", 9), ("b", 1)):
         await register(api, name, ("true", priority))
     await until_refused(users["dave"], MODEL_DEPLOYMENTS, named("a", "open"))
+    probe = model_deployment("probe", "open", GPU)
+    async with asyncio.timeout(SECONDS):
+        while True:
+            stored = await api.create(MODEL_DEPLOYMENTS, probe, manager="test", dry_run=True)
+            if CREATOR in stored["metadata"].get("annotations", {}):
+                break
+            # A policy is in force a moment after it is stored, and nothing of its status reports when.
+            await asyncio.sleep(PROBE)
 
 
 def edit_in(suite: Suite, namespace: str, user: str) -> None:

@@ -15,10 +15,7 @@ from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.users import changed_refusal, new_user, refusal, until_permitted, until_refused, user_name
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy"),
-]
+pytestmark = [pytest.mark.integration, pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")]
 
 NAMESPACE = "secrets"
 READABLE = [f"mine-{number}" for number in range(9)]
