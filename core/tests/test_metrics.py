@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kubefoundry_core.metrics import Deployments, selection
+from kubefoundry_core.metrics import Deployments, ProviderGauges, selection
+from kubefoundry_core.provider_health import Providers
 
-RUNNING = {"phase": "Running", "replicas": {"desired": 2, "ready": 1, "available": 1}}
+RUNNING = {
+    "phase": "Running",
+    "provider": {"name": "acme"},
+    "replicas": {"desired": 2, "ready": 1, "available": 1},
+}
 
 
 def deployment(name: str, namespace: str, status: dict[str, Any] | None) -> dict[str, Any]:
@@ -24,12 +29,14 @@ def scraped(registry: CollectorRegistry) -> list[str]:
 def test_phases_are_counted_at_every_scrape(per_object: bool) -> None:
     live = [deployment("a", "n", RUNNING), deployment("b", "n", RUNNING), deployment("c", "o", None)]
     registry = CollectorRegistry(auto_describe=True)
-    registry.register(Deployments(lambda: live, per_object=per_object))
-    assert scraped(registry)[:4] == [
+    registry.register(Deployments(lambda: live, lambda: {"acme"}, per_object=per_object))
+    assert scraped(registry)[:6] == [
         'kubefoundry_modeldeployments{namespace="n",phase="Running"} 2.0',
         'kubefoundry_modeldeployments{namespace="o",phase="Pending"} 1.0',
         'kubefoundry_modeldeployment_total{namespace="n",phase="Running"} 2.0',
         'kubefoundry_modeldeployment_total{namespace="o",phase="Pending"} 1.0',
+        'kubefoundry_provider_modeldeployments{phase="Pending",provider=""} 1.0',
+        'kubefoundry_provider_modeldeployments{phase="Running",provider="acme"} 2.0',
     ]
 
     del live[1:]
@@ -37,6 +44,7 @@ def test_phases_are_counted_at_every_scrape(per_object: bool) -> None:
     assert scraped(registry) == [
         'kubefoundry_modeldeployments{namespace="n",phase="Running"} 1.0',
         'kubefoundry_modeldeployment_total{namespace="n",phase="Running"} 1.0',
+        'kubefoundry_provider_modeldeployments{phase="Running",provider="acme"} 1.0',
         *(
             [
                 'kubefoundry_deployment_replicas{name="a",namespace="n",state="desired"} 2.0',
@@ -55,11 +63,55 @@ def test_deleted_model_counts_as_terminating(status: dict[str, Any] | None) -> N
     deleted = deployment("a", "n", status)
     deleted["metadata"]["deletionTimestamp"] = "2026-03-01T00:00:00Z"
     registry = CollectorRegistry(auto_describe=True)
-    registry.register(Deployments(lambda: [deleted], per_object=False))
+    registry.register(Deployments(lambda: [deleted], dict, per_object=False))
 
     assert scraped(registry) == [
         'kubefoundry_modeldeployments{namespace="n",phase="Terminating"} 1.0',
         'kubefoundry_modeldeployment_total{namespace="n",phase="Terminating"} 1.0',
+        'kubefoundry_provider_modeldeployments{phase="Terminating",provider=""} 1.0',
+    ]
+
+
+def test_provider_names_of_tenants_add_no_series() -> None:
+    named = [
+        deployment(f"m{number}", "n", {"phase": "Pending", "provider": {"name": f"invented-{number}"}})
+        for number in range(500)
+    ]
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(Deployments(lambda: named, lambda: {"acme"}, per_object=False))
+
+    assert scraped(registry) == [
+        'kubefoundry_modeldeployments{namespace="n",phase="Pending"} 500.0',
+        'kubefoundry_modeldeployment_total{namespace="n",phase="Pending"} 500.0',
+        'kubefoundry_provider_modeldeployments{phase="Pending",provider=""} 500.0',
+    ]
+
+
+def registration(heartbeat: str, **conditions: str) -> dict[str, Any]:
+    reported = [{"type": type_, "status": status} for type_, status in conditions.items()]
+    return {
+        "metadata": {"name": "acme"},
+        "status": {"lastHeartbeat": heartbeat, "conditions": reported},
+    }
+
+
+def test_registered_provider_has_health_and_conditions() -> None:
+    now = [100.0]
+    providers = Providers(lambda: now[0], 180.0)
+    config = registration("10:05", UpstreamReady="True", UpstreamOperatorUp="False", RulesValid="Unknown")
+    providers.see("acme", registration("10:00"))
+    providers.see("acme", config)
+    providers.expect("invented")
+    registry = CollectorRegistry(auto_describe=True)
+    registry.register(ProviderGauges(lambda: {"acme": config}, providers))
+
+    now[0] += 181
+
+    assert scraped(registry) == [
+        'kubefoundry_provider_healthy{provider="acme"} 0.0',
+        'kubefoundry_provider_heartbeat_age_seconds{provider="acme"} 181.0',
+        'kubefoundry_provider_condition{condition="UpstreamReady",provider="acme"} 1.0',
+        'kubefoundry_provider_condition{condition="UpstreamOperatorUp",provider="acme"} 0.0',
     ]
 
 

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from prometheus_client import Gauge
+
 from kubefoundry_core.admission.listener import Listener, check_loads
 from kubefoundry_core.certificate_secret import SECRET, filled, read, read_existing
 from kubefoundry_core.certificates import (
@@ -20,6 +22,7 @@ from kubefoundry_core.certificates import (
     Unusable,
     check,
     check_existing,
+    expiry,
     next_renewal,
     out_of_date,
     renewed,
@@ -48,6 +51,12 @@ from kubefoundry_sdk._runtime.workqueue import WorkQueue
 log = logging.getLogger(__name__)
 
 _TURN: Key = ("", "certificates")
+
+EXPIRY: Final = Gauge(
+    "kubefoundry_webhook_certificate_expiration_timestamp_seconds",
+    "Unix time at which the certificate that the webhooks present expires, by the Secret that holds it.",
+    ["secret"],
+)
 
 LONGEST: Final = 3600.0
 """The most seconds between two checks: the clock may be set meanwhile, which changes the time of the next renewal."""
@@ -151,6 +160,7 @@ class CertificateKeeper:
             self._problem = f"{' and '.join(missing)} {CONFIGURATION} not found: apply the manifest of core"
         elif self._is_trusted(material, now):
             await self._listener.present(material)
+            EXPIRY.labels(self._name).set(expiry(material).timestamp())
             self._problem = None
         elif self._listener.presented is None:
             why = (

@@ -109,6 +109,11 @@ def renewed(
     return renewal if renewal != material else None
 
 
+def expiry(material: Material) -> datetime:
+    """Return the time at which the leaf expires. Raise Unusable if it cannot be read."""
+    return _certificate(material.leaf).not_valid_after_utc
+
+
 def check(material: Material) -> None:
     """Check the material.
 

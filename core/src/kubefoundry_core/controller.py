@@ -15,7 +15,8 @@ from typing import Final
 
 from kubefoundry_core.decision import Surroundings, decide, providers_of, shared
 from kubefoundry_core.events import announcements
-from kubefoundry_core.metrics import selection
+from kubefoundry_core.lead_time import LeadTimes
+from kubefoundry_core.metrics import ProviderGauges, selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
 from kubefoundry_sdk._api import reasons
@@ -27,7 +28,7 @@ from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._runtime import status
 from kubefoundry_sdk._runtime.lease import DURATION, Expiry, expired
 from kubefoundry_sdk._runtime.paced_queue import PacedQueue
-from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.process import Process, loop_time
 from kubefoundry_sdk._runtime.selections import SELECTIONS
 from kubefoundry_sdk._runtime.store import Key, key_of
 from kubefoundry_sdk._runtime.wait import Wait
@@ -77,6 +78,8 @@ class Controller:
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
         self._lease_timer: asyncio.TimerHandle | None = None
+        self._lead_times = LeadTimes(loop_time)
+        process.export(ProviderGauges(self._exported_providers, self._providers))
         self._deployments.subscribe(self._deployment_changed)
         self._configs.subscribe(self._config_changed)
         self._leases.subscribe(lambda key, obj: self._check_lease())
@@ -117,6 +120,9 @@ class Controller:
         The sum of this metric over all replicas then counts each ModelDeployment once.
         """
         return self._deployments.objects() if self._process.leading.is_set() else ()
+
+    def _exported_providers(self) -> dict[str, Object]:
+        return self.registered() if self._process.leading.is_set() else {}
 
     async def _reconcile(self, key: Key) -> float | None:
         live = self._deployments.get(key)
@@ -272,6 +278,13 @@ class Controller:
         provider = LiveModelDeployment(deployment).provider_name if deployment else None
         if provider and self._providers.expect(provider):
             self._check_providers()
+        self._lead_times.see(
+            key,
+            deployment,
+            is_new=self._deployments.synced.is_set(),
+            counts=self._process.leading.is_set(),
+            providers=self._providers.registered(),
+        )
         self._queue.add(key)
 
     def _config_changed(self, key: Key, config: Object | None) -> None:

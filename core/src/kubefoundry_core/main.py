@@ -88,7 +88,9 @@ def set_up(process: Process, bound: socket.socket, conversions: Conversions) -> 
     """Connect the webhooks, their certificates and the controller."""
     controller = Controller(process)
     process.at_end(bound.close)
-    process.export(Deployments(controller.counted, per_object=process.options.per_object_metrics))
+    process.export(
+        Deployments(controller.counted, controller.registered, per_object=process.options.per_object_metrics)
+    )
     listener = Listener(
         application(controller.registered, controller.left, controller.models, conversions=conversions),
         bound,

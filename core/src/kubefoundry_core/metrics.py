@@ -1,17 +1,27 @@
-"""Core's metrics (contract §6): gauges over all ModelDeployments, counted at each scrape, and its selections."""
+"""Core's metrics (contract §6): gauges that are computed at each scrape, and its selections."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kubefoundry_core.lead_time import label_of
+from kubefoundry_core.provider_health import Providers
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+
+CONDITIONS = (
+    reasons.UPSTREAM_READY,
+    reasons.UPSTREAM_OPERATOR_UP,
+    reasons.RULES_VALID,
+    reasons.SETTINGS_DISCOVERED,
+)
+"""Values of the label `condition`: conditions of an InferenceProviderConfig."""
 
 STATES = ("desired", "ready", "available")
 """Values of the label `state`: the fields of `status.replicas`."""
@@ -43,11 +53,19 @@ class Deployments(Collector):
 
     Args:
         objects: Returns the ModelDeployments to count.
-        per_object: Also export series for each of them.
+        registered: Returns the names of the registered providers.
+        per_object: Also export series for each ModelDeployment.
     """
 
-    def __init__(self, objects: Callable[[], Iterable[Object]], *, per_object: bool) -> None:
+    def __init__(
+        self,
+        objects: Callable[[], Iterable[Object]],
+        registered: Callable[[], Container[str]],
+        *,
+        per_object: bool,
+    ) -> None:
         self._objects = objects
+        self._registered = registered
         self._per_object = per_object
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
@@ -58,6 +76,11 @@ class Deployments(Collector):
             GaugeMetricFamily(name, "ModelDeployments by namespace and phase.", labels=("namespace", "phase"))
             for name in ("kubefoundry_modeldeployments", "kubefoundry_modeldeployment_total")
         ]
+        by_provider = GaugeMetricFamily(
+            "kubefoundry_provider_modeldeployments",
+            "ModelDeployments by provider and phase.",
+            labels=("provider", "phase"),
+        )
         replicas = GaugeMetricFamily(
             "kubefoundry_deployment_replicas",
             "Replicas of a ModelDeployment: desired, ready, available.",
@@ -69,6 +92,8 @@ class Deployments(Collector):
             labels=("name", "namespace", "phase"),
         )
         counts: Counter[tuple[str, str]] = Counter()
+        provider_counts: Counter[tuple[str, str]] = Counter()
+        registered = self._registered()
         for obj in self._objects():
             name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
             live = LiveModelDeployment(obj)
@@ -76,6 +101,7 @@ class Deployments(Collector):
             # phase is stale.
             phase = "Terminating" if live.is_deleting else live.phase or "Pending"
             counts[namespace, phase] += 1
+            provider_counts[label_of(live.provider_name, registered), phase] += 1
             if self._per_object:
                 phases.add_metric((name, namespace, phase), 1)
                 counted = live.status.get("replicas") or {}
@@ -85,7 +111,53 @@ class Deployments(Collector):
         for labels, count in sorted(counts.items()):
             for total in totals:
                 total.add_metric(labels, count)
+        for labels, count in sorted(provider_counts.items()):
+            by_provider.add_metric(labels, count)
         yield from totals
+        yield by_provider
         if self._per_object:
             yield replicas
             yield phases
+
+
+class ProviderGauges(Collector):
+    """Gauges over registered providers.
+
+    Args:
+        registered: Returns the InferenceProviderConfigs by name; none on a replica that does not lead.
+        providers: Core's observations of their heartbeats.
+    """
+
+    def __init__(self, registered: Callable[[], Mapping[str, Object]], providers: Providers) -> None:
+        self._registered = registered
+        self._providers = providers
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield the gauges."""
+        healthy = GaugeMetricFamily(
+            "kubefoundry_provider_healthy",
+            "1 if the provider sends heartbeats and its upstream operator is up, 0 if not, no series if unknown.",
+            labels=("provider",),
+        )
+        ages = GaugeMetricFamily(
+            "kubefoundry_provider_heartbeat_age_seconds",
+            "Seconds since core saw a new heartbeat of the provider.",
+            labels=("provider",),
+        )
+        conditions = GaugeMetricFamily(
+            "kubefoundry_provider_condition",
+            "1 if the condition of the InferenceProviderConfig is True, 0 if False, no series if unknown.",
+            labels=("provider", "condition"),
+        )
+        healths, heartbeat_ages = self._providers.healths(), self._providers.heartbeat_ages()
+        for name, config in sorted(self._registered().items()):
+            if health := healths.get(name):
+                healthy.add_metric((name,), int(health.good))
+            if name in heartbeat_ages:
+                ages.add_metric((name,), heartbeat_ages[name])
+            reported = (config.get("status") or {}).get("conditions")
+            for type_ in CONDITIONS:
+                status = (find(reported, type_) or {}).get("status")
+                if status in ("True", "False"):
+                    conditions.add_metric((name, type_), int(status == "True"))
+        yield from (healthy, ages, conditions)

@@ -116,6 +116,11 @@ class Providers:
             if seen.registered
         }
 
+    def heartbeat_ages(self) -> dict[str, float]:
+        """Return the seconds since the last heartbeat that core has seen of each registered provider."""
+        now = self._clock()
+        return {name: now - seen.since for name, seen in self._seen.items() if seen.registered}
+
     def healths(self) -> dict[str, Health]:
         """Return the health of each provider for which it is known."""
         now = self._clock()

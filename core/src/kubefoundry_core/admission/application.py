@@ -15,12 +15,18 @@ from aiohttp import web
 
 from kubefoundry_core import conversion
 from kubefoundry_core.admission import crd_deletions, modeldeployments, providerconfigs
+from kubefoundry_core.admission.metrics import count_verdict, measured
 from kubefoundry_core.admission.reading import Judge, answered
 from kubefoundry_core.conversion import CONVERSIONS, Conversions
 from kubefoundry_core.crd_protection import PATH as CRD_DELETIONS
 from kubefoundry_sdk._api.foreign_json import encode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+
+MUTATE: Final = "/mutate"
+VALIDATE: Final = "/validate"
+REGISTRATIONS: Final = "/validate-providerconfig"
+"""Paths of the webhooks for ModelDeployments and InferenceProviderConfigs."""
 
 OBJECT: Final = 1536 * 1024
 """Bytes of the largest object that etcd stores (`--max-request-bytes`). A larger object cannot be stored, whatever a
@@ -154,15 +160,15 @@ def application(
     reading = asyncio.Lock()
 
     async def mutation(request: web.Request) -> web.Response:
-        return await intake.respond(request, _admission(modeldeployments.mutate))
+        return await intake.respond(request, _admission(MUTATE, modeldeployments.mutate))
 
     async def validation(request: web.Request) -> web.Response:
         # Read the registrations here: a thread must not read a store that the loop changes.
         judge = partial(modeldeployments.validate, registered=registered(), left=left)
-        return await intake.respond(request, _admission(judge))
+        return await intake.respond(request, _admission(VALIDATE, judge))
 
     async def registration(request: web.Request) -> web.Response:
-        return await intake.respond(request, _admission(providerconfigs.validate))
+        return await intake.respond(request, _admission(REGISTRATIONS, providerconfigs.validate))
 
     async def convert(request: web.Request) -> web.Response:
         answer = partial(conversion.answer, conversions=conversions)
@@ -177,14 +183,15 @@ def application(
             return _error(503, f"cannot read whether ModelDeployments exist: {error}")
         except TimeoutError:
             return _error(503, "reading whether ModelDeployments exist took too long")
-        return await intake.respond(request, _admission(partial(crd_deletions.validate, models=existing)))
+        judge = partial(crd_deletions.validate, models=existing)
+        return await intake.respond(request, _admission(CRD_DELETIONS, judge))
 
-    app = web.Application(client_max_size=MAX_BODY)
+    app = web.Application(client_max_size=MAX_BODY, middlewares=[measured])
     app.add_routes(
         [
-            web.post("/mutate", mutation),
-            web.post("/validate", validation),
-            web.post("/validate-providerconfig", registration),
+            web.post(MUTATE, mutation),
+            web.post(VALIDATE, validation),
+            web.post(REGISTRATIONS, registration),
             web.post(CRD_DELETIONS, crd_deletion),
             web.post(conversion.PATH, convert),
         ]
@@ -192,8 +199,8 @@ def application(
     return app
 
 
-def _admission(judge: Judge) -> Answer:
-    return lambda body: encode(answered(body, judge))
+def _admission(webhook: str, judge: Judge) -> Answer:
+    return lambda body: encode(count_verdict(webhook, answered(body, judge)))
 
 
 def _json(body: bytes) -> web.Response:

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
+from prometheus_client import Counter
 
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._cluster.credentials import Credentials
@@ -24,6 +25,13 @@ CONNECT: Final = 5.0
 ERROR: Final = 2**20
 """Bytes of a refusal that are read."""
 
+
+REQUESTS: Final = Counter(
+    "rest_client_requests",
+    "Requests to the API server by status code, method and host; the code is <error> if no response arrived.",
+    ["code", "method", "host"],
+)
+"""The name and the labels are those of client-go."""
 
 _WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"(?: "[^"]*")?')
 
@@ -66,6 +74,7 @@ class Transport:
         """Prepare the transport. `warned` is called with each warning in a response."""
         self._warned = warned
         self.server = credentials.server
+        self._host = urlsplit(credentials.server).netloc
         self._credentials = credentials
         self._user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None
@@ -102,8 +111,10 @@ class Transport:
         request = f"{method} {url}"
         options = self._options(data, headers)
         context_token = _before_sending.set(before)
+        response = None
         try:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
+                self._count(method, str(response.status))
                 if response.status >= 400:
                     raise await _refusal(response, request)
                 if self._warned:
@@ -111,6 +122,8 @@ class Transport:
                         self._warned(warning(header))
                 raw = await _read(response, most)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if response is None:
+                self._count(method, "<error>")
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
         finally:
             _before_sending.reset(context_token)
@@ -139,15 +152,22 @@ class Transport:
             **self._options(data, headers),
             "timeout": aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence),
         }
+        response = None
         try:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
+                self._count(method, str(response.status))
                 if response.status >= 400:
                     raise await _refusal(response, request)
                 yield response.content.iter_any()
-        except aiohttp.SocketTimeoutError as error:
-            raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if response is None:
+                self._count(method, "<error>")
+            if isinstance(error, aiohttp.SocketTimeoutError):
+                raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+
+    def _count(self, method: str, code: str) -> None:
+        REQUESTS.labels(code, method, self._host).inc()
 
     def _headers(self) -> list[tuple[str, str]]:
         plain = [] if self._credentials.compressed else [("Accept-Encoding", "identity")]

@@ -7,6 +7,7 @@ import logging
 
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import Fenced
+from kubefoundry_sdk._runtime import metrics
 from kubefoundry_sdk._runtime.lease import Holder, LeaseLost
 from kubefoundry_sdk._runtime.supervision import Work
 
@@ -69,13 +70,18 @@ class Leadership:
         if self.lease is None:
             return
         self._holder = Holder(client, name=self.lease, namespace=namespace, identity=identity)
+        is_held = metrics.LEADING.labels(self.lease)
+        is_held.set(0)
         while True:
             await self._holder.take()
             self.leading.set()
+            is_held.set(1)
             try:
                 await self._holder.keep()
             except LeaseLost as error:
                 log.warning("%s; competing for it again", error)
+            finally:
+                is_held.set(0)
             if self._elected:
                 await self._stand_down()
 

@@ -21,19 +21,20 @@ import sys
 from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from importlib.metadata import version
 from typing import Final
 
 from prometheus_client import REGISTRY
 from prometheus_client.registry import Collector
 
-from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api import contract_version, names
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.congestion import Congestion
 from kubefoundry_sdk._cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk._cluster.repetition import Repetition
-from kubefoundry_sdk._runtime import health, logs, problem_events
+from kubefoundry_sdk._runtime import health, logs, metrics, problem_events
 from kubefoundry_sdk._runtime.leadership import Leadership
 from kubefoundry_sdk._runtime.outage_clock import OutageClock
 from kubefoundry_sdk._runtime.recorder import Recorder
@@ -66,6 +67,7 @@ class Process:
 
     def __init__(self, component: str, options: argparse.Namespace, client: Client) -> None:
         self.component = component
+        metrics.BUILD.labels(component, version("kubefoundry-sdk"), contract_version.CURRENT).set(1)
         self.options = options
         self._congestion = Congestion()
         self._leadership = Leadership(

@@ -65,13 +65,22 @@ class WorkQueue:
         self._room = room
         self._reconcile = reconcile
         self._ready: FairQueue[Key] = FairQueue()
-        self._dirty: set[Key] = set()
-        self._busy: set[Key] = set()
+        self._dirty: dict[Key, float] = {}
+        self._busy: dict[Key, float] = {}
+        """Waiting and running keys, each with the time since when."""
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
         self._blocked_until: dict[Key, float] = {}
         self._wake = asyncio.Semaphore(0)
-        metrics.PENDING.labels(label).set_function(lambda: len(self._dirty | self._busy))
+        self._adds = metrics.ADDS.labels(label)
+        self._waits = metrics.WAITS.labels(label)
+        self._successes = metrics.RESULTS.labels(label, "success")
+        self._errors = metrics.RESULTS.labels(label, "error")
+        self._requeued = metrics.RESULTS.labels(label, "requeue_after")
+        metrics.PENDING.labels(label).set_function(lambda: len(self._dirty.keys() | self._busy.keys()))
+        metrics.DEPTH.labels(label).set_function(lambda: len(self._ready))
+        metrics.UNFINISHED.labels(label).set_function(lambda: sum(self._running()))
+        metrics.LONGEST.labels(label).set_function(lambda: max(self._running(), default=0.0))
 
     def add(self, key: Key) -> None:
         """Reconcile the key now. A key that is waiting already is not added again.
@@ -84,8 +93,9 @@ class WorkQueue:
         if left > 0:
             self.add_after(key, left)
             return
-        self._dirty.add(key)
+        self._dirty[key] = time.perf_counter()
         if key not in self._busy:
+            self._adds.inc()
             self._ready.append(key[0], key)
             self._wake.release()
 
@@ -104,6 +114,11 @@ class WorkQueue:
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work())
+
+    def _running(self) -> list[float]:
+        """Return the seconds that each running reconcile has taken."""
+        now = time.perf_counter()
+        return [now - since for since in self._busy.values()]
 
     def _timer_fired(self, key: Key) -> None:
         del self._timers[key]
@@ -130,21 +145,20 @@ class WorkQueue:
 
     async def _next(self) -> None:
         key = self._ready.popleft()
-        self._dirty.discard(key)
-        self._busy.add(key)
+        now = self._busy[key] = time.perf_counter()
+        self._waits.observe(now - self._dirty.pop(key, now))
         try:
             await self._turn(key)
         except asyncio.CancelledError:
             # The next run of this queue has to repeat it.
-            self._dirty.add(key)
+            self._dirty[key] = time.perf_counter()
             raise
         except Exception:
             log.exception("internal error: retrying %s/%s in %.0f s", *key, backoff.OBJECT.last)
             self.add_after(key, backoff.OBJECT.last)
         finally:
-            self._busy.discard(key)
-            if key in self._dirty:
-                self._dirty.discard(key)
+            self._busy.pop(key, None)
+            if self._dirty.pop(key, None) is not None:
                 self.add(key)
 
     async def _turn(self, key: Key) -> None:
@@ -168,6 +182,7 @@ class WorkQueue:
         else:
             self._failures.pop(key, None)
             self._blocked_until.pop(key, None)
+            (self._successes if again is None else self._requeued).inc()
             if again is not None:
                 self.add_after(key, again)
         finally:
@@ -182,6 +197,7 @@ class WorkQueue:
         hold = max(retry_after or 0.0, 0.0 if kind == "conflict" else min(delay, HOLD))
         self._blocked_until[key] = asyncio.get_running_loop().time() + hold
         metrics.ERRORS.labels(self._label, kind).inc()
+        self._errors.inc()
         is_quiet = (kind == "conflict" and failures <= CONFLICTS) or isinstance(error, Repeated)
         level = logging.DEBUG if is_quiet else logging.WARNING
         log.log(level, "reconciling %s/%s failed, retrying in %.1f s: %s", *key, delay, error)
