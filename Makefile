@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 DIST := dist
 # A package is a folder with a pyproject.toml: nothing lists them a second time.
 PACKAGES := $(patsubst %/pyproject.toml,%,$(sort $(wildcard */pyproject.toml dev/*/pyproject.toml providers/*/pyproject.toml examples/*/pyproject.toml llamastack/*/pyproject.toml)))
-SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks dev/charts dev/images dev/release examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
+SOURCES := $(wildcard $(PACKAGES:%=%/src)) dev/benchmarks dev/charts dev/dashboards dev/images dev/release examples/selector examples/selectors examples/kopf-provider examples/kopf-selector dev/lint requirements/build_wheels.py
 TESTS := tests $(wildcard $(PACKAGES:%=%/tests))
 empty :=
 export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conformance/tests/plain_kopf tests dev requirements)
@@ -170,8 +170,9 @@ crds: setup ## writes crds/ from the typed models
 	$(BIN)/python -m kubefoundry_sdk._api.crd crds
 	$(BIN)/python -m kubefoundry_llamastack.api.crd crds/llamastack
 
-manifests: setup ## writes manifests/core.yaml, install.yaml and images.txt from their parts, and charts/ from all manifests
+manifests: setup ## writes manifests/core.yaml, install.yaml, images.txt and the dashboards, and charts/ from all manifests
 	$(BIN)/python manifests/bundle.py
+	PYTHONPATH=dev $(BIN)/python -m dashboards
 	$(BIN)/python manifests/images.py
 	PYTHONPATH=dev $(BIN)/python -m charts
 

@@ -31,10 +31,10 @@ WEBHOOK_PEERS: Final = Place(
     "        {{- range . }}\n        - ipBlock:\n            cidr: {{ . | quote }}\n        {{- end }}\n"
     "      {{- end }}\n",
 )
-MONITOR_LABELS: Final = Place(
-    r"^    \{\{- with \$\.Values\.labels \}\}",
-    "    {{- with mergeOverwrite (dict) ($.Values.labels | default dict) "
-    "($.Values.podMonitor.labels | default dict) }}",
+RUNBOOK: Final = Place(
+    r"^(            runbook: docs/runbooks\.md#(\w+)\n)",
+    "\\1            {{- with $.Values.alerts.runbookUrl }}\n"
+    '            runbook_url: {{ printf "%s#\\2" . | quote }}\n            {{- end }}\n',
 )
 SCRAPE_INTERVAL: Final = Place(
     r"^(      path: /metrics\n)",
@@ -63,6 +63,15 @@ CREATOR_FLAG: Final = (
 CEILINGS: Final = Place(
     r"^data:\n(?:  .*\n)+", "data:\n  {{- toYaml $.Values.ceilings.limits | nindent 2 }}\n"
 )
+
+
+def _own_labels(value: str) -> Place:
+    """Return the place of the labels of an object that has labels of its own, which take precedence."""
+    return Place(
+        r"^    \{\{- with \$\.Values\.labels \}\}",
+        "    {{- with mergeOverwrite (dict) ($.Values.labels | default dict) "
+        f"($.Values.{value}.labels | default dict) }}}}",
+    )
 
 
 def _provider(name: str, *flags: str) -> Source:
@@ -132,7 +141,25 @@ SOURCES: Final = (
         "manifests/monitoring/pod-monitor.yaml",
         "pod-monitor.yaml",
         ".Values.podMonitor.enabled",
-        places=(MONITOR_LABELS, SCRAPE_INTERVAL),
+        places=(_own_labels("podMonitor"), SCRAPE_INTERVAL),
+    ),
+    Source(
+        "manifests/monitoring/pod-monitor-engines.yaml",
+        "pod-monitor-engines.yaml",
+        ".Values.enginePodMonitor.enabled",
+        places=(_own_labels("enginePodMonitor"),),
+    ),
+    Source(
+        "manifests/monitoring/alerts.yaml",
+        "alerts.yaml",
+        ".Values.alerts.enabled",
+        places=(_own_labels("alerts"), RUNBOOK),
+    ),
+    Source(
+        "manifests/monitoring/dashboards.yaml",
+        "grafana-dashboards.yaml",
+        ".Values.grafanaDashboards.enabled",
+        places=(_own_labels("grafanaDashboards"),),
     ),
     Source(
         "manifests/secret-check/secrets.yaml",

@@ -137,6 +137,8 @@ def template(source: Source, text: str) -> str:
 
 def _document(source: Source, text: str) -> str:
     """Return the template of one YAML document."""
+    # Alerts and dashboards have templates of their own, which Helm must not evaluate.
+    text = text.replace("{{", '{{ "{{" }}')
     places = [*METADATA, *(POD if "\nkind: Deployment\n" in text else ())]
     for place in places:
         text = replaced(text, place, source.path)

@@ -247,6 +247,31 @@ class PodMonitor(Switch):
     labels: Labels = Field({}, description="Labels by which your Prometheus selects PodMonitors.")
 
 
+class EnginePodMonitor(Switch):
+    """The PodMonitor of engines."""
+
+    labels: Labels = Field({}, description="Labels by which your Prometheus selects PodMonitors.")
+
+
+class Alerts(Switch):
+    """The PrometheusRule."""
+
+    labels: Labels = Field({}, description="Labels by which your Prometheus selects PrometheusRules.")
+    runbookUrl: str = Field(
+        "",
+        description="Where you publish docs/runbooks.md. Each alert then has a runbook_url, with its section. Empty "
+        "for no link.",
+    )
+
+
+class GrafanaDashboards(Switch):
+    """The ConfigMaps of the dashboards."""
+
+    labels: Labels = Field(
+        {}, description="Further labels, if your Grafana selects dashboards by other labels."
+    )
+
+
 class Values(Closed):
     """The values of the chart kubefoundry."""
 
@@ -279,6 +304,17 @@ class Values(Closed):
     )
     podMonitor: PodMonitor = Field(
         PodMonitor(), description="Let the Prometheus operator scrape every process but the page."
+    )
+    enginePodMonitor: EnginePodMonitor = Field(
+        EnginePodMonitor(),
+        description="Let the Prometheus operator scrape the engines of provider direct, in all namespaces.",
+    )
+    alerts: Alerts = Field(
+        Alerts(), description="Alerts for the Prometheus operator. docs/runbooks.md has a section for each."
+    )
+    grafanaDashboards: GrafanaDashboards = Field(
+        GrafanaDashboards(),
+        description="Dashboards for Grafana, as ConfigMaps with the label grafana_dashboard, for its sidecar.",
     )
     secretCheck: Switch = Field(
         Switch(),

@@ -34,6 +34,10 @@ ERRORS: Final = Counter(
     "Reconciles that failed and are retried, by kind of error: api, conflict, unreachable, internal.",
     ["provider", "error_type"],
 )
+ERROR_TYPES: Final = ("api", "conflict", "unreachable", "internal")
+"""Values of the label `error_type`. Each has a series from the start, because Prometheus sees no increase in the first
+value of a series."""
+
 BUILD: Final = Gauge(
     "kubefoundry_build_info",
     "1 for each component of this process, with the version of its SDK and of the contract.",

@@ -34,6 +34,7 @@ from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.congestion import Congestion
 from kubefoundry_sdk._cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk._cluster.repetition import Repetition
+from kubefoundry_sdk._cluster.skipped import SKIPPED
 from kubefoundry_sdk._runtime import health, logs, metrics, problem_events
 from kubefoundry_sdk._runtime.leadership import Leadership
 from kubefoundry_sdk._runtime.outage_clock import OutageClock
@@ -143,6 +144,7 @@ class Process:
             refused: See `reflect`, for optional kinds.
             failing: Called with each error, and with None at each sign of life.
         """
+        SKIPPED.labels(kind.kind)  # from the start: Prometheus sees no increase in the first value of a series
         if store is not None:
             store.left_out = lambda obj: self._left_out(kind, obj)
         name = f"{kind.plural}{selector or ''}"

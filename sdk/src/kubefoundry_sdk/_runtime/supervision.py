@@ -31,6 +31,7 @@ Work = Callable[[], Awaitable[None]]
 async def supervise(name: str, work: Work) -> None:
     """Run the work until it is done, from the beginning after each failure."""
     failures = 0
+    failed = FAILURES.labels(name)  # from the start: Prometheus sees no increase in the first value of a series
     clock = asyncio.get_running_loop().time
     while True:
         begun = clock()
@@ -39,6 +40,6 @@ async def supervise(name: str, work: Work) -> None:
         except Exception:
             failures = 1 if clock() - begun > STEADY else failures + 1
             pause = PAUSES.after(failures)
-            FAILURES.labels(name).inc()
+            failed.inc()
             log.exception("internal error in %s: restarting it in %.0f s", name, pause)
         await asyncio.sleep(spread(pause))

@@ -72,6 +72,8 @@ class WorkQueue:
         self._failures: dict[Key, int] = {}
         self._blocked_until: dict[Key, float] = {}
         self._wake = asyncio.Semaphore(0)
+        for kind in metrics.ERROR_TYPES:
+            metrics.ERRORS.labels(label, kind)
         self._adds = metrics.ADDS.labels(label)
         self._waits = metrics.WAITS.labels(label)
         self._successes = metrics.RESULTS.labels(label, "success")

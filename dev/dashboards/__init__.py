@@ -1,0 +1,1 @@
+"""Writes manifests/monitoring/dashboards.yaml, the dashboards for Grafana: make manifests."""
