@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release site
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release test-monitoring site
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -210,6 +210,11 @@ release: setup ## dist/release/: every file of a release; VERSION=0.2.0 IMAGES="
 test-release: setup ## a signed release of one image, and the commands of docs/release.md; builds cosign; some minutes
 	@for program in cosign crane helm4; do dev/devcluster/build $$program > /dev/null || exit; done
 	$(BIN)/python -m pytest -q tests/make_release
+
+test-monitoring: setup ## alerts in promtool, and each panel's query in a real Prometheus that scrapes our processes; three minutes
+	@dev/devcluster/build > /dev/null
+	@for program in promtool prometheus; do dev/devcluster/build $$program > /dev/null || exit; done
+	$(BIN)/python -m pytest -q tests/monitoring
 
 test-images: setup ## the images of all components for both architectures, and each of them in a pod; root; some minutes
 	KUBEFOUNDRY_TEST_IMAGES=all $(BIN)/python -m pytest -q tests/image/test_layouts.py

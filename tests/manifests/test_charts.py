@@ -28,6 +28,7 @@ NO_SOURCES: Final = {
     "conversion/conversion.yaml": "no version needs it yet; the chart of the CRDs would need it, too",
     "core.yaml": "consists of other files",
     "install.yaml": "consists of other files",
+    "monitoring/kube-state-metrics.yaml": "the configuration of another program, which has a chart of its own",
     "namespace.yaml": "Helm creates the namespace of a release",
 }
 """Manifests that are in no template, with the reason."""

@@ -13,9 +13,9 @@ import random
 from collections.abc import Iterable
 from typing import Final
 
+from kubefoundry_core import lead_time
 from kubefoundry_core.decision import Surroundings, decide, providers_of, shared
 from kubefoundry_core.events import announcements
-from kubefoundry_core.lead_time import LeadTimes
 from kubefoundry_core.metrics import ProviderGauges, selection
 from kubefoundry_core.orphans import dead_managers, invented_finalizers, orphaned_finalizers, remaining
 from kubefoundry_core.provider_health import Health, Providers
@@ -78,7 +78,7 @@ class Controller:
         self._lease_expiry = Expiry(self._clock)
         self._selector = False
         self._lease_timer: asyncio.TimerHandle | None = None
-        self._lead_times = LeadTimes(loop_time)
+        self._lead_times = lead_time.LeadTimes(loop_time)
         process.export(ProviderGauges(self._exported_providers, self._providers))
         self._deployments.subscribe(self._deployment_changed)
         self._configs.subscribe(self._config_changed)
@@ -288,6 +288,8 @@ class Controller:
         self._queue.add(key)
 
     def _config_changed(self, key: Key, config: Object | None) -> None:
+        if config is not None:
+            lead_time.prepare(key[1])
         if self._providers.see(key[1], config):
             # The message of a waiting deployment may list the registered providers.
             self._enqueue_all()

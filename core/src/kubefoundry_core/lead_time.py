@@ -88,6 +88,12 @@ class LeadTimes:
             DEPLOYING.labels(provider).observe(now - start.deploying)
 
 
+def prepare(provider: str) -> None:
+    """Export empty histograms of a provider: Prometheus sees no increase in the first value of a series."""
+    LEAD_TIME.labels(provider)
+    DEPLOYING.labels(provider)
+
+
 def label_of(provider: str | None, registered: Container[str]) -> str:
     """Return the value of the label `provider`: empty for a provider that is not registered.
 

@@ -27,6 +27,9 @@ EVERYTHING: Final[dict[str, Any]] = {
     "llamaStack": {"enabled": True, "openshiftAnyuid": True},
     "networkPolicies": {"enabled": True},
     "podMonitor": {"enabled": True},
+    "enginePodMonitor": {"enabled": True},
+    "alerts": {"enabled": True},
+    "grafanaDashboards": {"enabled": True},
     "secretCheck": {"enabled": True},
     "configMapPolicy": {"enabled": True},
     "providerPolicy": {"enabled": True},
@@ -41,6 +44,9 @@ OVERLAYS: Final = (
     "llamastack/openshift-anyuid/role.yaml",
     "network-policies/policies.yaml",
     "monitoring/pod-monitor.yaml",
+    "monitoring/pod-monitor-engines.yaml",
+    "monitoring/alerts.yaml",
+    "monitoring/dashboards.yaml",
     "secret-check/secrets.yaml",
     "config-map-policy/policy.yaml",
     "provider-policy/policy.yaml",
@@ -202,7 +208,7 @@ def test_values_of_other_parts_are_rendered(helm: Helm, tmp_path: Path) -> None:
     monitor = found["PodMonitor", SYSTEM, "kubefoundry"]
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
     assert monitor["spec"]["podMetricsEndpoints"] == [
-        {"port": "metrics", "path": "/metrics", "interval": "30s"}
+        {"port": "metrics", "path": "/metrics", "interval": "30s", "honorLabels": True}
     ]
     assert not [key for key in found if key[0] == "PodDisruptionBudget"]
     assert not [obj for obj in found.values() if "aggregate-to" in yaml.safe_dump(obj["metadata"])]
@@ -292,6 +298,22 @@ def test_secret_check_is_bound_to_installed_providers(helm: Helm, tmp_path: Path
     assert [subject["name"] for subject in binding["subjects"]] == [
         f"kubefoundry-provider-{name}" for name in ("dynamo", "kuberay", "direct")
     ]
+
+
+def test_alerts_link_to_runbooks_that_are_published(helm: Helm, tmp_path: Path) -> None:
+    alerts = {
+        "enabled": True,
+        "runbookUrl": "https://example.com/runbooks.html",
+        "labels": {"release": "prom"},
+    }
+
+    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", {"alerts": alerts}), namespace=SYSTEM))
+
+    rule = found["PrometheusRule", SYSTEM, "kubefoundry"]
+    assert rule["metadata"]["labels"]["release"] == "prom"
+    for alert in (rule for group in rule["spec"]["groups"] for rule in group["rules"]):
+        link = f"https://example.com/runbooks.html#{alert['alert'].lower()}"
+        assert alert["annotations"]["runbook_url"] == link
 
 
 def test_label_of_the_pod_monitor_takes_precedence(helm: Helm, tmp_path: Path) -> None:
