@@ -35,7 +35,7 @@ ERRORS: Final = Counter(
     ["provider", "error_type"],
 )
 ERROR_TYPES: Final = ("api", "conflict", "unreachable", "internal")
-"""Values of the label `error_type`. Each has a series from the start, because Prometheus sees no increase in the first
+"""Values of the label `error_type`, each with a series from the start: Prometheus sees no increase in the first
 value of a series."""
 
 BUILD: Final = Gauge(
