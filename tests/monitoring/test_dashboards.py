@@ -154,12 +154,13 @@ async def create_models(api: Client, namespace: str) -> None:
         await until_deployment(api, name, namespace, lambda obj: phase(obj) == "Running")
 
 
-def until(server: Prometheus, expression: str) -> None:
-    """Wait until the expression has a result."""
+def until(server: Prometheus, expression: str) -> list[Any]:
+    """Wait until the expression has a result, and return it."""
     deadline = time.monotonic() + SECONDS
-    while not server.query(expression):
+    while not (result := server.query(expression)):
         assert time.monotonic() < deadline, f"no result in time: {expression}"
         time.sleep(PROBE)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +207,26 @@ def test_variables_of_dashboards_have_values(recorded: Prometheus) -> None:
 
 def test_provider_invented_by_a_tenant_has_no_series(recorded: Prometheus) -> None:
     assert recorded.query('{provider="invented"}') == []
+
+
+@pytest.mark.parametrize(
+    ("component", "alert"),
+    [
+        pytest.param("kaito", "KubeFoundryProviderDown", id="provider"),
+        pytest.param("core", "KubeFoundryCoreMissing", id="core"),
+    ],
+)
+def test_stopped_component_raises_its_alert(
+    recorded: Prometheus, suite: Suite, component: str, alert: str
+) -> None:
+    [expression] = [rule["expr"] for rule in alerts() if rule["alert"] == alert]
+    stopped = suite.components[component]
+    stopped.stop()
+    try:
+        raised = until(recorded, expression)
+    finally:
+        stopped.start()
+        stopped.wait_ready()
+
+    [labels] = [each["metric"] for each in raised]
+    assert labels.get("provider", "core") == component
