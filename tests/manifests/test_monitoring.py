@@ -46,7 +46,7 @@ def test_alert_uses_metrics_that_exist(alert: dict[str, Any]) -> None:
     assert names <= EXPORTED
 
 
-@pytest.mark.parametrize(("title", "expression"), panel_queries())
+@pytest.mark.parametrize(("title", "expression"), list(panel_queries()))
 def test_panel_uses_metrics_that_exist(title: str, expression: str) -> None:
     names = {name for name in metrics_of(expression) if not name.startswith(ENGINES)}
 
