@@ -95,7 +95,8 @@ def registration(heartbeat: str, **conditions: str) -> dict[str, Any]:
     }
 
 
-def test_registered_provider_has_health_and_conditions() -> None:
+@pytest.mark.parametrize(("age", "up"), [(179, 1), (180, 0)])
+def test_registered_provider_has_heartbeat_and_conditions(age: int, up: int) -> None:
     now = [100.0]
     providers = Providers(lambda: now[0], 180.0)
     config = registration("10:05", UpstreamReady="True", UpstreamOperatorUp="False", RulesValid="Unknown")
@@ -105,11 +106,11 @@ def test_registered_provider_has_health_and_conditions() -> None:
     registry = CollectorRegistry(auto_describe=True)
     registry.register(ProviderGauges(lambda: {"acme": config}, providers))
 
-    now[0] += 181
+    now[0] += age
 
     assert scraped(registry) == [
-        'kubefoundry_provider_healthy{provider="acme"} 0.0',
-        'kubefoundry_provider_heartbeat_age_seconds{provider="acme"} 181.0',
+        f'kubefoundry_provider_up{{provider="acme"}} {up}.0',
+        f'kubefoundry_provider_heartbeat_age_seconds{{provider="acme"}} {age}.0',
         'kubefoundry_provider_condition{condition="UpstreamReady",provider="acme"} 1.0',
         'kubefoundry_provider_condition{condition="UpstreamOperatorUp",provider="acme"} 0.0',
     ]

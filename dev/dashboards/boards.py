@@ -118,9 +118,9 @@ FLEET: Final = Board(
         ),
         "Providers": (
             panel(
-                "Healthy providers",
-                "1 if the provider sends heartbeats and its upstream operator is up.",
-                ("min by (provider) (kubefoundry_provider_healthy)", "{{provider}}"),
+                "Providers that send heartbeats",
+                "0 if the provider counts as lost, after --heartbeat-timeout, 180 s by default.",
+                ("min by (provider) (kubefoundry_provider_up)", "{{provider}}"),
             ),
             panel(
                 "Conditions of providers",
@@ -132,7 +132,7 @@ FLEET: Final = Board(
             ),
             panel(
                 "Age of the last heartbeat",
-                "A provider counts as lost after --heartbeat-timeout, 180 s by default.",
+                "A provider sends three heartbeats in --heartbeat-timeout, one a minute by default.",
                 ("max by (provider) (kubefoundry_provider_heartbeat_age_seconds)", "{{provider}}"),
                 unit="s",
             ),

@@ -57,9 +57,9 @@ def deploying(*, starts: str) -> Series:
     }
 
 
-def provider(healthy: int, operator: int) -> Series:
+def provider(up: int, operator: int) -> Series:
     return {
-        'kubefoundry_provider_healthy{provider="acme"}': f"{healthy}x240",
+        'kubefoundry_provider_up{provider="acme"}': f"{up}x240",
         'kubefoundry_provider_condition{provider="acme", condition="UpstreamOperatorUp"}': f"{operator}x240",
     }
 
@@ -116,7 +116,7 @@ CASES: Final[tuple[Case, ...]] = (
     ("KubeFoundryModelsWithoutProvider", unselected(""), unselected("acme"), {"phase": "Pending"}),
     ("KubeFoundryModelsNotStarting", deploying(starts="3x240"), deploying(starts="0+1x240"), ACME),
     ("KubeFoundryModelsTerminating", models("Terminating", 1), models("Pending", 1), {"namespace": "n"}),
-    ("KubeFoundryProviderDown", provider(0, 1), provider(0, 0), ACME),
+    ("KubeFoundryProviderDown", provider(0, 0), provider(1, 0), ACME),
     ("KubeFoundryUpstreamOperatorDown", provider(0, 0), provider(0, 1), ACME),
     ("KubeFoundryRulesInvalid", rules_valid(0), rules_valid(1), ACME),
     ("KubeFoundryCoreMissing", {}, {BUILD: "1x240"}, {"component": "kubefoundry-core"}),

@@ -134,9 +134,9 @@ class ProviderGauges(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges."""
-        healthy = GaugeMetricFamily(
-            "kubefoundry_provider_healthy",
-            "1 if the provider sends heartbeats and its upstream operator is up, 0 if not, no series if unknown.",
+        up = GaugeMetricFamily(
+            "kubefoundry_provider_up",
+            "1 if the provider sends heartbeats, 0 if it counts as lost.",
             labels=("provider",),
         )
         ages = GaugeMetricFamily(
@@ -149,15 +149,14 @@ class ProviderGauges(Collector):
             "1 if the condition of the InferenceProviderConfig is True, 0 if False, no series if unknown.",
             labels=("provider", "condition"),
         )
-        healths, heartbeat_ages = self._providers.healths(), self._providers.heartbeat_ages()
+        lost_in, heartbeat_ages = self._providers.lost_in(), self._providers.heartbeat_ages()
         for name, config in sorted(self._registered().items()):
-            if health := healths.get(name):
-                healthy.add_metric((name,), int(health.good))
-            if name in heartbeat_ages:
+            if name in lost_in:  # not if core could not read the config, which must not break the scrape
+                up.add_metric((name,), int(lost_in[name] > 0))
                 ages.add_metric((name,), heartbeat_ages[name])
             reported = (config.get("status") or {}).get("conditions")
             for type_ in CONDITIONS:
                 status = (find(reported, type_) or {}).get("status")
                 if status in ("True", "False"):
                     conditions.add_metric((name, type_), int(status == "True"))
-        yield from (healthy, ages, conditions)
+        yield from (up, ages, conditions)
