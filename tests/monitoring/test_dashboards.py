@@ -24,6 +24,7 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, NAMESPACES
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client
 from support.deployments import CPU, GPU, model_deployment
+from support.engine_metrics import GAUGES, engines
 from support.helm import build
 from support.promql import alerts, boards, groups, panel_queries
 from support.suites import running_suite
@@ -35,6 +36,7 @@ SCRAPES: Final = 8
 
 RECORDED: Final = (
     "rate(kubefoundry_modeldeployment_deploying_seconds_count[1m]) > 0",
+    "rate(vllm:e2e_request_latency_seconds_count[1m]) > 0",
     "increase(kubefoundry_provider_selection_total[1m]) >= 0",
     "count(kubefoundry_provider_up) >= 3",
 )
@@ -42,12 +44,12 @@ RECORDED: Final = (
 
 EMPTY: Final = {
     "KubeFoundry / Model: Conditions that are not True": "kube-state-metrics does not run here",
-    "KubeFoundry / Model: Running requests": "no engine runs here",
-    "KubeFoundry / Model: Waiting requests": "no engine runs here",
-    "KubeFoundry / Model: Use of the KV cache": "no engine runs here",
-    "KubeFoundry / Model: Tokens": "no engine runs here",
-    "KubeFoundry / Model: Time to the first token": "no engine runs here",
-    "KubeFoundry / Model: Time of a whole request": "no engine runs here",
+    "KubeFoundry / Model: Running requests": "no engine runs this model",
+    "KubeFoundry / Model: Waiting requests": "no engine runs this model",
+    "KubeFoundry / Model: Use of the KV cache": "no engine runs this model",
+    "KubeFoundry / Model: Tokens": "no engine runs this model",
+    "KubeFoundry / Model: Time to the first token": "no engine runs this model",
+    "KubeFoundry / Model: Time of a whole request": "no engine runs this model",
 }
 """Panels without a series in this run, with the reason."""
 
@@ -59,9 +61,12 @@ class Prometheus:
         self._url = f"http://127.0.0.1:{port}"
         self._variables = variables
 
-    def query(self, expression: str) -> list[Any]:
-        """Return the result of PromQL now. Fail with Prometheus' message if it is an error."""
-        for name, value in self._variables.items():
+    def query(self, expression: str, **variables: str) -> list[Any]:
+        """Return the result of PromQL now. Fail with Prometheus' message if it is an error.
+
+        `variables` takes precedence over the variables of this object.
+        """
+        for name, value in {**self._variables, **variables}.items():
             expression = expression.replace(f"${name}", value)
         query = urllib.parse.urlencode({"query": expression})
         try:
@@ -88,10 +93,13 @@ def until_ready(port: int) -> None:
 
 
 @contextmanager
-def prometheus(folder: Path, suite: Suite, variables: dict[str, str]) -> Iterator[Prometheus]:
-    """Run a Prometheus that scrapes the processes of the suite, with our alerts, during the block."""
+def prometheus(
+    folder: Path, suite: Suite, engine_port: int, variables: dict[str, str]
+) -> Iterator[Prometheus]:
+    """Run a Prometheus that scrapes the suite and the engines, with our alerts, during the block."""
     port = free_port()
-    targets = [f"127.0.0.1:{component.metrics_port}" for component in suite.components.values()]
+    ports = [engine_port, *(component.metrics_port for component in suite.components.values())]
+    targets = [f"127.0.0.1:{port}" for port in ports]
     job = {"job_name": "kubefoundry", "honor_labels": True, "static_configs": [{"targets": targets}]}
     (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups()}))
     (folder / "prometheus.yaml").write_text(
@@ -167,9 +175,13 @@ def until(server: Prometheus, expression: str) -> list[Any]:
 def recorded(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """A Prometheus that has scraped the suite before, while and after it reconciled models."""
     variables = {"__rate_interval": "1m", "namespace": "recorded", "model": "m"}
-    with prometheus(tmp_path_factory.mktemp("prometheus"), suite, variables) as server:
+    with (
+        engines(free_port(), "recorded") as served,
+        prometheus(tmp_path_factory.mktemp("prometheus"), suite, served.port, variables) as server,
+    ):
         # Prometheus sees no increase in the first value of a series.
         until(server, f"min(count_over_time(up[1m])) >= {SCRAPES}")
+        served.serve_requests()
         asyncio.run(make_traffic(suite))
         for wanted in RECORDED:
             until(server, wanted)
@@ -182,6 +194,26 @@ def recorded(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 )
 def test_panel_shows_recorded_series(recorded: Prometheus, title: str, expression: str) -> None:
     assert bool(recorded.query(expression)) == (title not in EMPTY), f"{title}: {expression}"
+
+
+NOT_REPORTED: Final = {
+    ("llamacpp", "Use of the KV cache"),
+    ("llamacpp", "Time to the first token"),
+    ("llamacpp", "Time of a whole request"),
+}
+"""Engine and panel for which the engine has no metric."""
+
+
+@pytest.mark.parametrize("engine", GAUGES)
+def test_engine_panel_shows_the_metrics_of_the_engine(recorded: Prometheus, engine: str) -> None:
+    for title, expression in panel_queries():
+        panel = title.removeprefix("KubeFoundry / Model: ")
+        if "modeldeployment=" in expression:
+            values = [float(each["value"][1]) for each in recorded.query(expression, model=engine)]
+
+            is_reported = (engine, panel) not in NOT_REPORTED
+            assert len(values) == is_reported, title
+            assert all(value > 0 for value in values), title  # NaN without a request in the range
 
 
 @pytest.mark.parametrize("alert", alerts(), ids=lambda alert: str(alert["alert"]))
