@@ -48,12 +48,8 @@ OVERLAYS: Final = (
     "monitoring/alerts.yaml",
     "monitoring/dashboards.yaml",
     "secret-check/secrets.yaml",
-    "config-map-policy/policy.yaml",
-    "provider-policy/policy.yaml",
-    "creator-policy/policy.yaml",
+    *(f"{name}-policy/policy.yaml" for name in ("config-map", "provider", "creator", "secret", "direct")),
     "ceilings/policy.yaml",
-    "secret-policy/policy.yaml",
-    "direct-policy/policy.yaml",
 )
 
 Key = tuple[str, str | None, str]
