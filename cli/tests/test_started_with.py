@@ -20,6 +20,7 @@ STARTED = {
         "--default-image": "sglang=example.com/a:1,vllm=example.com/b:2",
         "--propagate-annotations": "owner,example.com/cost",
         "--propagate-labels": "",
+        "--run-as-user": "cluster",
     },
 }
 
