@@ -188,6 +188,8 @@ def test_defaulting_adds_only_and_once(spec: dict[str, Any]) -> None:
 def _within(part: Any, whole: Any) -> bool:
     if isinstance(part, dict):
         return all(key in whole and _within(value, whole[key]) for key, value in part.items())
+    if isinstance(part, list):
+        return len(part) == len(whole) and all(map(_within, part, whole))
     return bool(part == whole)
 
 

@@ -1,10 +1,12 @@
-"""A value for each setting of pods, for the field tables of providers."""
+"""A value for each setting of pods and each field of storage, for the field tables of providers."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 POD_VALUES: Final[dict[str, Any]] = {
+    "model.storage.volumes": [{"name": "weights", "claimName": "weights", "purpose": "modelCache"}],
+    "model.storage.offline": True,
     "podTemplate.spec.imagePullSecrets": [{"name": "registry"}],
     "podTemplate.spec.serviceAccountName": "engine",
     "podTemplate.spec.securityContext": {"runAsUser": 2000, "fsGroup": 3000},
@@ -33,5 +35,5 @@ POD_VALUES: Final[dict[str, Any]] = {
 
 def pod_template(path: str) -> dict[str, Any]:
     """Return a spec with only the value at a path of POD_VALUES."""
-    _, part, field = path.split(".")
-    return {"podTemplate": {part: {field: POD_VALUES[path]}}}
+    top, part, field = path.split(".")
+    return {top: {part: {field: POD_VALUES[path]}}}

@@ -73,6 +73,26 @@ def _pods(container: Spec | None = None, **spec: Any) -> Spec:
     return changed(AGGREGATED, podTemplate={"spec": spec, "container": container or {}})
 
 
+def _stored(*volumes: Spec, **fields: Any) -> Spec:
+    return changed(AGGREGATED, model__storage={"volumes": list(volumes)}, **fields)
+
+
+_MODEL_CACHE = {"name": "a", "claimName": "a", "purpose": "modelCache"}
+_COMPILATION_CACHE = {"name": "b", "claimName": "b", "purpose": "compilationCache"}
+_MODEL_VARIABLES = (
+    "env may not set HF_HOME, HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, LLAMA_CACHE beside a volume with purpose "
+    "modelCache: remove one of the two"
+)
+_COMPILATION_VARIABLES = (
+    "env may not set VLLM_CACHE_ROOT, SGLANG_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR beside a volume "
+    "with purpose compilationCache: remove one of the two"
+)
+_OFFLINE_VARIABLES = (
+    "env may not set HF_HUB_OFFLINE, LLAMA_ARG_OFFLINE, LLAMA_OFFLINE beside model.storage.offline: remove one of "
+    "the two"
+)
+
+
 REFUSED: Final = (
     Refused("vLLM, 0 GPUs", changed(AGGREGATED, resources__gpu__count=0), "resources.gpu.count", _VLLM),
     Refused("vLLM, gpu omitted", changed(AGGREGATED, resources=GONE), "resources.gpu.count", _VLLM),
@@ -218,5 +238,53 @@ REFUSED: Final = (
         _pods({"securityContext": {"allowPrivilegeEscalation": True}}),
         "podTemplate.container.securityContext.allowPrivilegeEscalation",
         "allowPrivilegeEscalation may only be false",
+    ),
+    Refused(
+        "two caches of models",
+        _stored(_MODEL_CACHE, {**_MODEL_CACHE, "name": "b"}),
+        "model.storage.volumes",
+        "at most one volume may have purpose modelCache",
+    ),
+    Refused(
+        "two caches of code",
+        _stored(_COMPILATION_CACHE, {**_COMPILATION_CACHE, "name": "a"}),
+        "model.storage.volumes",
+        "at most one volume may have purpose compilationCache",
+    ),
+    Refused(
+        "custom volume without a path",
+        _stored({"name": "a", "claimName": "a"}),
+        "model.storage.volumes",
+        "mountPath is required for purpose custom",
+    ),
+    Refused(
+        "two volumes of one name",
+        _stored(_MODEL_CACHE, podTemplate={"spec": {"volumes": [{"name": "a", "emptyDir": {}}]}}),
+        "model.storage.volumes",
+        "a volume may not have the name of a volume in podTemplate.spec.volumes",
+    ),
+    Refused(
+        "compilation cache of llama.cpp",
+        _stored(_COMPILATION_CACHE, engine__type="llamacpp"),
+        "model.storage.volumes",
+        "llama.cpp keeps no compiled code: remove the volume with purpose compilationCache",
+    ),
+    Refused(
+        "two places of the model cache",
+        _stored(_MODEL_CACHE, env=[{"name": "A"}, {"name": "HF_HUB_CACHE", "value": "/x"}]),
+        "env",
+        _MODEL_VARIABLES,
+    ),
+    Refused(
+        "two places of the compilation cache",
+        _stored(_COMPILATION_CACHE, env=[{"name": "VLLM_CACHE_ROOT", "value": "/x"}]),
+        "env",
+        _COMPILATION_VARIABLES,
+    ),
+    Refused(
+        "online and offline",
+        changed(AGGREGATED, model__storage={"offline": True}, env=[{"name": "HF_HUB_OFFLINE", "value": "0"}]),
+        "env",
+        _OFFLINE_VARIABLES,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -13,7 +13,11 @@ def _leaves(model: type[BaseModel], prefix: str = "") -> list[str]:
     paths: list[str] = []
     for name, field in model.model_fields.items():
         path = f"{prefix}{field.alias or name}"
-        nested = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_part(kind)]
+        # a list is one field: a provider honours or refuses the whole
+        kinds = (
+            () if get_origin(field.annotation) is list else (field.annotation, *get_args(field.annotation))
+        )
+        nested = [kind for kind in kinds if _is_part(kind)]
         paths += _leaves(nested[0], f"{path}.") if nested else [path]
     return paths
 

@@ -17,6 +17,7 @@ NO_PLACE: Final = (
     "resources.cpu",
     "resources.memory",
     "podTemplate",
+    "model.storage",
     "secrets.huggingFaceToken",
     "nodeSelector",
     "tolerations",

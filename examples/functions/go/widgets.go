@@ -19,7 +19,11 @@ type deployment struct {
 
 type spec struct {
 	Model struct {
-		ID *string `json:"id"`
+		ID      *string `json:"id"`
+		Storage struct {
+			Volumes []object `json:"volumes"`
+			Offline bool     `json:"offline"`
+		} `json:"storage"`
 	} `json:"model"`
 	Engine struct {
 		Type            string            `json:"type"`
@@ -127,6 +131,8 @@ func problems(r request) []string {
 		{"podTemplate.metadata.annotations", len(spec.PodTemplate.Metadata.Annotations) > 0},
 		{"podTemplate.spec", isSet(spec.PodTemplate.Spec)},
 		{"podTemplate.container", isSet(spec.PodTemplate.Container)},
+		{"model.storage.volumes", len(spec.Model.Storage.Volumes) > 0},
+		{"model.storage.offline", spec.Model.Storage.Offline},
 		{"secrets.huggingFaceToken", spec.Secrets.HuggingFaceToken != ""},
 		{"nodeSelector", len(spec.NodeSelector) > 0},
 		{"tolerations", len(spec.Tolerations) > 0},

@@ -12,6 +12,8 @@ const NO_PLACE = [
   'podTemplate.metadata.annotations',
   'podTemplate.spec',
   'podTemplate.container',
+  'model.storage.volumes',
+  'model.storage.offline',
   'secrets.huggingFaceToken',
   'nodeSelector',
   'tolerations',
@@ -27,7 +29,7 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 const text = (value) => (typeof value === 'string' ? value : '');
 const count = (value) => (Number.isInteger(value) && value >= 0 && value <= 2147483647 ? value : 0);
 const at = (value, path) => path.split('.').reduce((part, key) => (isObject(part) ? part[key] : undefined), value);
-const isSet = (value) => (typeof value === 'object' ? Object.values(value ?? {}).some(isSet) : value !== undefined);
+const isSet = (value) => (typeof value === 'object' ? Object.values(value ?? {}).some(isSet) : value !== undefined && value !== false);
 const image = ({deployment: {spec}, settings}) => spec.image ?? settings.defaultImages[spec.engine.type] ?? null;
 
 function describe() {

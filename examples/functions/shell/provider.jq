@@ -24,12 +24,12 @@ def image: .deployment.spec.image // .settings.defaultImages[.deployment.spec.en
 def problems:
   .deployment.spec as $spec
   | ["engine.extraArgs", "resources.cpu", "resources.memory", "podTemplate.metadata.labels", "podTemplate.metadata.annotations",
-     "podTemplate.spec", "podTemplate.container",
+     "podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.offline",
      "secrets.huggingFaceToken", "nodeSelector", "tolerations"] as $refused
   | [ (select(image == null) | "Widgets has no default image for \($spec.engine.type): set image"),
       ($spec.resources.gpu.type // "nvidia.com/gpu" | select(. != "nvidia.com/gpu")
         | "Widgets has no place for resources.gpu.type \(.): only nvidia.com/gpu"),
-      ($refused[] | . as $field | select($spec | getpath($field / ".") | [.. | scalars | values] != [])
+      ($refused[] | . as $field | select($spec | getpath($field / ".") | [.. | scalars | values | select(. != false)] != [])
         | "Widgets has no place for \(.): remove it") ];
 
 def rendered:

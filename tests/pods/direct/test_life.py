@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
 from kubefoundry_demo import load
 from kubefoundry_local.suite import Suite
-from kubefoundry_nodes.kubelet import addresses
-from kubefoundry_nodes.llama import hub, image
+from kubefoundry_nodes.llama import image
 from kubefoundry_nodes.llama.hub import Hub
-from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, PODS, Kind
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, PODS
 from kubefoundry_sdk._cluster.client import Client
-from pods.direct.models import NAME, REPOSITORY, SERVED, created, endpoint, pods, running, tiny, words
+from pods.direct.models import NAME, SERVED, created, endpoint, pods, running, tiny, words
 from support.waiting import phase, until, until_deployment
 from support.wishes import change_spec
 
 pytestmark = pytest.mark.integration
-
-CLAIMS = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", built_in=True)
 
 
 async def test_it_answers_under_pod_security_restricted_and_goes(
@@ -90,30 +86,6 @@ async def test_pod_finishes_its_answer_before_it_ends(api: Client, namespace: st
 
     assert sum(line.startswith(b"data: {") for line in reported) >= 1000
     assert reported[-2] == b"data: [DONE]\n"
-
-
-async def test_weights_in_a_claim_are_fetched_once(
-    api: Client, namespace: str, models: Hub, tmp_path: Path
-) -> None:
-    claim = {
-        "apiVersion": CLAIMS.api_version,
-        "kind": CLAIMS.kind,
-        "metadata": {"name": "weights", "namespace": namespace},
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-    }
-    await api.create(CLAIMS, claim, manager="test")
-    file = tmp_path / models.file
-    file.write_bytes(models.content)
-    # one of its own: models of earlier tests may start again, and fetch theirs
-    with hub.serving(addresses.NODE, 0, REPOSITORY, file) as own:
-        await created(api, tiny(namespace, own, overrides={"cacheClaim": "weights"}))
-        await running(api, namespace)
-        assert own.downloads == 1
-
-        await change_spec(api, namespace, "/spec/engine/contextLength", 1024)
-        await running(api, namespace)
-
-        assert own.downloads == 1
 
 
 async def test_it_moves_to_another_provider_and_back(api: Client, namespace: str, models: Hub) -> None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from support.changes.seen import ENV, POD, TEMPLATE, TOLERATION, Change, at, with_metadata, without
+from support.changes.seen import (
+    CLAIM,
+    ENV,
+    POD,
+    STORAGE,
+    TEMPLATE,
+    TOLERATION,
+    Change,
+    at,
+    with_metadata,
+    without,
+)
 from support.deployments import DISAGGREGATED, GPU
 
 _WORKER = "VllmWorker"
@@ -96,6 +107,13 @@ CHANGES: list[Change] = [
         GPU,
         {"secrets": {"huggingFaceToken": "s"}},
         at(f"{_WORKER}.envFromSecret", "s"),
+    ),
+    (
+        "in place",
+        "model.storage",
+        GPU,
+        {"model": {"id": "org/model", "storage": STORAGE}},
+        at(f"{_WORKER}.extraPodSpec.volumes", CLAIM),
     ),
     (
         "in place",

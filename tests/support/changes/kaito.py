@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from support.changes.seen import ENV, POD, TEMPLATE, TOLERATION, Change, at, with_metadata, without
+from support.changes.seen import (
+    CLAIM,
+    ENV,
+    POD,
+    STORAGE,
+    TEMPLATE,
+    TOLERATION,
+    Change,
+    at,
+    with_metadata,
+    without,
+)
 from support.deployments import CPU, GPU
 
 _INFERENCE = "inference.template"
@@ -125,6 +136,13 @@ CHANGES: list[Change] = [
         GPU,
         {"secrets": {"huggingFaceToken": "s"}},
         at("inference.preset.presetOptions.modelAccessSecret", "s"),
+    ),
+    (
+        "recreate",
+        "model.storage",
+        TEMPLATE,
+        {"model": {"id": "org/model", "storage": STORAGE}},
+        at(f"{_INFERENCE}.spec.volumes", CLAIM),
     ),
     (
         "recreate",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.changes.seen import ENV, POD, TOLERATION, Change, at, with_metadata, without
+from support.changes.seen import CLAIM, ENV, POD, STORAGE, TOLERATION, Change, at, with_metadata, without
 from support.deployments import DISAGGREGATED, GPU
 
 _GROUP = "cluster.workerGroupSpecs[0]"
@@ -104,6 +104,13 @@ CHANGES: list[Change] = [
         GPU,
         {"secrets": {"huggingFaceToken": "s"}},
         at(f"{_PODS}.containers[0].envFrom", {"secretRef": {"name": "s"}}),
+    ),
+    (
+        "in place",
+        "model.storage",
+        GPU,
+        {"model": {"id": "org/model", "storage": STORAGE}},
+        at(f"{_PODS}.volumes", CLAIM),
     ),
     (
         "in place",

@@ -44,6 +44,8 @@ def without(text: str) -> Seen:
 TEMPLATE: Spec = {**GPU, "image": "example.com/vllm:1.0.0"}
 ENV = [{"name": "A", "value": "1"}]
 POD = {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}}}
+STORAGE = {"volumes": [{"name": "weights", "claimName": "w", "purpose": "modelCache"}]}
+CLAIM = {"name": "weights", "persistentVolumeClaim": {"claimName": "w"}}
 TOLERATION = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 

@@ -101,6 +101,11 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "engine.args.chat-template": ("", "$(HOME)/a b", "a$$b"),
     "podTemplate.metadata.labels.app": ("", "mine"),
     "podTemplate.metadata.annotations": ("", "{a: '', b: 'two lines\\n$(A)'}"),
+    "model.storage": (
+        "",
+        "{volumes: [{name: w, claimName: weights, purpose: modelCache}]}",
+        "{volumes: [{name: w, claimName: a, mountPath: /w, readOnly: true}], offline: true}",
+    ),
     "podTemplate.spec.serviceAccountName": ("", "engine"),
     "podTemplate.spec.imagePullSecrets": ("", "[{name: registry}]", "[{name: b}, {name: a}]"),
     "podTemplate.spec.securityContext": ("", "{runAsUser: 2000}", "{supplementalGroups: [5]}"),

@@ -35,6 +35,8 @@ HONOURED_BY: Final[Mapping[str, str]] = {
     "podTemplate.metadata.annotations": "",
     "podTemplate.spec": "",
     "podTemplate.container": "",
+    "model.storage.volumes": "",
+    "model.storage.offline": "",
     "secrets.huggingFaceToken": "",
     "nodeSelector": "nodeSelector",
     "tolerations": "tolerations",

@@ -24,6 +24,8 @@ OTHER: Final = "example.com/probe"
 VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "model.id": ("org/another-model",),
     "model.servedName": ("another-name",),
+    "model.storage.volumes": ([{"name": "probe", "claimName": "probe", "mountPath": "/probe"}],),
+    "model.storage.offline": (True,),
     "engine.contextLength": (4096,),
     "engine.trustRemoteCode": (True, False),
     "engine.extraArgs": (["--probe-option", "a", "b"],),

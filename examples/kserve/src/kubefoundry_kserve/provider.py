@@ -48,8 +48,10 @@ PROBE: Final = partial(
 NO_PLACE: Final[Mapping[str, str]] = {
     "secrets.huggingFaceToken": "KServe downloads the model before the engine starts, with a token from its own "
     "ServiceAccount: remove {field}, and give the token to KServe",
-    "podTemplate.spec": "This provider passes no {field} to KServe: remove it",
-    "podTemplate.container": "This provider passes no {field} to KServe: remove it",
+    **dict.fromkeys(
+        ("podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.offline"),
+        "This provider passes no {field} to KServe: remove it",
+    ),
 }
 OVERRIDDEN: Final = frozenset(
     {"app.kubernetes.io/name", "app.kubernetes.io/part-of", "app.kubernetes.io/component"}

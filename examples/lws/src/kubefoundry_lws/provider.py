@@ -85,7 +85,7 @@ def problems(deployment: Deployment, schema: Schema | None, images: Mapping[str,
     yield from refused_fields(
         spec,
         dict.fromkeys(
-            ("podTemplate.spec", "podTemplate.container"),
+            ("podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.offline"),
             "This provider passes no {field} to LeaderWorkerSet: remove it",
         ),
     )

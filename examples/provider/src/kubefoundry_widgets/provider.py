@@ -44,6 +44,8 @@ NO_PLACE: Final = (
     "podTemplate.metadata.annotations",
     "podTemplate.spec",
     "podTemplate.container",
+    "model.storage.volumes",
+    "model.storage.offline",
     "secrets.huggingFaceToken",
     "nodeSelector",
     "tolerations",

@@ -61,7 +61,11 @@ def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
 def _claim(spec: ModelDeploymentSpec) -> str | None:
     """Return the name of a claim that pods of the old and of the new spec would share."""
     claims = [
-        part(volume, "persistentVolumeClaim").get("claimName") for volume in spec.pod_template.spec.volumes
+        *(volume.claim_name for volume in spec.model.storage.volumes),
+        *(
+            part(volume, "persistentVolumeClaim").get("claimName")
+            for volume in spec.pod_template.spec.volumes
+        ),
     ]
     return overrides_of(spec).cache_claim or next(filter(None, claims), None)
 

@@ -17,7 +17,7 @@ from kubefoundry_dynamo.versions import OLDEST_RUNTIME, Version, release_line
 from kubefoundry_sdk import Deployment, Schema
 from kubefoundry_sdk.engine import reserved
 from kubefoundry_sdk.pod import is_nvidia, label_problems, volume_problems
-from kubefoundry_sdk.spec import ModelDeploymentSpec
+from kubefoundry_sdk.spec import ModelDeploymentSpec, refused_fields
 
 MAX_LABEL: Final = 63
 """Longest Service name and longest label value in Kubernetes."""
@@ -36,6 +36,14 @@ ROLE_FLAGS: Final[Mapping[str, tuple[str, ...]]] = {
     "trtllm": trtllm.ROLE_FLAGS,
 }
 
+OFFLINE: Final = {
+    "model.storage.offline": (
+        "Dynamo's frontend fetches the tokenizer of a model from the hub, and mounts no volume: remove {field}, or "
+        "choose another provider"
+    )
+}
+"""lib/llm/src/hub.rs of Dynamo reads no HF_HUB_OFFLINE."""
+
 
 def supports(deployment: Deployment, schema: Schema | None, settings: Settings) -> list[str]:
     """Return a sentence for each problem; those of one release line only if the schema is known."""
@@ -45,6 +53,7 @@ def supports(deployment: Deployment, schema: Schema | None, settings: Settings) 
     line = release_line(schema) if schema is not None else None
     problems = [*_name(deployment, line), *_engine_args(spec), *_router(spec), *_resources(spec), *labels]
     problems += volume_problems(spec, "Dynamo", OWN_VOLUMES)
+    problems += refused_fields(spec, OFFLINE)
     problems += _replicas(spec)
     problems += _image(spec, settings)
     if schema is not None:

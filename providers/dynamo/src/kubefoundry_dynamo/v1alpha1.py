@@ -27,10 +27,14 @@ def spec_of(graph: Graph, schema: Schema) -> Object:
 
 
 def _service(graph: Graph, component: Component, schema: Schema) -> Object:
+    container = _main_container(graph, component)
+    envs = container.pop("env", [])
+    # a service has its claims beside its requests and limits, which replace those of the main container
+    container.pop("resources", None)
     service: Object = {
         "componentType": "frontend" if component.role == "frontend" else "worker",
         "replicas": component.replicas,
-        "extraPodSpec": _pod_spec(graph, component),
+        "extraPodSpec": _pod_spec(graph, component, container),
     }
     if component.role in ("prefill", "decode") and "subComponentType" in schema.features:
         service["subComponentType"] = component.role
@@ -46,19 +50,20 @@ def _service(graph: Graph, component: Component, schema: Schema) -> Object:
     limits = {**resources.get("limits", {}), **_gpu_limits(component, schema)}
     return service | _nonempty(
         envFromSecret=graph.secret and graph.secret[0]["secretRef"]["name"],
-        envs=list(component.env),
+        envs=envs,
         resources=_nonempty(requests=resources.get("requests"), limits=limits, claims=list(claims)),
         extraPodMetadata=metadata,
     )
 
 
-def _pod_spec(graph: Graph, component: Component) -> Object:
+def _main_container(graph: Graph, component: Component) -> Object:
     container = {"image": component.image, **LAST_WORDS} | _nonempty(
-        command=list(component.command), args=list(component.args)
+        command=list(component.command), args=list(component.args), env=list(component.env)
     )
-    container = with_container_settings(container, graph.spec, runs_engine=component.runs_engine)
-    # a service has its claims beside its requests and limits, which replace those of the main container
-    container.pop("resources", None)
+    return with_container_settings(container, graph.spec, runs_engine=component.runs_engine)
+
+
+def _pod_spec(graph: Graph, component: Component, container: Object) -> Object:
     pod = {"mainContainer": container, **NO_SERVICE_LINKS} | _nonempty(
         nodeSelector=dict(graph.node_selector), tolerations=list(graph.tolerations)
     )

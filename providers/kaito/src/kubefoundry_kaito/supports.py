@@ -35,6 +35,8 @@ MISLEADING_NAMES: Final = {
 its port. KAITO gives its Service the name of the Workspace, and its presets' pods have such variables."""
 
 OF_PODS: Final = (
+    "model.storage.volumes",
+    "model.storage.offline",
     "engine.extraArgs",
     "resources.memory",
     "resources.cpu",
@@ -162,6 +164,8 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     server = overrides_of(spec).llamacpp_server
     yield from contradictions(llamacpp.derived(spec, server), spec.engine.args)
     yield from repetitions(llamacpp.derived(spec, server), spec.engine.extra_flags)
+    if server == "aikit" and spec.model.source == "huggingface":
+        yield from _aikit_storage(spec)
     if server == "aikit" and spec.model.source == "huggingface" and llamacpp.file_of(spec):
         yield (
             f"AIKit's runner expects a repository, org/repository, but model.id {spec.model.id} names a file in one: "
@@ -173,3 +177,20 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
             "AIKit names the model after its GGUF file, so it cannot honour model.servedName: remove it, "
             "or use an image of llama.cpp's server with provider.overrides.llamacppServer: llama-server"
         )
+
+
+def _aikit_storage(spec: ModelDeploymentSpec) -> Iterator[str]:
+    storage = spec.model.storage
+    for setting, is_set in (
+        (
+            "a volume with purpose modelCache",
+            any(volume.purpose == "modelCache" for volume in storage.volumes),
+        ),
+        ("model.storage.offline", storage.offline),
+    ):
+        if is_set:
+            yield (
+                f"AIKit's runner downloads the model into its own folder at each start, so it cannot honour "
+                f"{setting}: remove it, or use an image of llama.cpp's server with "
+                "provider.overrides.llamacppServer: llama-server"
+            )

@@ -14,6 +14,7 @@ from kubefoundry_sdk._api import engine_args, extra_args, formats
 from kubefoundry_sdk._api.fields import ALWAYS_THERE, MAX_INT32, Count, ItemsLike
 from kubefoundry_sdk._api.fields import ApiModel as ApiModel
 from kubefoundry_sdk._api.fields import Quantity as Quantity
+from kubefoundry_sdk._api.model_storage import ModelStorage
 from kubefoundry_sdk._api.pod_spec import EngineContainer, PodSpec
 from kubefoundry_sdk._api.pods import EnvVar, Toleration
 
@@ -41,6 +42,9 @@ class ModelSpec(ApiModel):
     source: Source = "huggingface"
     """Source of the model: huggingface (the hub) or custom (included in the image). Changing it
     recreates the deployment."""
+
+    storage: ModelStorage = Field(default_factory=ModelStorage)
+    """Claims for weights and caches, and offline mode."""
 
 
 class ProviderSpec(ApiModel):

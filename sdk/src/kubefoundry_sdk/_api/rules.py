@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubefoundry_sdk._api.model_storage import DECIDING, OFFLINE, PATHS
+
 Value = dict[str, Any]
 
 
@@ -118,6 +120,93 @@ def _refers(used: str, listed: str) -> Rule:
         ),
         holds=lambda template: names(template, "container", used) <= names(template, "spec", listed),
     )
+
+
+def _volumes(spec: Value) -> list[Value]:
+    volumes: list[Value] = spec["model"].get("storage", {}).get("volumes", [])
+    return volumes
+
+
+def _has_purpose(spec: Value, purpose: str) -> bool:
+    return any(volume["purpose"] == purpose for volume in _volumes(spec))
+
+
+_VOLUMES: Final = "has(self.model.storage) && has(self.model.storage.volumes)"
+
+
+def _of_volumes(message: str, cel: str, holds: Callable[[Value], bool]) -> Rule:
+    """Return a rule about `model.storage.volumes` that holds without them."""
+    return Rule(
+        at="spec",
+        field="model.storage.volumes",
+        message=message,
+        cel=f"!({_VOLUMES}) || {cel}",
+        holds=holds,
+    )
+
+
+def _single(purpose: str) -> Rule:
+    return _of_volumes(
+        f"at most one volume may have purpose {purpose}",
+        f"self.model.storage.volumes.filter(one, one.purpose == '{purpose}').size() <= 1",
+        lambda spec: [volume["purpose"] for volume in _volumes(spec)].count(purpose) <= 1,
+    )
+
+
+def _no_variable(names: tuple[str, ...], where: str, is_set: str, applies: Callable[[Value], bool]) -> Rule:
+    """Return the rule that `env` sets no variable that `model.storage` sets, or that would take precedence."""
+    return Rule(
+        at="spec",
+        field="env",
+        message=f"env may not set {', '.join(names)} beside {where}: remove one of the two",
+        cel=f"!has(self.env) || !({is_set}) || !self.env.exists(one, one.name in {list(names)!r})",
+        holds=lambda spec: (
+            not applies(spec) or not {variable["name"] for variable in spec.get("env", ())} & {*names}
+        ),
+    )
+
+
+def _cache_variables(purpose: str) -> Rule:
+    return _no_variable(
+        DECIDING[purpose],
+        f"a volume with purpose {purpose}",
+        f"{_VOLUMES} && self.model.storage.volumes.exists(one, one.purpose == '{purpose}')",
+        lambda spec: _has_purpose(spec, purpose),
+    )
+
+
+_OF_STORAGE: Final = (
+    *map(_single, PATHS),
+    _of_volumes(
+        "mountPath is required for purpose custom",
+        "self.model.storage.volumes.all(one, has(one.mountPath) || one.purpose != 'custom')",
+        lambda spec: all("mountPath" in one or one["purpose"] != "custom" for one in _volumes(spec)),
+    ),
+    _of_volumes(
+        "a volume may not have the name of a volume in podTemplate.spec.volumes",
+        "!has(self.podTemplate) || !has(self.podTemplate.spec) || !has(self.podTemplate.spec.volumes)"
+        " || !self.model.storage.volumes.exists("
+        "one, self.podTemplate.spec.volumes.exists(other, other.name == one.name))",
+        lambda spec: (
+            not {one["name"] for one in _volumes(spec)}
+            & {one["name"] for one in spec.get("podTemplate", {}).get("spec", {}).get("volumes", ())}
+        ),
+    ),
+    _of_volumes(
+        "llama.cpp keeps no compiled code: remove the volume with purpose compilationCache",
+        "!has(self.engine.type) || self.engine.type != 'llamacpp'"
+        " || !self.model.storage.volumes.exists(one, one.purpose == 'compilationCache')",
+        lambda spec: spec["engine"].get("type") != "llamacpp" or not _has_purpose(spec, "compilationCache"),
+    ),
+    *map(_cache_variables, PATHS),
+    _no_variable(
+        tuple(dict.fromkeys(name for names in OFFLINE.values() for name in names)),
+        "model.storage.offline",
+        "has(self.model.storage) && self.model.storage.offline",
+        lambda spec: bool(spec["model"].get("storage", {}).get("offline")),
+    ),
+)
+"""The rules of `model.storage`. They are rules of the spec, because `model` has a default."""
 
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -236,4 +325,5 @@ RULES: Final[tuple[Rule, ...]] = (
         cel="!has(self.allowPrivilegeEscalation) || !self.allowPrivilegeEscalation",
         holds=lambda context: not context.get("allowPrivilegeEscalation"),
     ),
+    *_OF_STORAGE,
 )

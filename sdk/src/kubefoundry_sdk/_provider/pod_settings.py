@@ -1,18 +1,27 @@
-"""`spec.podTemplate.spec` and `spec.podTemplate.container` in the pods that a provider renders."""
+"""`spec.podTemplate.spec`, `spec.podTemplate.container` and `spec.model.storage` in the pods that a provider renders.
+
+A volume of `model.storage` is a volume and a mount as in `podTemplate`, and variables of the container. So it works
+where `podTemplate` works, in every version of an upstream's CRD. Dynamo's own `pvcs` and `compilationCache` set no
+more: one variable, for vLLM only.
+"""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.model_storage import FOLDERS, OFFLINE
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.pod_spec import ENGINE_ONLY, EngineContainer, PodSpec
 
+MODULES: Final = "/tmp/huggingface-modules"
+"""Folder for code of the model's repository, where the cache is read-only."""
+
 
 def with_pod_settings(pod: Object, spec: ModelDeploymentSpec, *, runs_engine: bool = True) -> Object:
-    """Return the spec of a pod with the settings in `podTemplate.spec`.
+    """Return the spec of a pod with the settings in `podTemplate.spec`, and the volumes of `model.storage`.
 
     A stated map is merged into the provider's own, a stated list follows it, and any other value replaces it. Without
     settings the result equals `pod`.
@@ -23,6 +32,8 @@ def with_pod_settings(pod: Object, spec: ModelDeploymentSpec, *, runs_engine: bo
         runs_engine: Whether the pod runs an engine. Other pods get no volumes and no resource claims.
     """
     stated = stated_fields(spec.pod_template.spec)
+    if volumes := _storage_volumes(spec):
+        stated["volumes"] = [*volumes, *stated.get("volumes", ())]
     return _merged(
         pod, {name: value for name, value in stated.items() if runs_engine or name not in ENGINE_ONLY}
     )
@@ -33,8 +44,11 @@ def with_container_settings(
 ) -> Object:
     """Return a container with the settings in `podTemplate.container`, merged as in `with_pod_settings`.
 
+    The container of an engine also gets the mounts and variables of `model.storage`. These replace variables of the
+    same name.
+
     Args:
-        container: The container as the provider renders it.
+        container: The container as the provider renders it, with its `env`.
         spec: The spec of the ModelDeployment.
         runs_engine: Whether the container runs an engine. Other containers get only the security context.
     """
@@ -42,35 +56,89 @@ def with_container_settings(
     claims = stated.pop("resourceClaims", None)
     if not runs_engine:
         stated.pop("volumeMounts", None)
-    elif claims:
+        return _merged(container, stated)
+    if claims:
         stated["resources"] = {"claims": claims}
+    if mounts := [{"name": volume.name, "mountPath": volume.path} for volume in spec.model.storage.volumes]:
+        stated["volumeMounts"] = [*mounts, *stated.get("volumeMounts", ())]
+    if variables := storage_variables(spec):
+        others = [variable for variable in container.get("env", ()) if variable["name"] not in variables]
+        ours = [{"name": name, "value": value} for name, value in variables.items()]
+        container = {**container, "env": [*others, *ours]}
     return _merged(container, stated)
 
 
+def storage_variables(spec: ModelDeploymentSpec) -> dict[str, str]:
+    """Return the variables by which the engine finds the caches of `model.storage`, and stays offline.
+
+    Variables in `env` are left out. The rules of the spec refuse those that would make a cache useless.
+    """
+    engine, storage = spec.engine.type or "", spec.model.storage
+    variables = {
+        name: posixpath.normpath(volume.path + folder)
+        for volume in storage.volumes
+        for name, folder in FOLDERS.get(volume.purpose, {}).get(engine, {}).items()
+    }
+    if any(volume.purpose == "modelCache" and volume.read_only for volume in storage.volumes):
+        # transformers writes code of the model's repository below HF_HOME, unless this is set
+        variables["HF_MODULES_CACHE"] = MODULES
+    variables |= dict.fromkeys(OFFLINE.get(engine, ()) if storage.offline else (), "1")
+    stated = {variable["name"] for variable in spec.env}
+    return {name: value for name, value in variables.items() if name not in stated}
+
+
+def _storage_volumes(spec: ModelDeploymentSpec) -> list[Object]:
+    return [
+        {
+            "name": volume.name,
+            "persistentVolumeClaim": {
+                "claimName": volume.claim_name,
+                **({"readOnly": True} if volume.read_only else {}),
+            },
+        }
+        for volume in spec.model.storage.volumes
+    ]
+
+
 def volume_problems(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each volume and mount that clashes with a volume of the provider or its upstream.
+    """Return a sentence for each volume and mount that clashes with one of the provider, its upstream or the spec.
 
     Args:
         spec: The spec of the ModelDeployment.
         title: The name of the upstream in messages.
         own: The paths at which the upstream's own volumes are mounted, by the volumes' names.
     """
-    return list(_clashes(spec, title, own))
+    return [*_name_clashes(spec, title, own), *_path_clashes(spec, title, own)]
 
 
-def _clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str]) -> Iterator[str]:
-    for volume in spec.pod_template.spec.volumes:
-        if volume["name"] in own:
-            yield (
-                f"{title} has its own volume {volume['name']}: choose another name in podTemplate.spec.volumes"
-            )
-    for mount in spec.pod_template.container.volume_mounts:
-        path = posixpath.normpath(mount["mountPath"])
+def _name_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str]) -> Iterator[str]:
+    for field, names in (
+        ("podTemplate.spec.volumes", [volume["name"] for volume in spec.pod_template.spec.volumes]),
+        ("model.storage.volumes", [volume.name for volume in spec.model.storage.volumes]),
+    ):
+        for name in names:
+            if name in own:
+                yield f"{title} has its own volume {name}: choose another name in {field}"
+
+
+def _path_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str]) -> Iterator[str]:
+    mounts = [
+        *(
+            ("podTemplate.container.volumeMounts", mount["name"], mount["mountPath"])
+            for mount in spec.pod_template.container.volume_mounts
+        ),
+        *(("model.storage.volumes", volume.name, volume.path) for volume in spec.model.storage.volumes),
+    ]
+    before: dict[str, str] = {}
+    for field, volume, mount_path in mounts:
+        path = posixpath.normpath(mount_path)
         for name in sorted(name for name, place in own.items() if place == path):
+            yield f"{title} mounts its own volume {name} at {path}: choose another mountPath in {field}"
+        if field == "model.storage.volumes" and path in before:
             yield (
-                f"{title} mounts its own volume {name} at {path}: choose another mountPath in "
-                "podTemplate.container.volumeMounts"
+                f"volumes {before[path]} and {volume} are both mounted at {path}: choose another mountPath in {field}"
             )
+        before[path] = volume
 
 
 def stated_fields(settings: PodSpec | EngineContainer) -> Object:

@@ -30,7 +30,7 @@ from kubefoundry_sdk.testing.fields import (
     TOLERATIONS,
     engine_args,
 )
-from kubefoundry_sdk.testing.pod_fields import pod_settings
+from kubefoundry_sdk.testing.pod_fields import pod_settings, storage
 
 Spec = dict[str, Any]
 
@@ -55,7 +55,7 @@ def specs(
     }
     image = stated.get("image", image)
     spec: Spec = {
-        "model": draw(_models(custom=image is not None)),
+        "model": draw(_models(engine, custom=image is not None)),
         "engine": draw(_engines(engine)),
         "secrets": draw(_SECRETS),
         "image": image,
@@ -101,14 +101,16 @@ def deployment(
 
 
 @cache
-def _models(*, custom: bool) -> SearchStrategy[Spec]:
+def _models(engine: str, *, custom: bool) -> SearchStrategy[Spec]:
     """Draw a model: `source: custom` needs an image, Hugging Face needs an id (contract §2)."""
     from_hub = st.builds(
         lambda id_, rest: {"id": id_, **rest},
         MODEL_IDS,
-        _optional(source=st.just("huggingface"), servedName=SERVED_NAMES),
+        _optional(source=st.just("huggingface"), servedName=SERVED_NAMES, storage=storage(engine)),
     )
-    in_image = _optional(id=MODEL_IDS, servedName=SERVED_NAMES).map(lambda rest: {**rest, "source": "custom"})
+    in_image = _optional(id=MODEL_IDS, servedName=SERVED_NAMES, storage=storage(engine)).map(
+        lambda rest: {**rest, "source": "custom"}
+    )
     return from_hub | in_image if custom else from_hub
 
 

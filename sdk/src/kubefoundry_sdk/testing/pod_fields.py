@@ -1,4 +1,4 @@
-"""Values for `spec.podTemplate.spec` and `spec.podTemplate.container`, all of them valid."""
+"""Values for `spec.podTemplate.spec`, `spec.podTemplate.container` and `spec.model.storage`, all of them valid."""
 
 from __future__ import annotations
 
@@ -170,3 +170,26 @@ def pod_settings(draw: st.DrawFn) -> dict[str, Any]:
     if "resourceClaims" in spec and draw(st.booleans()):
         container["resourceClaims"] = [{"name": claim["name"]} for claim in spec["resourceClaims"]]
     return {name: part for name, part in (("spec", spec), ("container", container)) if part}
+
+
+def storage(engine: str) -> Values:
+    """Draw `model.storage` of an engine: at most one volume for each purpose."""
+    rest = _optional(readOnly=st.booleans())
+    volumes = [
+        st.builds(lambda rest: {"claimName": "weights", "purpose": "modelCache", **rest}, rest),
+        st.builds(lambda rest: {"claimName": "data", "mountPath": "/mnt/data/", **rest}, rest),
+    ]
+    if engine != "llamacpp":
+        compiled = _optional(mountPath=st.just("/mnt/compiled"))
+        volumes.append(
+            st.builds(lambda rest: {"claimName": "c", "purpose": "compilationCache", **rest}, compiled)
+        )
+    drawn = st.tuples(*(st.none() | volume for volume in volumes))
+    return _optional(
+        volumes=drawn.map(
+            lambda drawn: [
+                {"name": f"storage-{index}", **volume} for index, volume in enumerate(drawn) if volume
+            ]
+        ),
+        offline=st.booleans(),
+    )

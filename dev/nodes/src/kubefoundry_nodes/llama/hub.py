@@ -17,12 +17,16 @@ COMMIT: Final = "1" * 40
 
 @dataclass(slots=True)
 class Hub:
-    """A hub. `url` is the value of HF_ENDPOINT, `downloads` counts downloads of the file."""
+    """A hub. `url` is the value of HF_ENDPOINT.
+
+    `requests` counts all requests, `downloads` those that downloaded the file.
+    """
 
     repository: str
     file: str
     content: bytes
     url: str = ""
+    requests: int = 0
     downloads: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -38,7 +42,11 @@ class Hub:
             return json.dumps([entry]).encode()
         return self.content if path == f"/{self.repository}/resolve/{COMMIT}/{self.file}" else None
 
-    def count(self) -> None:
+    def count_request(self) -> None:
+        with self._lock:
+            self.requests += 1
+
+    def count_download(self) -> None:
         with self._lock:
             self.downloads += 1
 
@@ -58,6 +66,7 @@ def serving(address: str, port: int, repository: str, file: Path) -> Iterator[Hu
             self.send(body=True)
 
         def send(self, *, body: bool) -> None:
+            hub.count_request()
             content = hub.answer(self.path.partition("?")[0])
             self.send_response(404 if content is None else 200)
             self.send_header("Content-Length", str(len(content or b"")))
@@ -65,7 +74,7 @@ def serving(address: str, port: int, repository: str, file: Path) -> Iterator[Hu
             if body and content is not None:
                 self.wfile.write(content)
                 if content is hub.content:
-                    hub.count()
+                    hub.count_download()
 
         def log_message(self, format: str, *args: object) -> None:
             """Log nothing: other programs use the terminal."""

@@ -1,0 +1,134 @@
+"""`model.storage` in the pods that a provider renders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk.pod import volume_problems, with_container_settings, with_pod_settings
+from kubefoundry_sdk.testing.generated import deployment
+
+WEIGHTS = {"name": "weights", "claimName": "w", "purpose": "modelCache"}
+COMPILED = {"name": "compiled", "claimName": "c", "purpose": "compilationCache"}
+DATA = {"name": "data", "claimName": "d", "mountPath": "/data", "readOnly": True}
+
+
+def spec_of(*volumes: Any, engine: str = "vllm", offline: bool = False, **fields: Any) -> Any:
+    storage = {"volumes": list(volumes), "offline": offline}
+    return deployment({"model": {"id": "m", "storage": storage}, "engine": {"type": engine}, **fields}).spec
+
+
+def variables(spec: Any, *own: Any) -> dict[str, str]:
+    container = with_container_settings({"env": [*own, *spec.env]}, spec)
+    assert len({variable["name"] for variable in container["env"]}) == len(container["env"])
+    return {variable["name"]: variable["value"] for variable in container["env"]}
+
+
+def test_volumes_are_mounted_before_those_of_the_pod_template() -> None:
+    settings = {"name": "settings", "configMap": {"name": "s"}}
+    template = {
+        "spec": {"volumes": [settings]},
+        "container": {"volumeMounts": [{"name": "settings", "mountPath": "/s"}]},
+    }
+    spec = spec_of(WEIGHTS, DATA, podTemplate=template)
+
+    pod = with_pod_settings({"volumes": [{"name": "own", "emptyDir": {}}]}, spec)
+    container = with_container_settings({}, spec)
+
+    assert pod["volumes"] == [
+        {"name": "own", "emptyDir": {}},
+        {"name": "weights", "persistentVolumeClaim": {"claimName": "w"}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "d", "readOnly": True}},
+        settings,
+    ]
+    assert container["volumeMounts"] == [
+        {"name": "weights", "mountPath": "/model-cache"},
+        {"name": "data", "mountPath": "/data"},
+        {"name": "settings", "mountPath": "/s"},
+    ]
+
+
+def test_pod_without_engine_has_no_storage() -> None:
+    spec = spec_of(WEIGHTS, COMPILED, offline=True)
+
+    assert with_pod_settings({}, spec, runs_engine=False) == {}
+    assert with_container_settings({}, spec, runs_engine=False) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (spec_of(WEIGHTS), {"HF_HOME": "/model-cache"}),
+        (
+            spec_of({**WEIGHTS, "mountPath": "/w/"}, engine="llamacpp"),
+            {"HF_HOME": "/w", "LLAMA_CACHE": "/w/hub"},
+        ),
+        (
+            spec_of({**WEIGHTS, "readOnly": True}, engine="trtllm"),
+            {"HF_HOME": "/model-cache", "HF_MODULES_CACHE": "/tmp/huggingface-modules"},
+        ),
+        (spec_of(COMPILED), {"VLLM_CACHE_ROOT": "/compilation-cache"}),
+        (
+            spec_of(COMPILED, engine="trtllm"),
+            {
+                "TORCHINDUCTOR_CACHE_DIR": "/compilation-cache/inductor",
+                "TRITON_CACHE_DIR": "/compilation-cache/triton",
+            },
+        ),
+        (
+            spec_of(COMPILED, engine="sglang"),
+            {
+                "SGLANG_CACHE_DIR": "/compilation-cache",
+                "TORCHINDUCTOR_CACHE_DIR": "/compilation-cache/inductor",
+                "TRITON_CACHE_DIR": "/compilation-cache/triton",
+            },
+        ),
+        (spec_of(offline=True, engine="sglang"), {"HF_HUB_OFFLINE": "1"}),
+        (spec_of(offline=True, engine="llamacpp"), {"LLAMA_ARG_OFFLINE": "1", "LLAMA_OFFLINE": "1"}),
+        (spec_of(DATA), {}),
+    ],
+)
+def test_storage_sets_variables_of_the_engine(spec: Any, expected: dict[str, str]) -> None:
+    assert variables(spec, {"name": "A", "value": "b"}) == {"A": "b", **expected}
+
+
+def test_variables_of_the_provider_give_way_and_those_of_the_user_stay() -> None:
+    mine = [{"name": "HF_MODULES_CACHE", "value": "/mine"}]
+    spec = spec_of({**WEIGHTS, "readOnly": True}, env=mine)
+
+    found = variables(spec, {"name": "HF_HOME", "value": "/cache"})
+
+    assert found == {"HF_HOME": "/model-cache", "HF_MODULES_CACHE": "/mine"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (
+            spec_of({**WEIGHTS, "name": "own"}),
+            "Widgets has its own volume own: choose another name in model.storage.volumes",
+        ),
+        (
+            spec_of({**DATA, "mountPath": "/own/"}),
+            "Widgets mounts its own volume own at /own: choose another mountPath in model.storage.volumes",
+        ),
+        (
+            spec_of(WEIGHTS, {**DATA, "mountPath": "/model-cache"}),
+            "volumes weights and data are both mounted at /model-cache: choose another mountPath in "
+            "model.storage.volumes",
+        ),
+        (
+            spec_of(
+                DATA,
+                podTemplate={
+                    "spec": {"volumes": [{"name": "a", "emptyDir": {}}]},
+                    "container": {"volumeMounts": [{"name": "a", "mountPath": "/data/"}]},
+                },
+            ),
+            "volumes a and data are both mounted at /data: choose another mountPath in model.storage.volumes",
+        ),
+    ],
+)
+def test_volume_is_refused_when_it_clashes(spec: Any, problem: str) -> None:
+    assert volume_problems(spec, "Widgets", {"own": "/own"}) == [problem]
