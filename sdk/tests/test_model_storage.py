@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_sdk.pod import volume_problems, with_container_settings, with_pod_settings
+from kubefoundry_sdk.pod import storage_notes, volume_problems, with_container_settings, with_pod_settings
 from kubefoundry_sdk.testing.generated import deployment
 
 WEIGHTS = {"name": "weights", "claimName": "w", "purpose": "modelCache"}
@@ -100,6 +100,27 @@ def test_variables_of_the_provider_give_way_and_those_of_the_user_stay() -> None
     found = variables(spec, {"name": "HF_HOME", "value": "/cache"})
 
     assert found == {"HF_HOME": "/model-cache", "HF_MODULES_CACHE": "/mine"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "notes"),
+    [
+        (spec_of(), 2, ()),
+        (spec_of(WEIGHTS), 1, ()),
+        (
+            spec_of(WEIGHTS, DATA),
+            3,
+            (
+                "3 pods mount PersistentVolumeClaim w, d: pods on several nodes need ReadWriteMany, or ReadOnlyMany "
+                "with readOnly.",
+            ),
+        ),
+    ],
+)
+def test_access_mode_is_noted_when_several_pods_mount_a_claim(
+    spec: Any, pods: int, notes: tuple[str, ...]
+) -> None:
+    assert storage_notes(spec, pods) == notes
 
 
 @pytest.mark.parametrize(

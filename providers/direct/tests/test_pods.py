@@ -31,6 +31,11 @@ def on_gpus(count: int, replicas: int = 1, **overrides: Any) -> dict[str, Any]:
     }
 
 
+def stored(spec: dict[str, Any]) -> dict[str, Any]:
+    volume = {"name": "weights", "claimName": "w", "purpose": "modelCache"}
+    return {**spec, "model": {**spec["model"], "storage": {"volumes": [volume]}}}
+
+
 def container(render: Rendered) -> dict[str, Any]:
     main_container: dict[str, Any] = render.main["spec"]["template"]["spec"]["containers"][0]
     return main_container
@@ -67,6 +72,8 @@ def test_a_rollout_keeps_serving_where_it_can(spec: dict[str, Any], surge: int, 
         (on_gpus(1, cacheClaim="w"), "set provider.overrides.rollout to surge if it is ReadWriteMany"),
         (on_gpus(1, cacheClaim="w", rollout="surge"), "needs PersistentVolumeClaim w to be ReadWriteMany"),
         (on_gpus(1, cacheClaim="w", rollout="replace"), "nothing serves meanwhile"),
+        (stored(on_gpus(1)), "PersistentVolumeClaim w may be ReadWriteOnce"),
+        (stored(on_gpus(1, replicas=2)), "2 pods mount PersistentVolumeClaim w: pods on several nodes"),
     ],
 )
 def test_what_an_update_needs_is_said(spec: dict[str, Any], words: str) -> None:

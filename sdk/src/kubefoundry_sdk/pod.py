@@ -16,6 +16,7 @@ from kubefoundry_sdk._provider.pod_resources import (
     secret_env_from,
 )
 from kubefoundry_sdk._provider.pod_settings import (
+    storage_notes,
     volume_problems,
     with_container_settings,
     with_pod_settings,
@@ -33,6 +34,7 @@ __all__ = [
     "is_nvidia",
     "label_problems",
     "secret_env_from",
+    "storage_notes",
     "volume_problems",
     "with_container_settings",
     "with_model_label",

@@ -1,4 +1,4 @@
-"""`spec.podTemplate.spec` and `spec.podTemplate.container` on a real API server, with each provider."""
+"""`spec.podTemplate` and `spec.model.storage` on a real API server, with each provider."""
 
 from __future__ import annotations
 
@@ -123,3 +123,54 @@ async def test_preset_refuses_pod_settings(suite: Suite, api: Client, namespace:
     assert "KAITO presets do not support podTemplate.spec.volumes: remove it, or set image" in message(
         refused, "ProviderCompatible"
     )
+
+
+STORAGE = {"volumes": [{"name": "cache", "claimName": "w", "purpose": "modelCache", "readOnly": True}]}
+MODEL = {**GPU["model"], "storage": STORAGE}
+STORED = [
+    pytest.param("kaito", {**GPU, "image": "example.com/vllm:1"}, WORKSPACES, workspace, id="kaito"),
+    *CASES[1:],
+]
+
+
+@pytest.mark.parametrize(("provider", "spec", "kind", "engine"), STORED)
+async def test_storage_reaches_upstream_object_and_leaves_it(
+    suite: Suite, api: Client, namespace: str, provider: str, spec: dict[str, Any], kind: Kind, engine: Any
+) -> None:
+    body = model_deployment("m", namespace, {**spec, "model": MODEL}, provider=provider)
+    await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+    await until_deployment(api, "m", namespace, serves)
+
+    live = await api.get(kind, "m", namespace)
+    pod, container = engine(live)
+    env = live["spec"]["services"]["VllmWorker"]["envs"] if provider == "dynamo" else container["env"]
+    assert pod["volumes"] == [
+        {"name": "cache", "persistentVolumeClaim": {"claimName": "w", "readOnly": True}}
+    ]
+    assert container["volumeMounts"] == [{"name": "cache", "mountPath": "/model-cache"}]
+    assert {"name": "HF_HOME", "value": "/model-cache"} in env
+    # neither the frontend nor the head has them
+    assert str(live.get("spec") or live["inference"]).count("/model-cache") == 2
+
+    if provider == "kaito":
+        return
+    await edit_model(api, namespace, {"op": "remove", "path": "/spec/model/storage"})
+
+    assert await until(api, kind, "m", namespace, lambda obj: "/model-cache" not in str(obj))
+
+
+async def test_dynamo_and_preset_refuse_offline_mode(suite: Suite, api: Client, namespace: str) -> None:
+    model = {**GPU["model"], "storage": {"offline": True}}
+    for provider, sentence in (
+        ("dynamo", "Dynamo's frontend fetches the tokenizer of a model from the hub"),
+        ("kaito", "KAITO presets do not support model.storage.offline: remove it, or set image"),
+    ):
+        body = model_deployment(provider, namespace, {**GPU, "model": model}, provider=provider)
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+
+        refused = await until_deployment(
+            api, provider, namespace, lambda obj: reason(obj, "ProviderCompatible") == "Unsupported"
+        )
+
+        assert sentence in message(refused, "ProviderCompatible")

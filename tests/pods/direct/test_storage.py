@@ -92,6 +92,6 @@ async def test_model_without_weights_fails_when_offline(
 ) -> None:
     await created(api, tiny(namespace, own, model=model(claim, offline=True)))
 
-    await failed(api, namespace, "")
+    await failed(api, namespace, "failed to load model")
 
     assert own.requests == 0

@@ -9,6 +9,7 @@ from kubefoundry_direct.names import PORT, PORT_NAME, SELECTED_BY, service
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk import Deployment, Object, Rendered, Schema
+from kubefoundry_sdk.pod import storage_notes
 
 SLACK = 600
 """Seconds beyond the time to load after which a rollout without progress counts as failed."""
@@ -34,7 +35,8 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
         "metadata": {"name": deployment.name},
         "spec": content,
     }
-    return Rendered(main, (_service(deployment, labels),), notes=rollout.notes(spec), image=image)
+    notes = (*rollout.notes(spec), *storage_notes(spec, spec.scaling.replicas))
+    return Rendered(main, (_service(deployment, labels),), notes=notes, image=image)
 
 
 def _service(deployment: Deployment, labels: dict[str, str]) -> Object:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from kubefoundry_dynamo import v1alpha1, v1beta1, versions
-from kubefoundry_dynamo.graph import graph
+from kubefoundry_dynamo.graph import graph, pools
 from kubefoundry_dynamo.overrides import overrides_of
 from kubefoundry_dynamo.probe import UPSTREAM
 from kubefoundry_dynamo.settings import Settings
 from kubefoundry_dynamo.versions import Runtime, release_line, runtime_of
 from kubefoundry_sdk import Deployment, Rendered, Schema
+from kubefoundry_sdk.pod import storage_notes
 
 TRANSFORMERS = {"v1alpha1": v1alpha1.spec_of, "v1beta1": v1beta1.spec_of}
 
@@ -51,4 +52,5 @@ def _notes(deployment: Deployment, image: str, runtime: Runtime) -> tuple[str, .
         )
     if overrides_of(deployment.spec).router_mode == "none":
         notes.append('Dynamo has no router mode "none": its own default applies')
+    notes += storage_notes(deployment.spec, sum(pool.replicas for pool in pools(deployment.spec)))
     return tuple(notes)

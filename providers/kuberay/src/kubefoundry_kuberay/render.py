@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from kubefoundry_kuberay.cluster import is_queued, ray_cluster
 from kubefoundry_kuberay.overrides import overrides_of
-from kubefoundry_kuberay.roles import scaled_to_zero
+from kubefoundry_kuberay.roles import roles, scaled_to_zero
 from kubefoundry_kuberay.serve_config import serve_config
 from kubefoundry_kuberay.settings import OLDEST_RAY, Settings
 from kubefoundry_sdk import Deployment, Rendered, Schema
+from kubefoundry_sdk.pod import storage_notes
 from kubefoundry_sdk.status import mapping
 
 QUEUED: Final = (
@@ -38,6 +39,7 @@ def render(deployment: Deployment, schema: Schema, settings: Settings) -> Render
     notes = [] if ray_version else [_unknown_ray_version(image)]
     if is_queued(deployment):
         notes.append(QUEUED)
+    notes += storage_notes(spec, sum(role.replicas for role in roles(spec)))
     return Rendered(main, notes=tuple(notes), image=image)
 
 

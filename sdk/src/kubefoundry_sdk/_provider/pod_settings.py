@@ -87,6 +87,22 @@ def storage_variables(spec: ModelDeploymentSpec) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name not in stated}
 
 
+def storage_notes(spec: ModelDeploymentSpec, pods: int) -> tuple[str, ...]:
+    """Return a note about the access mode that the claims of `model.storage` need, if several pods mount them.
+
+    Args:
+        spec: The spec of the ModelDeployment.
+        pods: The number of pods that run an engine.
+    """
+    claims = dict.fromkeys(volume.claim_name for volume in spec.model.storage.volumes)
+    if pods < 2 or not claims:
+        return ()
+    return (
+        f"{pods} pods mount PersistentVolumeClaim {', '.join(claims)}: pods on several nodes need ReadWriteMany, or "
+        "ReadOnlyMany with readOnly.",
+    )
+
+
 def _storage_volumes(spec: ModelDeploymentSpec) -> list[Object]:
     return [
         {
