@@ -99,6 +99,15 @@ def test_import_keeps_memory_limit(name: str) -> None:
         pytest.param({"tolerations": [{"key": "gpu", "operator": "Exists"}]}, id="tolerations"),
         pytest.param({"nodeSelector": {"pool": "gpu"}}, id="nodes"),
         pytest.param({"podTemplate": {"metadata": {"labels": {"team": "a"}}}}, id="labels of pods"),
+        pytest.param(
+            {
+                "model": {
+                    **GPU["model"],
+                    "storage": {"volumes": [{"name": "w", "claimName": "c", "purpose": "modelCache"}]},
+                }
+            },
+            id="a claim for weights",
+        ),
     ],
 )
 def test_import_keeps_each_value(name: str, fields: dict[str, Any]) -> None:

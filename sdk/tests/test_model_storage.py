@@ -14,9 +14,12 @@ COMPILED = {"name": "compiled", "claimName": "c", "purpose": "compilationCache"}
 DATA = {"name": "data", "claimName": "d", "mountPath": "/data", "readOnly": True}
 
 
-def spec_of(*volumes: Any, engine: str = "vllm", offline: bool = False, **fields: Any) -> Any:
+def spec_of(
+    *volumes: Any, engine: str = "vllm", offline: bool = False, trust: bool = False, **fields: Any
+) -> Any:
     storage = {"volumes": list(volumes), "offline": offline}
-    return deployment({"model": {"id": "m", "storage": storage}, "engine": {"type": engine}, **fields}).spec
+    settings = {"type": engine, "trustRemoteCode": trust}
+    return deployment({"model": {"id": "m", "storage": storage}, "engine": settings, **fields}).spec
 
 
 def variables(spec: Any, *own: Any) -> dict[str, str]:
@@ -65,9 +68,11 @@ def test_pod_without_engine_has_no_storage() -> None:
             {"HF_HOME": "/w", "LLAMA_CACHE": "/w/hub"},
         ),
         (
-            spec_of({**WEIGHTS, "readOnly": True}, engine="trtllm"),
+            spec_of({**WEIGHTS, "readOnly": True}, engine="trtllm", trust=True),
             {"HF_HOME": "/model-cache", "HF_MODULES_CACHE": "/tmp/huggingface-modules"},
         ),
+        (spec_of({**WEIGHTS, "readOnly": True}), {"HF_HOME": "/model-cache"}),
+        (spec_of({**WEIGHTS, "mountPath": "/$(A)"}), {"HF_HOME": "/$$(A)"}),
         (spec_of(COMPILED), {"VLLM_CACHE_ROOT": "/compilation-cache"}),
         (
             spec_of(COMPILED, engine="trtllm"),
@@ -95,7 +100,7 @@ def test_storage_sets_variables_of_the_engine(spec: Any, expected: dict[str, str
 
 def test_variables_of_the_provider_give_way_and_those_of_the_user_stay() -> None:
     mine = [{"name": "HF_MODULES_CACHE", "value": "/mine"}]
-    spec = spec_of({**WEIGHTS, "readOnly": True}, env=mine)
+    spec = spec_of({**WEIGHTS, "readOnly": True}, env=mine, trust=True)
 
     found = variables(spec, {"name": "HF_HOME", "value": "/cache"})
 

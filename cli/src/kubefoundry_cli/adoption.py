@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from kubefoundry_cli import upstream
+from kubefoundry_cli import adopted_storage, upstream
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import NO_UID, valid
 from kubefoundry_cli.provenance import Leaves, Path, at_or_below, leaves
@@ -106,7 +106,8 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
         obj = model(live, _named(spec, provider.name))
         return {**obj, "spec": _simplest(provider, schema, obj, live, helpers)}
 
-    guess = min(guesses, key=lambda spec: distance(model(live, _named(spec, provider.name))))
+    forms = [form for guess in guesses for form in adopted_storage.forms(guess)]
+    guess = min(forms, key=lambda spec: distance(model(live, _named(spec, provider.name))))
     obj = simplified(guess)
     if distance(obj).moved:
         obj = min((obj, *map(simplified, _with_arguments(guess))), key=distance)

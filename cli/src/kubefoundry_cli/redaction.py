@@ -72,6 +72,8 @@ TEXTS: Final = frozenset(
             "ready",
             "lastHeartbeat",
             "upstreamCRDVersion",
+            "purpose",
+            "claimName",
         ),
         *("upstreamSchemaHash", "lastTransitionTime", "lastTimestamp", "firstTimestamp", "eventTime", "uid"),
         *(

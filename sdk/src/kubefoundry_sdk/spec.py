@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_sdk._api.fields import ApiModel, Count, ItemsLike, Quantity
+from kubefoundry_sdk._api.model_storage import ModelStorage, StoragePurpose, StorageVolume
 from kubefoundry_sdk._api.modeldeployment import (
     ComponentScaling,
     Engine,
@@ -45,6 +46,7 @@ __all__ = [
     "LabelValue",
     "ModelDeploymentSpec",
     "ModelSpec",
+    "ModelStorage",
     "ObjectName",
     "PodMetadata",
     "PodSpec",
@@ -57,6 +59,8 @@ __all__ = [
     "ServingMode",
     "ServingSpec",
     "Source",
+    "StoragePurpose",
+    "StorageVolume",
     "incompatibilities",
     "parse_quantity",
     "refused_fields",

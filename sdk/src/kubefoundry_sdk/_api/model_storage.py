@@ -6,6 +6,7 @@ existing claims. Other sources are in `podTemplate.spec.volumes`, and mean the s
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
@@ -14,9 +15,10 @@ from pydantic import Field
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.fields import ApiModel
 from kubefoundry_sdk._api.pods import ObjectName
-from kubefoundry_sdk._api.volumes import PartName
 
-Purpose = Literal["modelCache", "compilationCache", "custom"]
+MOST_VOLUMES: Final = 8
+
+StoragePurpose = Literal["modelCache", "compilationCache", "custom"]
 
 PATHS: Final[Mapping[str, str]] = {"modelCache": "/model-cache", "compilationCache": "/compilation-cache"}
 """Default path of the mount, by purpose."""
@@ -56,16 +58,27 @@ DECIDING: Final[Mapping[str, tuple[str, ...]]] = {
 """Variables that decide where a cache is, by purpose: `env` may not set them beside a volume for it."""
 
 
+MODULES: Final = {"HF_MODULES_CACHE": "/tmp/huggingface-modules"}
+"""Where transformers writes the code of a model's repository if HF_HOME is read-only."""
+
+
+def cache_variables(purpose: str, engine: str, path: str) -> dict[str, str]:
+    """Return the variables by which an engine finds a cache at a path; empty for purpose custom."""
+    folders = FOLDERS.get(purpose, {}).get(engine, {})
+    # the kubelet expands $(NAME) in the value of a variable, but not in a path
+    return {name: posixpath.normpath(path + folder).replace("$", "$$") for name, folder in folders.items()}
+
+
 class StorageVolume(ApiModel):
     """A PersistentVolumeClaim in the engine's pods."""
 
-    name: PartName
+    name: Annotated[str, Field(min_length=1, max_length=63, pattern=formats.DNS_LABEL)]
     """Name of the volume. The provider rejects names that it uses itself."""
 
     claim_name: ObjectName
     """Name of the claim, in the namespace of the ModelDeployment."""
 
-    purpose: Purpose = "custom"
+    purpose: StoragePurpose = "custom"
     """What the engine uses the volume for: modelCache (weights, in the layout of HF_HOME), compilationCache (compiled
     code) or custom (nothing by itself). At most one volume has each cache's purpose."""
 
@@ -88,7 +101,7 @@ class ModelStorage(ApiModel):
     volumes: Annotated[
         list[StorageVolume],
         Field(
-            max_length=8,
+            max_length=MOST_VOLUMES,
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
     ] = Field(default_factory=list)

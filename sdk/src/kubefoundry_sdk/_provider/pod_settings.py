@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.model_storage import FOLDERS, OFFLINE
+from kubefoundry_sdk._api.model_storage import MODULES, OFFLINE, cache_variables
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.pod_spec import ENGINE_ONLY, EngineContainer, PodSpec
-
-MODULES: Final = "/tmp/huggingface-modules"
-"""Folder for code of the model's repository, where the cache is read-only."""
 
 
 def with_pod_settings(pod: Object, spec: ModelDeploymentSpec, *, runs_engine: bool = True) -> Object:
@@ -74,14 +71,13 @@ def storage_variables(spec: ModelDeploymentSpec) -> dict[str, str]:
     Variables in `env` are left out. The rules of the spec refuse those that would make a cache useless.
     """
     engine, storage = spec.engine.type or "", spec.model.storage
-    variables = {
-        name: posixpath.normpath(volume.path + folder)
-        for volume in storage.volumes
-        for name, folder in FOLDERS.get(volume.purpose, {}).get(engine, {}).items()
-    }
-    if any(volume.purpose == "modelCache" and volume.read_only for volume in storage.volumes):
-        # transformers writes code of the model's repository below HF_HOME, unless this is set
-        variables["HF_MODULES_CACHE"] = MODULES
+    variables: dict[str, str] = {}
+    for volume in storage.volumes:
+        variables |= cache_variables(volume.purpose, engine, volume.path)
+    if spec.engine.trust_remote_code and any(
+        volume.purpose == "modelCache" and volume.read_only for volume in storage.volumes
+    ):
+        variables |= MODULES
     variables |= dict.fromkeys(OFFLINE.get(engine, ()) if storage.offline else (), "1")
     stated = {variable["name"] for variable in spec.env}
     return {name: value for name, value in variables.items() if name not in stated}
