@@ -40,8 +40,12 @@ def servable(spec: Spec, mode: str, schema: Schema, server: str) -> Spec:
     if spec["image"] is None:
         return _as_preset(spec, schema)
     if spec["engine"]["type"] == "llamacpp" and server == "aikit":
-        spec["model"] = {key: value for key, value in spec["model"].items() if key != "servedName"}
+        spec["model"] = _without(spec["model"], "servedName", "storage")
     return spec
+
+
+def _without(part: Spec, *fields: str) -> Spec:
+    return {key: value for key, value in part.items() if key not in fields}
 
 
 def _has_presets(spec: Spec, schema: Schema) -> bool:
@@ -55,7 +59,9 @@ def _as_preset(spec: Spec, schema: Schema) -> Spec:
         for flag, text in spec["engine"].get("args", {}).items()
         if text not in ("", "true", "false")
     }
-    model = spec["model"] if ANY_MODEL in schema.features else {**spec["model"], "id": "microsoft/phi-4"}
+    model = _without(spec["model"], "storage")
+    if ANY_MODEL not in schema.features:
+        model["id"] = "microsoft/phi-4"
     secrets = (
         {"secrets": spec["secrets"]} if "secrets" in spec and schema.api_version.endswith("beta1") else {}
     )
