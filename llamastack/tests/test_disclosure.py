@@ -14,6 +14,8 @@ Make = Callable[..., Distribution]
 
 SECRET = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "key"}}}
 PLAIN = {"name": "KEY", "value": "v"}
+FIELD = {"name": "KEY", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}
+MOUNTED = {"volumes": [{"name": "keys", "secret": {"secretName": "keys"}}]}
 
 
 def running(config: Any, provider_id: str = "echo", api: str = "inference") -> dict[str, Any]:
@@ -100,15 +102,22 @@ def test_values_of_any_type_are_hidden(make: Make, value: Any, is_shown: bool) -
 
 @pytest.mark.parametrize("provider_id", ["echo", "base"])
 @pytest.mark.parametrize(
-    ("variable", "message", "reported"),
-    [(SECRET, "401 for key v", "********"), (SECRET, "", ""), (PLAIN, "401 for key v", "401 for key v")],
-    ids=["secret", "no message", "plain"],
+    ("server", "message", "reported"),
+    [
+        ({"containerSpec": {"env": [SECRET]}}, "401 for key v", "********"),
+        ({"containerSpec": {"env": [FIELD]}}, "401 for key v", "********"),
+        ({"podOverrides": MOUNTED}, "401 for key v", "********"),
+        ({"podOverrides": {"serviceAccountName": "reader"}}, "401 for key v", "********"),
+        ({"containerSpec": {"env": [SECRET]}}, "", ""),
+        ({"containerSpec": {"env": [PLAIN]}}, "401 for key v", "401 for key v"),
+    ],
+    ids=["secret", "field", "mounted secret", "account's token", "no message", "plain"],
 )
 def test_health_message_is_hidden_with_secrets(
-    make: Make, provider_id: str, variable: Any, message: str, reported: str
+    make: Make, provider_id: str, server: Any, message: str, reported: str
 ) -> None:
     """A provider reports the text of any error."""
-    cr = make(containerSpec={"env": [variable]}, externalProviders=external({}))
+    cr = make(**server, externalProviders=external({}))
     health = {"status": "Error", "message": message}
 
     [shown] = disclosed(cr, [{**running({}, provider_id), "health": health}])

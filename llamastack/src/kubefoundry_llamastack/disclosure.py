@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kubefoundry_llamastack import confidential
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import apis
@@ -24,11 +25,12 @@ def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
     """Return the providers as the status lists them.
 
     A provider of the CR keeps the CR's text where that names a variable. The origin of other providers' values
-    is unknown, so they are hidden if the CR has a variable whose value is not in the CR. The same applies to what
-    a provider reports about its health, which may be the text of an error.
+    is unknown, so they are hidden if the CR has a variable whose value is not in the CR. What a provider reports
+    about its health may be the text of an error, which may also repeat a mounted file or an account's token.
     """
     written = _written(cr)
     has_secrets = any("valueFrom" in item for item in cr.spec.server.container_spec.env or ())
+    hides_health = has_secrets or confidential.has_secrets(cr)
     rows = []
     for item in providers:
         own = written.get((item["api"], item["provider_id"]))
@@ -37,7 +39,7 @@ def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
             config = _as_written(config, own)
         elif has_secrets:
             config = _hidden(config)
-        if has_secrets and health.get("message"):
+        if hides_health and health.get("message"):
             item = {**item, "health": {**health, "message": HIDDEN}}
         rows.append({**item, "config": config})
     return rows
