@@ -9,12 +9,10 @@ import pytest
 from aiohttp import web
 
 from kubefoundry_llamastack import workload
-from kubefoundry_llamastack.controller import Controller
 from kubefoundry_llamastack.names import LLSD
-from kubefoundry_llamastack.render.request import Distribution, Settings
-from kubefoundry_sdk._runtime import options
-from kubefoundry_sdk._runtime.process import Process
-from support.wire import Asked, events, ok, wire
+from kubefoundry_llamastack.render.request import Distribution
+from support.llamastack_operator import operator_on
+from support.wire import Asked, events, ok
 
 
 def distribution(name: str) -> dict[str, Any]:
@@ -54,11 +52,6 @@ async def test_internal_error_is_in_status_and_event(monkeypatch: pytest.MonkeyP
         return decide(cr, *more)
 
     monkeypatch.setattr(workload, "decide", faulty)
-    parser = options.parser("kubefoundry-llamastack", "")
-    parser.add_argument("--openshift-anyuid", default=False)
-    options.mirror(parser)
-    chosen = parser.parse_args(["--health-port=0", "--metrics-port=0"])
-    stop = asyncio.Event()
     statuses: asyncio.Queue[Asked] = asyncio.Queue()
     noted: asyncio.Queue[Asked] = asyncio.Queue()
 
@@ -69,11 +62,7 @@ async def test_internal_error_is_in_status_and_event(monkeypatch: pytest.MonkeyP
             noted.put_nowait(request)
         return answer(request)
 
-    async with wire(listening) as client, asyncio.timeout(30), asyncio.TaskGroup() as group:
-        process = Process("kubefoundry-llamastack", chosen, client.client)
-        Controller(process, Settings())
-        group.create_task(process.run(stop, needs=LLSD.api_version))
-
+    async with operator_on(listening):
         written: dict[str, Any] = {}
         while len(written) < 2:
             request = await statuses.get()
@@ -81,7 +70,6 @@ async def test_internal_error_is_in_status_and_event(monkeypatch: pytest.MonkeyP
         event = await noted.get()
         while event.body["reason"] != "InternalError":
             event = await noted.get()
-        stop.set()
 
     (ready,) = [item for item in written["broken"]["conditions"] if item["type"] == "DeploymentReady"]
     assert (ready["status"], ready["reason"]) == ("False", "InternalError")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk._runtime.crd_watch import CrdWatch
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Store
@@ -18,15 +18,32 @@ class FollowedKind(CrdWatch):
         kind: The kind.
         changed: Called when the CRD is created, changed or deleted, and once all objects are listed.
         objects: Whether to watch the objects as well.
+        required: Whether to wait for the permission to read the CRD. Otherwise the kind counts as not installed.
     """
 
-    def __init__(self, process: Process, kind: Kind, changed: Callable[[], None], *, objects: bool) -> None:
+    def __init__(
+        self,
+        process: Process,
+        kind: Kind,
+        changed: Callable[[], None],
+        *,
+        objects: bool,
+        required: bool = True,
+    ) -> None:
         super().__init__(process, kind.crd, Store(), changed)
         self._kind = kind
         self._follows = objects
+        self._required = required
         self.definition: Object | None = None
         """The CRD, None while it is not installed."""
         self._forbidden = False
+
+    async def run(self) -> None:
+        """Watch the CRD until cancelled."""
+        if self._required:
+            return await super().run()
+        selector = {"fieldSelector": f"metadata.name={self._kind.crd}"}
+        await self._process.follow(CRDS, self, selector=selector, refused=self._crd_refused)
 
     @property
     def settled(self) -> bool:
@@ -46,14 +63,26 @@ class FollowedKind(CrdWatch):
         Args:
             crd: The CRD, None if it is not installed.
         """
+        if self._follows and crd is not None and not _serves(crd, self._kind.version):
+            # A listing would fail forever.
+            crd = None
         was_defined = self.definition is not None
         self.definition = crd
         if self._follows and was_defined != (crd is not None):
             self.follow_objects(None if crd is None else self._kind, refused=self._refused)
         self._changed()
 
+    def _crd_refused(self) -> None:
+        """Treat the kind as not installed if nothing is known about it."""
+        if not self.listed:
+            self.replace((), "")
+
     def _refused(self) -> None:
         """Treat the kind as not installed, because we may not read it."""
         self._forbidden = True
         self.objects.clear()
         self._changed()
+
+
+def _serves(crd: Object, version: str) -> bool:
+    return any(item["name"] == version and item.get("served") for item in crd["spec"]["versions"])

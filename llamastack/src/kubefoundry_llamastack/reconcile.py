@@ -90,8 +90,9 @@ class Operator:
         if live is None:
             self.memories.pop(key, None)
             return None
-        # Before both CRDs are listed, nothing is known about ModelDeployments and our fields.
-        if not (self.stores.model_deployments.settled and self.stores.definition.settled):
+        # Before these are listed, nothing is known about ModelDeployments, our fields and adoptions.
+        stores = self.stores
+        if not (stores.model_deployments.settled and stores.definition.settled and stores.successors.settled):
             return None
         meta = live["metadata"]
         if meta.get("deletionTimestamp"):

@@ -101,7 +101,7 @@ def watch_all(process: Process, changed: Callable[[], None]) -> Stores:
         else Store(),
         model_deployments=FollowedKind(process, MODEL_DEPLOYMENTS, changed, objects=True),
         definition=FollowedKind(process, names.LLSD, changed, objects=False),
-        successors=FollowedKind(process, names.OGX_SERVERS, changed, objects=True),
+        successors=FollowedKind(process, names.OGX_SERVERS, changed, objects=True, required=False),
     )
 
 
