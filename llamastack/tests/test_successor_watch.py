@@ -49,7 +49,10 @@ async def test_no_child_is_written_before_ogx_servers_are_listed() -> None:
         "apiVersion": OGX_SERVERS.api_version,
         "kind": OGX_SERVERS.kind,
         "metadata": {
-            **{"name": "next", "namespace": "team", "uid": "v", "resourceVersion": "5"},
+            "name": "next",
+            "namespace": "team",
+            "uid": "v",
+            "resourceVersion": "5",
             "annotations": dict.fromkeys(names.ADOPTIONS, "old"),
         },
     }

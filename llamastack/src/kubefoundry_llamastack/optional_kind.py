@@ -40,10 +40,9 @@ class FollowedKind(CrdWatch):
 
     async def run(self) -> None:
         """Watch the CRD until cancelled."""
-        if self._required:
-            return await super().run()
         selector = {"fieldSelector": f"metadata.name={self._kind.crd}"}
-        await self._process.follow(CRDS, self, selector=selector, refused=self._crd_refused)
+        refused = None if self._required else self._crd_refused
+        await self._process.follow(CRDS, self, selector=selector, refused=refused)
 
     @property
     def settled(self) -> bool:

@@ -30,7 +30,7 @@ from kubefoundry_llamastack.render.request import Distribution, PodInputs, Setti
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.managed_fields import owned
+from kubefoundry_sdk._api.managed_fields import owned, project
 
 RECORD: Final = "-applied"
 """Suffix of the ConfigMap with the record, after the CR's name."""
@@ -251,11 +251,28 @@ def decide(
             body, new_record, write=not is_unchanged, adopt=True, template_changed=not is_unchanged
         )
     # After an adoption without a change the live object has leftovers. They stay until the next change.
-    adopted = bool(keeps_template and record and record.adopted and ownership.contains(body, live))
-    write = not adopted and ownership.differs(body, live)
+    adopted = bool(keeps_template and record and record.adopted and _differs_only_in_scale(body, live))
+    write = not ownership.contains(body, live) if adopted else ownership.differs(body, live)
+    if adopted and write:
+        body = _with_leftovers(body, live)
     return Workload(
         body, Record(template, inputs_digest, adopted), write, template_changed=not keeps_template
     )
+
+
+def _differs_only_in_scale(body: Object, live: Object) -> bool:
+    """Check whether the live Deployment has everything in the body, apart from the number of pods."""
+    spec = {**body["spec"], "replicas": live["spec"].get("replicas")}
+    return ownership.contains({**body, "spec": spec}, live)
+
+
+def _with_leftovers(body: Object, live: Object) -> Object:
+    """Add all that we own of an adopted Deployment, because dropping leftovers would replace the pods."""
+    fields = (owned(live, MANAGER) or {}).get("f:spec")
+    if not fields:
+        return body
+    kept = {**project(live["spec"], fields), "replicas": body["spec"]["replicas"]}
+    return {**body, "spec": {**body["spec"], **kept}}
 
 
 def _matches_live(cr: Distribution, record: Record, live: Object | None) -> bool:
