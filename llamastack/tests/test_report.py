@@ -324,6 +324,18 @@ READY = live(1, 1, minimum=True, rollout=COMPLETE)
 SURGE = live(1, 1, minimum=True, rollout=ROLLING)
 SURGE["status"]["replicas"] = 2
 LOST = live(1, 0, minimum=False, rollout=COMPLETE)
+LOST["status"]["updatedReplicas"] = 1
+STOPPED = live(1, 0, minimum=False, rollout=COMPLETE)
+STOPPED["status"]["replicas"] = 0
+REPLACED = [
+    live(1, 1, minimum=True, rollout=COMPLETE),
+    live(1, 0, minimum=False, rollout=COMPLETE),
+    STOPPED,
+    STARTED,
+    READY,
+]
+"""A rollout with the strategy Recreate: the last one's reason remains until the new ReplicaSet is made."""
+REPLACED[0]["status"]["updatedReplicas"] = 0
 
 
 @pytest.mark.parametrize(
@@ -334,10 +346,14 @@ LOST = live(1, 0, minimum=False, rollout=COMPLETE)
         ((STARTED, READY, STARTED, READY), []),
         ((STARTED, READY, live(2, 1, minimum=False, rollout=COMPLETE)), []),
         ((STARTED, READY, live(0, 0, minimum=True, rollout=COMPLETE)), []),
+        ((STARTED, READY, *REPLACED), []),
         ((STARTED, READY, LOST, LOST, READY), ["PodsUnavailable"]),
         ((STARTED, READY, SURGE, live(1, 0, minimum=False, rollout=STALLED)), ["PodsUnavailable"]),
     ],
-    ids=["start", "rollout", "replaced at once", "scaled up", "scaled to 0", "pod lost", "stalled"],
+    ids=[
+        *("start", "rollout", "replaced at once", "scaled up", "scaled to 0"),
+        *("recreated", "pod lost", "stalled"),
+    ],
 )
 def test_only_failures_are_warnings(make: Make, deployments: tuple[Object, ...], warnings: list[str]) -> None:
     cr = make(containerSpec=PORT)
@@ -358,10 +374,20 @@ def test_only_failures_are_warnings(make: Make, deployments: tuple[Object, ...],
 @pytest.mark.parametrize(
     ("ready", "expected"), [(False, "0 of 1 new pods"), (True, "1 of 1 new pods")], ids=["starts", "serves"]
 )
-def test_rollout_counts_new_pods(make: Make, ready: bool, expected: str) -> None:
+@pytest.mark.parametrize(("rollout", "start"), [(ROLLING, "Deployment is pending: "), (STALLED, "")])
+def test_rollout_counts_new_pods(make: Make, rollout: Object, start: str, ready: bool, expected: str) -> None:
     serves = {"name": "llama-stack", "state": {"running": {}}, "ready": ready}
     newest = {"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}
 
-    status = report.status(Snapshot(make(), SURGE, pods=[newest]), {}, NOW)
+    surge = live(1, 1, minimum=True, rollout=rollout)
+    surge["status"]["replicas"] = 2
 
-    assert f"Deployment is pending: {expected} are available" in status["conditions"][0]["message"]
+    status = report.status(Snapshot(make(), surge, pods=[newest]), {}, NOW)
+
+    assert status["conditions"][0]["message"].startswith(f"{start}{expected} are available")
+
+
+def test_lost_pod_is_counted(make: Make) -> None:
+    status = report.status(Snapshot(make(), LOST), {"availableReplicas": 1}, NOW)
+
+    assert "0 of 1 pods are available" in status["conditions"][0]["message"]

@@ -56,15 +56,18 @@ def counts(live: Object | None) -> Counts:
     is_observed = int(status.get("observedGeneration") or 0) >= int(live["metadata"].get("generation") or 0)
     minimum = find(status.get("conditions"), "Available")
     progress = find(status.get("conditions"), "Progressing") or {}
+    desired = int(live["spec"].get("replicas", 1))
+    updated = int(status.get("updatedReplicas") or 0) if is_observed else 0
     rollout: Rollout = "running"
     if is_observed and progress.get("status") == "False":
         rollout = "stalled"
-    elif is_observed and progress.get("reason") == "NewReplicaSetAvailable":
+    elif is_observed and updated >= desired and progress.get("reason") == "NewReplicaSetAvailable":
+        # With the strategy Recreate, the last rollout's reason remains while the old pods end.
         rollout = "complete"
     return Counts(
-        desired=int(live["spec"].get("replicas", 1)),
+        desired=desired,
         available=available,
-        updated=int(status.get("updatedReplicas") or 0) if is_observed else 0,
+        updated=updated,
         total=int(status.get("replicas") or 0),
         enough=available > 0 and minimum is not None and minimum.get("status") == "True",
         rollout=rollout,
