@@ -276,15 +276,27 @@ def test_late_death_names_suspects(
     assert absent not in remedy
 
 
-def crash_loop(code: int, *, count: int, seconds: int = 18, message: str = "", ready: bool = True) -> Object:
+STARTED, NOW = "2026-01-02T00:00:00Z", "2026-01-02T01:00:00Z"
+
+
+def crash_loop(
+    code: int,
+    *,
+    count: int,
+    seconds: int = 18,
+    message: str = "",
+    ready: bool = True,
+    started: str = STARTED,
+) -> Object:
     end = {
         "exitCode": code,
         "message": message,
         "startedAt": "2026-01-01T00:00:00Z",
         "finishedAt": f"2026-01-01T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z",
     }
-    about = {"name": "llama-stack", "restartCount": count, "state": {"running": {}}, "ready": ready}
-    return {"containerStatuses": [{**about, "lastState": {"terminated": end}}]}
+    states = {"state": {"running": {"startedAt": started}}, "lastState": {"terminated": end}}
+    about = {"name": "llama-stack", "restartCount": count, "ready": ready}
+    return {"containerStatuses": [{**about, **states}]}
 
 
 @pytest.mark.parametrize(
@@ -294,6 +306,7 @@ def crash_loop(code: int, *, count: int, seconds: int = 18, message: str = "", r
         (crash_loop(139, count=7), True),
         (crash_loop(0, count=2), False),
         (crash_loop(0, count=3, seconds=7200), False),
+        (crash_loop(0, count=3, started="2026-01-01T23:59:59Z"), False),
         (crash_loop(1, count=9, message="ERROR: x\nCode: ImportFailed\nResolution: y"), False),
         (
             {"containerStatuses": [{"name": "llama-stack", "restartCount": 9, "state": {"running": {}}}]},
@@ -301,13 +314,22 @@ def crash_loop(code: int, *, count: int, seconds: int = 18, message: str = "", r
         ),
         ({}, False),
     ],
-    ids=["third end", "crashes", "second end", "long run", "preflight", "unknown times", "no status"],
+    ids=[
+        "third end",
+        "crashes",
+        "second end",
+        "long run",
+        "runs for long",
+        "preflight",
+        "unknown times",
+        "no status",
+    ],
 )
 def test_server_that_ends_again_and_again_is_reported(make: Make, status: Object, is_reported: bool) -> None:
     """Its container serves at this moment, so nothing else lasts."""
     cr = make(externalProviders={"inference": [ECHO]})
 
-    text = pods.describe_repeated_ends(cr, [pod("server-0", status, namespace="team")])
+    text = pods.describe_repeated_ends(cr, [pod("server-0", status, namespace="team")], NOW)
 
     assert bool(text) is is_reported
     assert not is_reported or ("'echo'" in text and LOG in text and "lasted 18 s" in text)

@@ -32,7 +32,7 @@ from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_sdk._api import managed_fields, spec_limits
 from kubefoundry_sdk._api import names as shared
-from kubefoundry_sdk._api.conditions import rfc3339
+from kubefoundry_sdk._api.conditions import find, rfc3339
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
@@ -157,12 +157,13 @@ class Operator:
             obstacles, resolved, retry = outcome.obstacles, outcome.resolved, outcome.retry
             for type_, reason, note in outcome.events:
                 self.recorder.event(live, type_, reason, note)
-        await self._report(cr, live, obstacles, resolved)
-        return retry
+        recheck = await self._report(cr, live, obstacles, resolved)
+        return min((seconds for seconds in (retry, recheck) if seconds is not None), default=None)
 
     async def _report(
         self, cr: Distribution, live: Object, obstacles: list[Obstacle], resolved: list[Any]
-    ) -> None:
+    ) -> float | None:
+        """Write the status. Return the seconds after which time alone changes it."""
         deployment = self._deployment(cr)
         newest = None
         pods: list[Object] = []
@@ -190,6 +191,8 @@ class Operator:
         before = live.get("status") or {}
         new_status = report.status(snapshot, before, _now())
         await self._write(live, new_status)
+        is_unstable = find(new_status["conditions"], reasons.SERVER_STABLE) is not None
+        return observed.SHORT_RUN if is_unstable else None
 
     def _shared_claims(self, cr: Distribution, live: Object) -> dict[str, str]:
         if not storage.written_claims(cr.name, live):

@@ -54,7 +54,7 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
         *_providers(snapshot, rows, problem),
         *_models(snapshot),
         *storage.conditions(snapshot),
-        *_stability(snapshot),
+        *_stability(snapshot, now),
         *_service(snapshot),
         _health(snapshot, counts),
         *_other_operator(snapshot),
@@ -227,8 +227,8 @@ def _other_operator(snapshot: Snapshot) -> list[Condition]:
     ]
 
 
-def _stability(snapshot: Snapshot) -> list[Condition]:
-    if text := pods.describe_repeated_ends(snapshot.cr, snapshot.pods):
+def _stability(snapshot: Snapshot, now: str) -> list[Condition]:
+    if text := pods.describe_repeated_ends(snapshot.cr, snapshot.pods, now):
         generation = snapshot.cr.generation
         return [condition(reasons.SERVER_STABLE, False, "ServerEndsRepeatedly", text, generation=generation)]
     return []

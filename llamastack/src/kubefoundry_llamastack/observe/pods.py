@@ -231,10 +231,10 @@ def _serving(cr: Distribution, pod: Object) -> ContainerRole:
     )
 
 
-def describe_repeated_ends(cr: Distribution, pods: Iterable[Object]) -> str:
-    """Describe a server that starts but ends again and again. Empty if none does.
+def describe_repeated_ends(cr: Distribution, pods: Iterable[Object], now: str) -> str:
+    """Describe a server that starts but ends again and again. Empty if none does, or its present run has lasted.
 
-    Between two ends it serves, so no other condition lasts. The times of a run are of one clock, the node's.
+    Between two ends it serves, so no other condition lasts. The times of its last run are of one clock, the node's.
     """
     container = cr.spec.server.container_spec.name
     for pod in pods:
@@ -245,6 +245,7 @@ def describe_repeated_ends(cr: Distribution, pods: Iterable[Object]) -> str:
         if (
             count < REPEATED
             or seconds > SHORT_RUN
+            or _has_lasted(status, now)
             or containers.is_ours(str(end.get("message") or "").strip())
         ):
             continue
@@ -255,6 +256,12 @@ def describe_repeated_ends(cr: Distribution, pods: Iterable[Object]) -> str:
             f"Resolution: {containers.log_of_last_run(role, container)}"
         )
     return ""
+
+
+def _has_lasted(status: Mapping[str, Any], now: str) -> bool:
+    """Check whether the container's present run is no short one."""
+    started = (pod_status.running(status) or {}).get("startedAt")
+    return started is not None and _duration({"startedAt": started, "finishedAt": now}) > SHORT_RUN
 
 
 def _duration(end: Mapping[str, Any]) -> float:
