@@ -58,6 +58,43 @@ def test_claim_in_overrides_of_both_is_found() -> None:
     assert storage.shared_claims("b", both) == {"team-data": "a"}
 
 
+SHARED = {"conditions": [{"type": reasons.STORAGE_EXCLUSIVE, "reason": "ClaimShared"}]}
+MOUNTS = cr(podOverrides=mounted("a-pvc"))
+
+
+@pytest.mark.parametrize(
+    ("live", "other", "is_wrong"),
+    [
+        (cr(podOverrides=mounted("a-pvc", readOnly=True)), {**OWN, "status": SHARED}, True),
+        (cr(), {**OWN, "status": SHARED}, True),
+        (None, {**OWN, "status": SHARED}, True),
+        (MOUNTS, {**OWN, "status": SHARED}, False),
+        (MOUNTS, OWN, True),
+        (cr(), OWN, False),
+        (None, OWN, False),
+    ],
+    ids=["read-only", "no volume", "deleted", "still shared", "mounted", "unrelated", "unrelated deleted"],
+)
+def test_other_cr_is_misreported_when_sharing_begins_or_ends(
+    live: Object | None, other: Object, is_wrong: bool
+) -> None:
+    crs = {"a": other, **({"b": live} if live else {})}
+
+    assert storage.misreported("b", live, crs) == (["a"] if is_wrong else [])
+
+
+def test_cr_that_mounts_claim_of_new_cr_is_misreported() -> None:
+    assert storage.misreported("a", OWN, {"a": OWN, "b": MOUNTS}) == ["b"]
+
+
+@pytest.mark.parametrize(("observed", "is_unreported"), [((), True), ((1,), True), ((1, 2), False)])
+def test_cr_is_unreported_until_its_spec_is_observed(observed: tuple[int, ...], is_unreported: bool) -> None:
+    conditions = [{"type": str(number), "observedGeneration": number} for number in observed]
+    live = {"metadata": {"generation": 2}, "status": {"conditions": conditions}}
+
+    assert storage.is_unreported(live) is is_unreported
+
+
 @pytest.mark.parametrize(
     ("spec", "server", "shared", "expected"),
     [

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from importlib.metadata import version
 
-from kubefoundry_llamastack import distribution, names, reasons, storage, tool_config_maps
+from kubefoundry_llamastack import distribution, names, storage, tool_config_maps
 from kubefoundry_llamastack.names import INSTANCE_LABEL
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.observe.services import leads_to_pods
@@ -16,7 +16,6 @@ from kubefoundry_llamastack.render.request import PORT, Settings
 from kubefoundry_llamastack.server_poll import ServerPoll
 from kubefoundry_llamastack.stores import watch_all
 from kubefoundry_llamastack.workload import RECORD
-from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Key
@@ -96,13 +95,10 @@ class Controller:
     def _distribution(self, key: Key, obj: Object | None) -> None:
         """Enqueue the CR, and others that share a claim with it or did so before."""
         self._queue.add(key)
-        if obj is not None and not storage.names_claims(obj):
-            return
-        for name, other in self._stores.distributions_in(key[0]).items():
-            conditions = (other.get("status") or {}).get("conditions")
-            reported = find(conditions, reasons.STORAGE_EXCLUSIVE) or {}
-            claims = storage.written_claims(name, other) & storage.written_claims(key[1], obj)
-            if name != key[1] and bool(claims) is not (reported.get("reason") == "ClaimShared"):
+        # The first list enqueues all of them, and a change of the status alone changes no claim.
+        is_new = obj is None or storage.is_unreported(obj)
+        if is_new and self._stores.distributions.synced.is_set():
+            for name in storage.misreported(key[1], obj, self._stores.distributions_in(key[0])):
                 self._queue.add((key[0], name))
 
     def _enqueue(self, key: Key) -> None:

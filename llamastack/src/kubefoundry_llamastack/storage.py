@@ -8,7 +8,7 @@ from kubefoundry_llamastack import reasons
 from kubefoundry_llamastack.ownership import controller_of
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.snapshot import Snapshot
-from kubefoundry_sdk._api.conditions import Condition
+from kubefoundry_sdk._api.conditions import Condition, find
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.untrusted import mapping, mappings
 
@@ -37,9 +37,31 @@ def shared_claims(name: str, crs: Mapping[str, Object]) -> dict[str, str]:
     }
 
 
-def names_claims(live: Object) -> bool:
-    """Check whether podOverrides of a CR name a claim, which may be another CR's."""
-    return written_claims("", live) - {"-pvc"} != set()
+def misreported(name: str, live: Object | None, crs: Mapping[str, Object]) -> list[str]:
+    """Return the other CRs whose report of a shared claim a change of this CR may have made wrong.
+
+    Args:
+        name: Name of the CR.
+        live: The CR, None if it was deleted.
+        crs: The live CRs of its namespace, by name.
+    """
+    own = written_claims(name, live)
+    return [
+        other
+        for other, cr in crs.items()
+        if other != name and _reports_sharing(cr) is own.isdisjoint(written_claims(other, cr))
+    ]
+
+
+def _reports_sharing(cr: Object) -> bool:
+    reported = find((cr.get("status") or {}).get("conditions"), reasons.STORAGE_EXCLUSIVE) or {}
+    return reported.get("reason") == "ClaimShared"
+
+
+def is_unreported(live: Object) -> bool:
+    """Check whether no condition is about the CR's present spec yet."""
+    conditions = (live.get("status") or {}).get("conditions") or ()
+    return all(item.get("observedGeneration") != live["metadata"]["generation"] for item in conditions)
 
 
 def written_claims(name: str, live: Object | None) -> set[str]:
