@@ -53,3 +53,14 @@ def test_successor_is_found(
 
     assert (found is None) is (cause is None)
     assert found is None or cause is None or found.message.startswith(cause)
+
+
+def test_successor_is_deleted_before_claim_is_released(make: Make) -> None:
+    """While it exists it adopts the children again, and its pods write to the volume."""
+    found = coexistence.find_successor(make(), [server(adopt_storage="chat")], [])
+
+    assert found is not None
+    steps = ("delete the OGXServer", "wait until its pods are gone", f"remove the label {names.ADOPTED_FROM}")
+    places = [found.message.find(step) for step in steps]
+    assert -1 not in places
+    assert places == sorted(places)

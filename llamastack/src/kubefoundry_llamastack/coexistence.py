@@ -38,9 +38,9 @@ ADOPTS = "OGXServer '{name}' adopts children of this LlamaStackDistribution"
 ADOPTED = "{kind} '{name}' was adopted by an OGXServer"
 STOPPED = (
     "{cause}, so KubeFoundry changes nothing; delete this LlamaStackDistribution without its children "
-    "(--cascade=orphan) once the OGXServer serves. To keep it instead, remove the annotations "
-    f"{' and '.join(names.ADOPTIONS)} from the OGXServer, and the label {names.ADOPTED_FROM} and the new owner "
-    "from the children"
+    "(--cascade=orphan) once the OGXServer serves. To keep it instead, delete the OGXServer (the Service and the "
+    "Ingress that it adopted are deleted with it, and created again), wait until its pods are gone, then remove the "
+    f"label {names.ADOPTED_FROM} from the PersistentVolumeClaim"
 )
 
 
