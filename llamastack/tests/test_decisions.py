@@ -175,9 +175,9 @@ RESTRICTED = replace(FOUND, restricted=True)
         (FOUND, RESTRICTED, True, True),
         (RESTRICTED, FOUND, False, True),
         (RESTRICTED, RESTRICTED, True, True),
-        (FOUND, FOUND, True, False),
+        (FOUND, FOUND, True, True),
     ],
-    ids=["same", "tightened", "refused", "loosened", "another cause", "refused by baseline"],
+    ids=["same", "tightened", "refused", "loosened", "another cause", "refused without label"],
 )
 @pytest.mark.parametrize("has_record", [True, False], ids=["recorded", "unrecorded"])
 def test_namespace_label_replaces_pods_only_when_refused(

@@ -184,6 +184,21 @@ def test_creation_refusal_has_cause_and_resolution(text: str, remedy: str) -> No
     assert deployments.creation_refused({"status": {}}, 0) == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('pods "a" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true', True),
+        ('pods "a" is forbidden: violates PodSecurity "baseline:latest": hostPath volumes', False),
+        ("pods is forbidden: exceeded quota: restricted:latest", False),
+    ],
+    ids=["restricted", "baseline", "quota"],
+)
+def test_level_restricted_is_in_refusal(text: str, expected: bool) -> None:
+    condition = {"type": "ReplicaFailure", "status": "True", "message": text}
+
+    assert deployments.is_refused_by_restricted({"status": {"conditions": [condition]}}) is expected
+
+
 @pytest.mark.accept("HP-5")
 @pytest.mark.parametrize(
     ("reason", "text", "remedy"),

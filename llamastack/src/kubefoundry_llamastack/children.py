@@ -194,7 +194,7 @@ class Children:
             is_ca_current,
             tools,
             workload.earlier_digests(*inputs),
-            live is not None and self._is_refused_by_pod_security(live),
+            live is not None and self._is_refused_by_restricted(live),
         )
         decision = workload.decide(
             cr, dependency.inputs, self._settings, workload.digest_inputs(*inputs), live, record, before
@@ -208,9 +208,9 @@ class Children:
             await self._roll_out(cr, decision, live, outcome)
         await self._delete_unused_config_maps(cr, text, decision, outcome)
 
-    def _is_refused_by_pod_security(self, live: Object) -> bool:
+    def _is_refused_by_restricted(self, live: Object) -> bool:
         newest = pods.newest(self._stores.replica_sets_of(live), live["metadata"]["uid"])
-        return deployments.violates_pod_security(newest)
+        return deployments.is_refused_by_restricted(newest)
 
     async def _roll_out(
         self,

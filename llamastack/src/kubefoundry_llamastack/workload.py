@@ -67,7 +67,8 @@ class PreviousState:
         is_ca_current: Whether the stored bundle is the one to mount now.
         tools: Names of the tool's ConfigMaps that exist, or can be created.
         digests: Result of `earlier_digests`.
-        is_refused: Whether the namespace's Pod Security level refuses pods of the current template.
+        is_refused: Whether the Pod Security level `restricted` refuses pods of the current template. It may be the
+            API server's default, which no label shows.
     """
 
     user_config_version: str = ""
@@ -221,7 +222,9 @@ def decide(
         record: The record of the last apply.
         before: The state before this reconcile.
     """
-    if live is not None and record is None and not before.is_refused:
+    if before.is_refused:
+        pod_inputs = replace(pod_inputs, restricted=True)
+    elif live is not None and record is None:
         # A label of the namespace alone replaces no pods.
         pod_inputs = replace(pod_inputs, restricted=_is_restricted(live["spec"]["template"]))
     body = deployment(cr, pod_inputs, settings)
@@ -231,7 +234,7 @@ def decide(
         and _matches_live(cr, record, live)
         # Without its tool a template of an earlier operator cannot start new pods.
         and _has_tool(record.template, before.tools)
-        and not (before.is_refused and pod_inputs.restricted and not _is_restricted(record.template))
+        and not (before.is_refused and not _is_restricted(record.template))
     )
     if record is not None and keeps_template:
         body["spec"]["template"] = record.template

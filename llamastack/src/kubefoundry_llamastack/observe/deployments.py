@@ -91,9 +91,9 @@ def creation_refused(newest: Object | None, pods: int) -> str:
     return f"Pods cannot be created: {text}\nResolution: {_remedy(text)}"
 
 
-def violates_pod_security(newest: Object | None) -> bool:
-    """Check whether the namespace's Pod Security level refuses the newest ReplicaSet's pods."""
-    return POD_SECURITY in (_failure(newest) or "")
+def is_refused_by_restricted(newest: Object | None) -> bool:
+    """Check whether the Pod Security level `restricted` refuses the newest ReplicaSet's pods."""
+    return f'{POD_SECURITY} "restricted:' in (_failure(newest) or "")
 
 
 def _failure(newest: Object | None) -> str | None:
