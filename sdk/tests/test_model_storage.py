@@ -154,6 +154,11 @@ def test_access_mode_is_noted_when_several_pods_mount_a_claim(
             ),
             "volumes a and data are both mounted at /data: choose another mountPath in model.storage.volumes",
         ),
+        (
+            spec_of(WEIGHTS, {**DATA, "claimName": WEIGHTS["claimName"]}),
+            f"volumes weights and data have the same claim {WEIGHTS['claimName']}, so pods may never start: choose "
+            "another claim in model.storage.volumes",
+        ),
     ],
 )
 def test_volume_is_refused_when_it_clashes(spec: Any, problem: str) -> None:

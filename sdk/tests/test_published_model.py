@@ -6,7 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from kubefoundry_sdk import Deployment, Object, Observation, Rendered, Schema
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._cluster.requests import path
 from kubefoundry_sdk.testing import Harness, simulated
+from kubefoundry_sdk.testing._harness import NAMESPACE
 from support import things
 
 NAMED: dict[str, Any] = {**things.SPEC, "model": {"id": "org/model", "servedName": "first"}}
@@ -34,8 +37,13 @@ async def test_model_is_named_as_pods_of_reported_generation_serve_it() -> None:
         await harness.edit({"model": {"id": "org/model", "servedName": "second"}})
         await harness.upstream({"ready": 1, "updating": True})
         during = harness.status["endpoint"]
+        forged = {**harness.status, "endpoint": {**during, "model": "forged"}}
+        url = path(MODEL_DEPLOYMENTS, NAMESPACE, harness.name) + "/status"
+        harness._send("PUT", url, {**harness.model, "status": forged}, manager="somebody")
+        await harness.advance(60)
+        corrected = harness.status["endpoint"]
         await harness.upstream({"ready": 1})
 
     assert before == {"service": "model", "port": 80, "model": "first"}
-    assert during == before
+    assert during == corrected == before
     assert harness.status["endpoint"] == {**before, "model": "second"}

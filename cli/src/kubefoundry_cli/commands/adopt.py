@@ -24,7 +24,7 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.operations import resumed
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
-from kubefoundry_cli.providers import in_cluster, installed, named
+from kubefoundry_cli.providers import as_running, in_cluster, installed, named
 from kubefoundry_cli.writer import writer_of
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
@@ -65,7 +65,8 @@ async def _import(
     async with cluster.session(target) as session:
         provider = await writer_of(session, given, packages)
         try:
-            schema, notes = await in_cluster(session.client, provider)
+            provider, settings, started = await as_running(session.client, provider)
+            schema, notes = await in_cluster(session.client, provider, settings)
             kind = provider.upstream.served(schema.api_version)
             live = await _read(session, kind, name)
             candidate = adoption.adoption(provider, schema, live, await _helpers(session, provider, live))
@@ -75,7 +76,7 @@ async def _import(
             )
         except (ApiError, Unreachable) as error:
             raise of(error, f"read {provider.upstream.kind} '{name}'") from error
-        for note in notes:
+        for note in (*started, *notes):
             say(f"note: {note}")
         if dry_run or not candidate.fits:
             output.documents([_without_server_fields(candidate.obj)])

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_direct.names import PORT, SELECTED_BY, service
+from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.spec import ModelDeploymentSpec
 from kubefoundry_sdk.status import UpstreamCondition, count, mapping, upstream_conditions
 
 LATE: Final = "ProgressDeadlineExceeded"
@@ -72,13 +74,18 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         reason=reason,
         message="; ".join(filter(None, (message, paused if status.paused else "", trouble))),
         replicas=Replicas(status.desired, *_within(status.desired, status.ready, status.available)),
-        endpoint=Endpoint(service(deployment.name), PORT, model=deployment.spec.served_name or ""),
+        endpoint=Endpoint(service(deployment.name), PORT, model=_served_name(deployment.spec)),
         update_failed=phase == "Running" and bool(status.late),
         updating=status.old > 0,
         selector=f"{SELECTED_BY}={deployment.name}",
         # The Deployment's controller always names the generation.
         acknowledged=False if status.unseen else None,
     )
+
+
+def _served_name(spec: ModelDeploymentSpec) -> str:
+    """Return the model's name in requests, or an empty string if a command of the user's decides it."""
+    return "" if overrides_of(spec).command else spec.served_name or ""
 
 
 def _within(desired: int, *counts: int) -> list[int]:

@@ -164,7 +164,7 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     server = overrides_of(spec).llamacpp_server
     yield from contradictions(llamacpp.derived(spec, server), spec.engine.args)
     yield from repetitions(llamacpp.derived(spec, server), spec.engine.extra_flags)
-    if server == "aikit" and spec.model.source == "huggingface":
+    if server == "aikit":
         yield from _aikit_storage(spec)
     if server == "aikit" and spec.model.source == "huggingface" and llamacpp.file_of(spec):
         yield (

@@ -120,7 +120,7 @@ def volume_problems(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str
         title: The name of the upstream in messages.
         own: The paths at which the upstream's own volumes are mounted, by the volumes' names.
     """
-    return [*_name_clashes(spec, title, own), *_path_clashes(spec, title, own)]
+    return [*_name_clashes(spec, title, own), *_claim_clashes(spec), *_path_clashes(spec, title, own)]
 
 
 def _name_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str]) -> Iterator[str]:
@@ -131,6 +131,25 @@ def _name_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str])
         for name in names:
             if name in own:
                 yield f"{title} has its own volume {name}: choose another name in {field}"
+
+
+def _claim_clashes(spec: ModelDeploymentSpec) -> Iterator[str]:
+    """Yield claims of storage that a second volume has, because such a pod may wait for its volumes for ever.
+
+    Source: kubernetes/kubernetes#82526.
+    """
+    before = {
+        volume["persistentVolumeClaim"]["claimName"]: volume["name"]
+        for volume in spec.pod_template.spec.volumes
+        if "persistentVolumeClaim" in volume
+    }
+    for volume in spec.model.storage.volumes:
+        if volume.claim_name in before:
+            yield (
+                f"volumes {before[volume.claim_name]} and {volume.name} have the same claim {volume.claim_name}, so "
+                "pods may never start: choose another claim in model.storage.volumes"
+            )
+        before[volume.claim_name] = volume.name
 
 
 def _path_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str]) -> Iterator[str]:

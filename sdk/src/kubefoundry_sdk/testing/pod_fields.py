@@ -176,7 +176,7 @@ def storage(engine: str) -> Values:
     """Draw `model.storage` of an engine: at most one volume for each purpose."""
     rest = _optional(readOnly=st.booleans())
     volumes = [
-        st.builds(lambda rest: {"claimName": "weights", "purpose": "modelCache", **rest}, rest),
+        st.builds(lambda rest: {"claimName": "models", "purpose": "modelCache", **rest}, rest),
         st.builds(lambda rest: {"claimName": "data", "mountPath": "/mnt/data/", **rest}, rest),
     ]
     if engine != "llamacpp":

@@ -132,7 +132,7 @@ class Verification:
             meta["generation"],
             deployment.namespace,
             endpoint,
-            deployment.spec.served_name,
+            endpoint.model or deployment.spec.served_name,
             self._answers or requested == ANSWER,
         )
         earlier = self._findings.get(key)

@@ -237,10 +237,11 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
     )
     holdback = reported_generation.judge(generations, snapshot)
     if holdback is None:
+        generations.name = seen.endpoint.model
         return None
     report.seen_generation, report.held_back = holdback.generation, holdback.why
     # The serving pods know the name of the generation that they were created for.
-    name = _published(LiveModelDeployment(live).status.get("endpoint") or {}).model
+    name = generations.name or _published(LiveModelDeployment(live).status.get("endpoint") or {}).model
     report.observation = replace(seen, endpoint=replace(seen.endpoint, model=name))
     return holdback.left
 

@@ -43,10 +43,10 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
 
 
 async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
-    """Apply the status, without `endpoint.model` if only that makes the API server accept it.
+    """Apply the status, without `endpoint.model` if the CRD lacks it.
 
     The CRDs may be those of an earlier release. For a field that they lack, the API server refuses the whole status
-    with a code that does not say so (500), so the second request shows the cause.
+    with an error that has neither a reason nor a cause, so only its text names the field.
     """
 
     async def apply(fields: Mapping[str, Any]) -> bool:
@@ -63,7 +63,7 @@ async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> 
     try:
         return await apply(desired)
     except ApiError as error:
-        if error.code != 500:
+        if error.code != 500 or ".status.endpoint.model" not in error.message:
             raise
         written = await apply(earlier)
         context.without_model_until = context.clock() + AGAIN

@@ -36,6 +36,8 @@ class Generations:
     """The uid and generation of the upstream object when nothing was serving."""
     served: int = NO_GENERATION
     """The newest generation that was reported as Ready."""
+    name: str = ""
+    """The model's name in requests when the newest generation served last."""
 
 
 @dataclass(frozen=True, slots=True)
