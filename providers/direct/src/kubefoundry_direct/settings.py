@@ -66,7 +66,8 @@ def from_arguments(arguments: Namespace) -> Settings:
     if unknown:
         engines = ", ".join(sorted(ON_NVIDIA))
         raise ValueError(f"--default-image {unknown[0]}=…: the engines are {engines}; correct the flag")
-    return Settings(dict(arguments.default_images), arguments.mirror, arguments.run_as_user)
+    user = DEFAULT_USER if arguments.run_as_user is None else arguments.run_as_user
+    return Settings(dict(arguments.default_images), arguments.mirror, user)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -75,9 +76,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     flag(
         parser,
         "--run-as-user",
-        "id of the user and group of the servers, if a model states none; cluster leaves both to the cluster, as "
-        "OpenShift wants it",
-        default=DEFAULT_USER,
+        f"id of the user and group of the servers, if a model states none, {DEFAULT_USER} if unset; cluster leaves both "
+        "to the cluster, as OpenShift wants it",
         read=_user,
     )
 

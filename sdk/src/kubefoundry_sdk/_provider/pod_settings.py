@@ -134,7 +134,7 @@ def _name_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str])
 
 
 def _claim_clashes(spec: ModelDeploymentSpec) -> Iterator[str]:
-    """Yield claims of storage that a second volume has, because such a pod may wait for its volumes for ever.
+    """Yield claims of storage that a second volume has, because such a pod may wait for its volumes forever.
 
     Source: kubernetes/kubernetes#82526.
     """
