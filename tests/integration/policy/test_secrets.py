@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
+from kubefoundry_direct.overrides import Overrides as Direct
+from kubefoundry_dynamo.overrides import Overrides as Dynamo
+from kubefoundry_kaito.overrides import Overrides as Kaito
+from kubefoundry_kuberay.overrides import Overrides as KubeRay
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
@@ -29,8 +34,35 @@ FIELDS: dict[str, dict[str, Any]] = {
     "KubeRay's head": {
         "provider": {"name": "kuberay", "overrides": {"head": {"imagePullSecrets": ["NAME"]}}}
     },
+    "direct's pull secret": {"provider": {"name": "direct", "overrides": {"imagePullSecrets": ["NAME"]}}},
 }
 """Fields of a spec that name a Secret."""
+
+
+PROVIDERS: dict[str, type[BaseModel]] = {
+    "direct": Direct,
+    "dynamo": Dynamo,
+    "kaito": Kaito,
+    "kuberay": KubeRay,
+}
+
+
+def secret_fields(model: type[BaseModel]) -> list[str]:
+    """Return the paths of the fields whose names contain "secret"."""
+    paths = []
+    for field in model.model_fields.values():
+        name = field.alias or ""
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            paths += [f"{name}.{path}" for path in secret_fields(field.annotation)]
+        elif "secret" in name.lower():
+            paths.append(name)
+    return paths
+
+
+def leaf(overrides: dict[str, Any]) -> str:
+    """Return the path of the only field of overrides."""
+    [(name, value)] = overrides.items()
+    return f"{name}.{leaf(value)}" if isinstance(value, dict) else name
 
 
 def with_secret(field: str, name: str) -> Object:
@@ -101,6 +133,17 @@ async def test_secret_of_others_is_refused(author: Path, enforced: None, field: 
         f"user '{AUTHOR}' may not name Secret 'secret' in a ModelDeployment of namespace 'secrets': the permission "
         "'get' on it is missing. Ask an administrator for it, or remove the Secret from the spec"
     )
+
+
+def test_each_override_that_names_a_secret_is_tested() -> None:
+    found = {(name, path) for name, model in PROVIDERS.items() for path in secret_fields(model)}
+
+    tested = {
+        (spec["provider"]["name"], leaf(spec["provider"]["overrides"]))
+        for spec in FIELDS.values()
+        if "provider" in spec
+    }
+    assert found == tested == {("direct", "imagePullSecrets"), ("kuberay", "head.imagePullSecrets")}
 
 
 @pytest.mark.parametrize(
