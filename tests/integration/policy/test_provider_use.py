@@ -27,7 +27,7 @@ pytestmark = [
 
 CREATOR = "kubefoundry.ai/creator"
 GROUPS = "kubefoundry.ai/creator-groups"
-USERS = {"alice": "staff", "bob": "staff", "carol": "guests", "dave": "staff"}
+USERS = {"alice": "staff", "bob": "staff", "carol": "guests", "dave": "staff", "erin": "staff"}
 """Namespace of each user's account (users.yaml)."""
 
 MISSING = "the permission 'use' on inferenceproviderconfigs.kubefoundry.ai '{}' is missing"
@@ -64,6 +64,9 @@ def users(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
         for provider, verdict in zip("ab", verdicts, strict=True):
             resource = f"inferenceproviderconfigs.kubefoundry.ai/{provider}"
             until_permitted(plane, name, "use", resource, namespace, permitted=verdict != MISSING)
+    until_permitted(
+        plane, user_name("staff", "erin"), "use", "inferenceproviderconfigs.kubefoundry.ai", "open"
+    )
     return kubeconfigs
 
 
@@ -229,6 +232,67 @@ async def test_unchanged_name_needs_no_permission(
 
     assert scaled == ""
     assert MISSING.format("a") in renamed
+
+
+RESELECT = {"op": "add", "path": "/metadata/annotations/kubefoundry.ai~1reselect", "value": "1"}
+IMAGE = {"op": "add", "path": "/spec/image", "value": "example.com/engine:1"}
+LABEL = {"op": "add", "path": "/metadata/labels", "value": {"team": "a"}}
+NAMED = {"op": "add", "path": "/spec/provider", "value": {"name": "a"}}
+EDITS = [
+    # user, JSON patch, is refused
+    ("alice", [RESELECT], True),
+    ("alice", [IMAGE], True),
+    ("alice", [LABEL], False),
+    ("alice", [IMAGE, NAMED], False),
+    ("bob", [IMAGE, RESELECT], False),
+    ("erin", [IMAGE, RESELECT], False),
+]
+
+
+@pytest.mark.parametrize(
+    ("user", "operations", "is_refused"),
+    EDITS,
+    ids=["reselect", "image", "label", "named", "creator", "user of all providers"],
+)
+async def test_selected_provider_is_changed_only_by_the_creator(
+    providers: None, users: dict[str, Path], user: str, operations: list[Object], is_refused: bool
+) -> None:
+    body = model_deployment("", "open", GPU)
+    body["metadata"] = {"generateName": "selected-", "namespace": "open"}
+    stored = await created(users["bob"], body)
+
+    words = await changed_refusal(users[user], MODEL_DEPLOYMENTS, stored, *operations)
+
+    if is_refused:
+        who = f"user '{user_name('staff', user)}' may not change ModelDeployment 'open/{stored['metadata']['name']}'"
+        assert f"{who}: its provider is selected for its creator '{user_name('staff', 'bob')}'" in words
+        assert words.endswith("name a provider that you may use in spec.provider.name")
+    else:
+        assert words == ""
+
+
+async def test_name_of_another_creators_model_is_not_removed(providers: None, users: dict[str, Path]) -> None:
+    stored = await created(users["bob"], model_deployment("unnamed", "open", GPU, provider="b"))
+
+    words = await changed_refusal(
+        users["alice"], MODEL_DEPLOYMENTS, stored, {"op": "remove", "path": "/spec/provider"}
+    )
+
+    assert "may not change ModelDeployment 'open/unnamed'" in words
+
+
+async def test_model_of_another_creator_is_scaled(
+    suite: Suite, providers: None, users: dict[str, Path]
+) -> None:
+    await created(users["bob"], model_deployment("scaled", "open", GPU))
+
+    scaled = suite.plane.kubectl(
+        *("scale", "modeldeployments/scaled", "-n", "open", "--replicas=2"),
+        *("--kubeconfig", str(users["alice"])),
+        check=False,
+    )
+
+    assert scaled.returncode == 0, scaled.stderr
 
 
 async def test_granted_permission_lets_a_waiting_model_be_selected(
