@@ -109,27 +109,50 @@ async def test_object_of_others_is_neither_changed_nor_deleted(
     assert who.format("delete Service") in deleted.stderr
 
 
-@pytest.mark.parametrize(
-    ("settings", "is_refused"),
-    [
-        ({}, False),
-        ({"hostNetwork": True}, True),
-        ({"hostPID": True}, True),
-        ({"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}, True),
-        (
+def in_container(name: str, **settings: Any) -> dict[str, Any]:
+    return {name: [{"name": "c", "image": "example.com/c:1", **settings}]}
+
+
+def projected(source: dict[str, Any]) -> dict[str, Any]:
+    return {"volumes": [{"name": "token", "projected": {"sources": [source]}}]}
+
+
+TOKEN = {"serviceAccountToken": {"path": "token"}}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "network": {"hostNetwork": True},
+    "processes": {"hostPID": True},
+    "memory": {"hostIPC": True},
+    "files": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]},
+    "privileged": in_container("containers", securityContext={"privileged": True}),
+    "capability": in_container("containers", securityContext={"capabilities": {"add": ["SYS_ADMIN"]}}),
+    "capability of init container": {
+        **in_container("containers"),
+        "initContainers": [
             {
-                "containers": [
-                    {"name": "c", "image": "example.com/c:1", "securityContext": {"privileged": True}}
-                ]
-            },
-            True,
-        ),
-    ],
-    ids=["no settings", "network", "processes", "files", "privileged"],
-)
-async def test_pod_that_reaches_its_node_is_refused(
-    namespace: str, provider: Path, settings: dict[str, Any], is_refused: bool
-) -> None:
+                "name": "i",
+                "image": "example.com/i:1",
+                "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}},
+            }
+        ],
+    },
+    "port": in_container("containers", ports=[{"containerPort": 22, "hostPort": 22}]),
+    "token": {"serviceAccountName": "admin", "automountServiceAccountToken": True},
+    "default token": {"automountServiceAccountToken": None},
+    "projected token": projected(TOKEN),
+}
+"""Settings of a pod that reach its node, or a ServiceAccount's token."""
+
+ADMITTED: dict[str, dict[str, Any]] = {
+    "no settings": {},
+    "dropped capability": in_container("containers", securityContext={"capabilities": {"drop": ["ALL"]}}),
+    "container port": in_container("containers", ports=[{"containerPort": 8000}]),
+    "account without token": {"serviceAccountName": "admin"},
+    "projected file": projected({"configMap": {"name": "c"}}),
+}
+
+
+def owned(namespace: str, settings: dict[str, Any]) -> Object:
+    """Return a Deployment of the provider with these settings of its pods."""
     manifest = in_namespace(FOREIGN, namespace)
     manifest["metadata"] |= {
         "labels": {"kubefoundry.ai/provider": "direct"},
@@ -137,9 +160,65 @@ async def test_pod_that_reaches_its_node_is_refused(
             {"apiVersion": "kubefoundry.ai/v1alpha1", "kind": "ModelDeployment", "name": "m", "uid": "1"}
         ],
     }
-    manifest["spec"]["template"]["spec"] |= settings
+    manifest["spec"]["template"]["spec"] |= {"automountServiceAccountToken": False, **settings}
+    return manifest
 
-    words = await refusal(provider, DEPLOYMENTS, manifest)
 
-    assert ("its pods use the host's namespaces or files, or are privileged" in words) == is_refused
-    assert bool(words) == is_refused
+@pytest.mark.parametrize("setting", SETTINGS)
+async def test_pod_that_reaches_its_node_is_refused(namespace: str, provider: Path, setting: str) -> None:
+    words = await refusal(provider, DEPLOYMENTS, owned(namespace, SETTINGS[setting]))
+
+    assert "may not create Deployment" in words
+    assert "its pods get settings that reach their node or a ServiceAccount's token: " in words
+
+
+@pytest.mark.parametrize("setting", ADMITTED)
+async def test_pod_like_those_of_the_provider_is_admitted(
+    namespace: str, provider: Path, setting: str
+) -> None:
+    assert await refusal(provider, DEPLOYMENTS, owned(namespace, ADMITTED[setting])) == ""
+
+
+NETWORK = {"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True}
+ROOT_FILES = {"op": "replace", "path": "/spec/template/spec/volumes/0/hostPath/path", "value": "/"}
+REPLICAS = {"op": "replace", "path": "/spec/replicas", "value": 1}
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [(REPLICAS, ""), (NETWORK, "token: hostNetwork. Ask"), (ROOT_FILES, "token: hostPath '/'. Ask")],
+    ids=["replicas", "network", "other files"],
+)
+async def test_setting_of_others_stays_and_none_is_added(
+    api: Client, namespace: str, provider: Path, operation: Object, expected: str
+) -> None:
+    settings = {"volumes": [{"name": "logs", "hostPath": {"path": "/var/log"}}]}
+    manifest = owned(namespace, settings)
+    # The garbage collector deletes an object whose owner does not exist. The label is enough.
+    del manifest["metadata"]["ownerReferences"]
+    stored = await api.create(DEPLOYMENTS, manifest, manager="test")
+
+    words = await changed_refusal(provider, DEPLOYMENTS, stored, operation)
+
+    assert (expected in words) if expected else words == ""
+
+
+async def test_model_is_scaled_when_others_added_a_setting(
+    suite: Suite, api: Client, namespace: str, provider: Path
+) -> None:
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="direct"), manager="test"
+    )
+    await until(api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None)
+    volume = {"name": "logs", "hostPath": {"path": "/var/log"}}
+    added = {"op": "add", "path": "/spec/template/spec/volumes/-", "value": volume}
+    await api.json_patch(DEPLOYMENTS, "m", namespace, [added], manager="others")
+
+    suite.plane.kubectl("scale", "modeldeployments/m", "-n", namespace, "--replicas=2")
+
+    scaled = await until(
+        api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None and obj["spec"]["replicas"] == 2
+    )
+    assert scaled is not None
+    names = [volume["name"] for volume in scaled["spec"]["template"]["spec"]["volumes"]]
+    assert "logs" in names
