@@ -230,6 +230,10 @@ class ProviderPolicy(Switch):
     )
 
 
+CEILING = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)?(gpus|replicas|memory)$"
+"""Keys of the ConfigMap of ceilings, for all namespaces or for one."""
+
+
 class Ceilings(Switch):
     """The policy about the size of a model."""
 
@@ -237,6 +241,10 @@ class Ceilings(Switch):
         {"gpus": "64", "replicas": "32", "memory": "2Ti"},
         description="Limits of each model: gpus and memory of a replica, and replicas. NAMESPACE.gpus counts for one "
         "namespace.",
+        json_schema_extra={
+            "patternProperties": {CEILING: {"type": "string"}},
+            "additionalProperties": False,
+        },
     )
 
 

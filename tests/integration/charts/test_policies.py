@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_sdk._api.kinds import Object
-from support.helm import CHART, Helm, values_file
+from support.helm import CHART, OLDEST, Helm, values_file
 
 pytestmark = pytest.mark.integration
 
@@ -27,6 +27,18 @@ def test_ceilings_are_those_of_the_values(helm: Helm, tmp_path: Path) -> None:
 
     data = found["ConfigMap", "kubefoundry-ceilings"]["data"]
     assert data == {"gpus": "8", "team-a.gpus": "16", "replicas": "32"}
+
+
+def test_unknown_ceiling_is_refused(helm: Helm, tmp_path: Path) -> None:
+    ceilings = {"enabled": True, "limits": {"team-a.gpu": "16"}}
+
+    refused = helm(
+        *("template", "kubefoundry", str(CHART), *OLDEST),
+        *values_file(tmp_path / "v", {"ceilings": ceilings}),
+        check=False,
+    )
+
+    assert "team-a.gpu" in refused.stderr
 
 
 def test_creator_is_not_recorded_on_older_kubernetes(helm: Helm, tmp_path: Path) -> None:
