@@ -72,7 +72,7 @@ def limits(suite: Suite) -> None:
     set_limits(suite, LIMITS)
 
 
-def set_limits(suite: Suite, data: dict[str, str | None]) -> None:
+def set_limits(suite: Suite, data: dict[str, str]) -> None:
     suite.plane.kubectl(
         *("patch", "configmap", "kubefoundry-ceilings", "-n", SYSTEM, "--type=merge"),
         *("-p", json.dumps({"data": data})),
