@@ -76,8 +76,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     flag(
         parser,
         "--run-as-user",
-        f"id of the user and group of the servers, if a model states none, {DEFAULT_USER} if unset; cluster leaves both "
-        "to the cluster, as OpenShift wants it",
+        f"id of the user and group of the servers, if a model states none, {DEFAULT_USER} if unset; cluster leaves "
+        "both to the cluster, as OpenShift wants it",
         read=_user,
     )
 
