@@ -85,7 +85,10 @@ def _pod(
 
 
 def security_context(user: int | Cluster) -> dict[str, Any]:
-    """Return the security context of pods that run as a user, with a group of the same id."""
+    """Return the security context of pods that run as a user, with a group of the same id.
+
+    With CLUSTER it states neither, but still that the user is not root.
+    """
     if user == CLUSTER:
         return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return {

@@ -21,7 +21,7 @@ def rollout(spec: ModelDeploymentSpec) -> Rollout:
     overrides = overrides_of(spec)
     if overrides.rollout:
         return overrides.rollout
-    if _claim(spec):
+    if _claims(spec):
         return "replace"
     return "replace" if spec.gpu_count and spec.scaling.replicas > 1 else "surge"
 
@@ -37,16 +37,17 @@ def strategy(spec: ModelDeploymentSpec) -> dict[str, Any]:
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     """Return notes about the needs of an update that may not be met, and about its cost."""
-    claim = _claim(spec)
-    if claim and rollout(spec) == "surge":
+    claims = ", ".join(_claims(spec))
+    if claims and rollout(spec) == "surge":
         return (
-            f"An update starts a new pod beside the old one, which needs PersistentVolumeClaim {claim} to be "
-            "ReadWriteMany: set provider.overrides.rollout to replace if it is ReadWriteOnce.",
+            f"An update starts a new pod beside the old one, which needs PersistentVolumeClaim {claims} to be "
+            "ReadWriteMany, or ReadOnlyMany with readOnly: set provider.overrides.rollout to replace if a claim is "
+            "ReadWriteOnce.",
         )
-    if claim and not overrides_of(spec).rollout:
+    if claims and not overrides_of(spec).rollout:
         return (
-            f"An update stops a pod before its replacement starts, because PersistentVolumeClaim {claim} may be "
-            "ReadWriteOnce: set provider.overrides.rollout to surge if it is ReadWriteMany.",
+            f"An update stops a pod before its replacement starts, because PersistentVolumeClaim {claims} may be "
+            "ReadWriteOnce: set provider.overrides.rollout to surge if all claims are ReadWriteMany.",
         )
     if rollout(spec) == "surge" and spec.gpu_count:
         return (
@@ -58,16 +59,17 @@ def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     return ()
 
 
-def _claim(spec: ModelDeploymentSpec) -> str | None:
-    """Return the name of a claim that pods of the old and of the new spec would share."""
-    claims = [
+def _claims(spec: ModelDeploymentSpec) -> list[str]:
+    """Return the names of the claims that pods of the old and of the new spec would share."""
+    names = [
+        overrides_of(spec).cache_claim,
         *(volume.claim_name for volume in spec.model.storage.volumes),
         *(
             part(volume, "persistentVolumeClaim").get("claimName")
             for volume in spec.pod_template.spec.volumes
         ),
     ]
-    return overrides_of(spec).cache_claim or next(filter(None, claims), None)
+    return list(dict.fromkeys(filter(None, names)))
 
 
 def _gpus(spec: ModelDeploymentSpec) -> str:
