@@ -52,7 +52,7 @@ def parse(text: str) -> OwnProvider:
     Raises:
         ArgumentTypeError: The text has another form, or the folder cannot be installed.
     """
-    folder, id_and_api = text.rsplit(":", 2)[0], text.rsplit(":", 2)[1:]
+    folder, *id_and_api = text.rsplit(":", 2)
     if len(id_and_api) != 2 or not folder or not id_and_api[0]:
         raise argparse.ArgumentTypeError(f"{text!r} is not FOLDER:ID:API, such as build/mine:mine:inference")
     provider_id, api = id_and_api

@@ -32,11 +32,10 @@ REMEMBERED: Final = 60.0
 reports no change of permissions."""
 
 MOST: Final = 4096
-"""The most creators whose answers are remembered."""
+"""The most answers that are remembered, each about a creator in a namespace."""
 
 QUOTED: Final = 200
 """Characters of a user's name or of an annotation that a message quotes."""
-
 
 Denials = Mapping[str, str]
 """Name of a provider -> the reason for which the creator may not use it, empty if that is allowed."""
@@ -67,8 +66,8 @@ class Access:
         user, groups = annotations.get(CREATOR_ANNOTATION, ""), annotations.get(CREATOR_GROUPS_ANNOTATION, "")
         names = [offered.name for offered in registered]
         key = (meta["namespace"], user, groups, *names)
-        asked, denials = self._answers.get(key, (-inf, {}))
-        if self._clock() - asked >= REMEMBERED:
+        checked_at, denials = self._answers.get(key, (-inf, {}))
+        if self._clock() - checked_at >= REMEMBERED:
             denials = await self._ask(meta["namespace"], user, groups, names)
             if len(self._answers) >= MOST:
                 self._answers.clear()

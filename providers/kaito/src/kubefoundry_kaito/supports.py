@@ -181,13 +181,11 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
 
 def _aikit_storage(spec: ModelDeploymentSpec) -> Iterator[str]:
     storage = spec.model.storage
-    for setting, is_set in (
-        (
-            "a volume with purpose modelCache",
-            any(volume.purpose == "modelCache" for volume in storage.volumes),
-        ),
-        ("model.storage.offline", storage.offline),
-    ):
+    settings = {
+        "a volume with purpose modelCache": any(volume.purpose == "modelCache" for volume in storage.volumes),
+        "model.storage.offline": storage.offline,
+    }
+    for setting, is_set in settings.items():
         if is_set:
             yield (
                 f"AIKit's runner downloads the model into its own folder at each start, so it cannot honour "

@@ -19,8 +19,8 @@ _FLAG: Final = re.compile(r"--?(?P<name>[A-Za-z][^=\s]*)")
 _LEVEL: Final = re.compile(r"O[0-9]")
 """`-O3` of vLLM: the flag and its value in one."""
 
-DATA: Final = "data-parallel-"
-"""The beginning of flags that place data-parallel ranks (`COUNTED`)."""
+_DATA_PARALLEL: Final = "data-parallel-"
+"""The beginning of flags that belong to `COUNTED`."""
 
 
 def flags(engine: str | None, entries: Sequence[str]) -> dict[str, str]:
@@ -67,11 +67,11 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
     found = flags(engine, entries)
     fields = {flag: field for field, names in FIELD_FLAGS[engine].items() for flag in names}
     args = {dashed(name).partition(".")[0] for name in effective(engine, spec["engine"].get("args") or {})}
-    of_fields, counted = reserved(fields, found), reserved((*COUNTED, DATA), found)
+    of_fields, counted = reserved(fields, found), reserved(COUNTED, found)
     for flag, written in found.items():
         if name := of_fields.get(written):
             yield Problem(path, f"has the flag {written}: set {fields[name]} instead")
-        elif written in counted or flag.startswith(DATA):
+        elif written in counted or flag.startswith(_DATA_PARALLEL):
             yield Problem(path, f"has the flag {written}, by which GPUs are counted: set it in engine.args")
         elif flag.partition(".")[0] in args:
             yield Problem(path, f"has the flag {written}, which is in engine.args, too: remove one")

@@ -57,7 +57,6 @@ DECIDING: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Variables that decide where a cache is, by purpose: `env` may not set them beside a volume for it."""
 
-
 MODULES: Final = {"HF_MODULES_CACHE": "/tmp/huggingface-modules"}
 """Where transformers writes the code of a model's repository if HF_HOME is read-only."""
 

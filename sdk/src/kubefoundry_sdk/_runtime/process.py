@@ -144,9 +144,8 @@ class Process:
             refused: See `reflect`, for optional kinds.
             failing: Called with each error, and with None at each sign of life.
         """
-        SKIPPED.labels(
-            kind.kind
-        )  # from the start: Prometheus sees no increase in the first value of a series
+        # Prometheus sees no increase in the first value of a series.
+        SKIPPED.labels(kind.kind)
         if store is not None:
             store.left_out = lambda obj: self._left_out(kind, obj)
         name = f"{kind.plural}{selector or ''}"

@@ -31,9 +31,8 @@ Work = Callable[[], Awaitable[None]]
 async def supervise(name: str, work: Work) -> None:
     """Run the work until it is done, from the beginning after each failure."""
     failures = 0
-    failed = FAILURES.labels(
-        name
-    )  # from the start: Prometheus sees no increase in the first value of a series
+    # Prometheus sees no increase in the first value of a series.
+    failed = FAILURES.labels(name)
     clock = asyncio.get_running_loop().time
     while True:
         begun = clock()

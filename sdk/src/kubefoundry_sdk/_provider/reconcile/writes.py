@@ -122,27 +122,25 @@ async def plan_changes(turn: Turn) -> End | None:
     """
     context, deployment, upstream = turn.context, turn.deployment, turn.upstream
     turn.helpers = preconditions.helpers(context, deployment, upstream)
-    # The plan renders earlier specs, too.
-    decide = partial(
-        plan,
-        turn.provider,
-        deployment,
-        turn.schema,
-        turn.rendered,
-        upstream,
-        turn.helpers,
-        turn.record,
-        converts=context.upstream.converts,
-        admission=turn.memory.admission,
-        last_record=turn.last_record,
-    )
 
-    def decide_with_note() -> tuple[Plan, str]:
-        decision = decide()
+    # The plan renders earlier specs, too.
+    def decide() -> tuple[Plan, str]:
+        decision = plan(
+            turn.provider,
+            deployment,
+            turn.schema,
+            turn.rendered,
+            upstream,
+            turn.helpers,
+            turn.record,
+            converts=context.upstream.converts,
+            admission=turn.memory.admission,
+            last_record=turn.last_record,
+        )
         note = compatibility.waiting_note(context.provider, deployment, turn.schema, decision.main)
         return decision, note
 
-    turn.plan, sentence = await context.call(decide_with_note)
+    turn.plan, sentence = await context.call(decide)
     if sentence:
         turn.report.notes.append(sentence)
     # Only the plan has the names of the helpers that are named after their content.
