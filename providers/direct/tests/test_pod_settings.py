@@ -96,6 +96,17 @@ def test_user_and_groups_are_left_to_cluster_on_request(
     assert context["runAsNonRoot"] is True
 
 
+@pytest.mark.parametrize("text", ["nobody", "-1", "1.5", "", "2147483648", "\u0661"])
+def test_unusable_user_is_refused_by_flag(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ArgumentParser()
+    add_arguments(arguments)
+
+    with pytest.raises(SystemExit):
+        arguments.parse_args([f"--run-as-user={text}"])
+
+    assert f"{text!r} is neither cluster nor an id from 0 to 2147483647" in capsys.readouterr().err
+
+
 def test_stated_user_is_default_group_and_keeps_other_hardening() -> None:
     rendered = DIRECT.render(
         spec(
