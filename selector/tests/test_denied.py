@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kubefoundry_selector.candidate import request
+from kubefoundry_selector.decision import decide, is_choice
 from kubefoundry_selector.explain import explain
 from support.selections import MORE_GPUS, A, B, Deployment
 
@@ -52,6 +53,18 @@ def test_permission_granted_later_clears_the_record() -> None:
 
     assert deployment.provider == "a"
     assert [item["name"] for item in deployment.status["selection"]["denied"]] == ["b"]
+
+
+def test_answer_to_reselect_is_a_choice_of_the_same_provider() -> None:
+    deployment = Deployment()
+    deployment.turn(DENIED_A, B)
+    kept = decide(deployment.object, [A, B])
+    deployment.annotate("again")
+
+    chosen = decide(deployment.object, [B])
+
+    assert kept is not None and not is_choice(deployment.object, kept)
+    assert chosen is not None and is_choice(deployment.object, chosen)
 
 
 def test_explanation_names_the_permission_as_a_check() -> None:

@@ -107,6 +107,22 @@ def test_unusable_user_is_refused_by_flag(text: str, capsys: pytest.CaptureFixtu
     assert f"{text!r} is neither cluster nor an id from 0 to 2147483647" in capsys.readouterr().err
 
 
+def test_claim_of_override_and_storage_is_refused() -> None:
+    stored = {"volumes": [{"name": "weights", "claimName": "c", "purpose": "modelCache"}]}
+    asked = {
+        "model": {"id": "org/model", "storage": stored},
+        "engine": {"type": "llamacpp"},
+        "provider": {"name": "direct", "overrides": {"cacheClaim": "c"}},
+    }
+
+    problems = check(DIRECT, deployment(asked), SCHEMA).problems
+
+    assert problems == (
+        "provider.overrides.cacheClaim and model.storage.volumes have the same claim c, so pods may never start: "
+        "remove the override",
+    )
+
+
 def test_stated_user_is_default_group_and_keeps_other_hardening() -> None:
     rendered = DIRECT.render(
         spec(

@@ -1,7 +1,7 @@
 """Checks whether the creator of a ModelDeployment may use a provider (docs/policy.md).
 
 The user's own request is over when the selector decides, so the selector asks the API server about the creator that
-admission recorded. A provider that the model already has is not checked again.
+admission recorded. A provider that the model already has is checked again only if `reselect` asks for a choice.
 """
 
 from __future__ import annotations

@@ -118,9 +118,9 @@ def is_undecided(deployment: Object, status: Object | None = None) -> bool:
 
 
 def is_choice(deployment: Object, decided: Object) -> bool:
-    """Check whether the fields name another provider than the status, or report that none fits."""
-    chosen = (decided.get("provider") or {}).get("name")
-    return chosen != LiveModelDeployment(deployment).provider_name or is_undecided(deployment, decided)
+    """Check whether the fields come from a new choice: another provider, none, or an answer to `reselect`."""
+    before, after = _selection(LiveModelDeployment(deployment).status), _selection(decided)
+    return (after.name, after.reselect) != (before.name, before.reselect) or is_undecided(deployment, decided)
 
 
 def announcement(deployment: Object, decided: Object) -> tuple[Literal["Normal", "Warning"], str, str] | None:

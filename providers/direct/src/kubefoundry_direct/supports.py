@@ -101,6 +101,11 @@ def _shared_memory(spec: ModelDeploymentSpec) -> Iterator[str]:
 def _stated_twice(spec: ModelDeploymentSpec) -> Iterator[str]:
     overrides, pod = overrides_of(spec), spec.pod_template.spec
     by_user = "run_as_user" in overrides.model_fields_set
+    if overrides.cache_claim in [volume.claim_name for volume in spec.model.storage.volumes]:
+        yield (
+            f"provider.overrides.cacheClaim and model.storage.volumes have the same claim {overrides.cache_claim}, "
+            "so pods may never start: remove the override"
+        )
     for key, in_overrides, field, in_template in (
         ("imagePullSecrets", overrides.image_pull_secrets, "imagePullSecrets", pod.image_pull_secrets),
         ("runtimeClassName", overrides.runtime_class_name, "runtimeClassName", pod.runtime_class_name),
