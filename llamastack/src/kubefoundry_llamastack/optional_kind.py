@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubefoundry_sdk._api.kinds import CRDS, Kind, Object
+from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._runtime.crd_watch import CrdWatch
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Store
@@ -30,19 +30,13 @@ class FollowedKind(CrdWatch):
         objects: bool,
         required: bool = True,
     ) -> None:
-        super().__init__(process, kind.crd, Store(), changed)
+        refused = None if required else self._crd_refused
+        super().__init__(process, kind.crd, Store(), changed, refused=refused)
         self._kind = kind
         self._follows = objects
-        self._required = required
         self.definition: Object | None = None
         """The CRD, None while it is not installed."""
         self._forbidden = False
-
-    async def run(self) -> None:
-        """Watch the CRD until cancelled."""
-        selector = {"fieldSelector": f"metadata.name={self._kind.crd}"}
-        refused = None if self._required else self._crd_refused
-        await self._process.follow(CRDS, self, selector=selector, refused=refused)
 
     @property
     def settled(self) -> bool:

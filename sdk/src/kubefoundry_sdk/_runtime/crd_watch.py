@@ -13,13 +13,23 @@ from kubefoundry_sdk._runtime.store import Store
 class CrdWatch:
     """The sink of the watch of one CRD. `changed` is called once all of its objects are listed.
 
-    Subclasses define `defined`: called with the CRD as it is now, None if it is gone or being deleted.
+    Subclasses define `defined`: called with the CRD as it is now, None if it is gone or being deleted. For `refused`
+    see `Process.follow`: it is about the CRD, not its objects.
     """
 
-    def __init__(self, process: Process, crd: str, objects: Store, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        process: Process,
+        crd: str,
+        objects: Store,
+        changed: Callable[[], None],
+        *,
+        refused: Callable[[], None] | None = None,
+    ) -> None:
         self._process = process
         self._crd = crd
         self._changed = changed
+        self._refused_crd = refused
         self._tasks: list[asyncio.Task[None] | None] = []
         self.objects = objects
         self.listed = False
@@ -27,7 +37,8 @@ class CrdWatch:
 
     async def run(self) -> None:
         """Watch the CRD until cancelled, by name and without listing all CRDs of a cluster (contract §6)."""
-        await self._process.follow(CRDS, self, selector={"fieldSelector": f"metadata.name={self._crd}"})
+        selector = {"fieldSelector": f"metadata.name={self._crd}"}
+        await self._process.follow(CRDS, self, selector=selector, refused=self._refused_crd)
 
     def defined(self, crd: Object | None) -> None:
         """Take the CRD as it is defined now; None if it does not exist or is being deleted."""

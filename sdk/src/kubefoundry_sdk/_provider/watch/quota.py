@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from kubefoundry_sdk._api.kinds import CRDS, WORKLOADS, Object
+from kubefoundry_sdk._api.kinds import WORKLOADS, Object
 from kubefoundry_sdk._api.pod_status import ADMISSION_GATE, one_line
 from kubefoundry_sdk._api.untrusted import mapping, mappings
 from kubefoundry_sdk._provider.health.pod_causes import UNSCHEDULED, Cause, scheduling_gates
@@ -50,18 +50,14 @@ class QuotaWatch(CrdWatch):
         self._clock = clock
         kinds = frozenset({kind, "Pod"})
         store = Store(trim=lambda workload: trim(workload, kinds), index=_owner_text, room=MemoryQuota(TOTAL))
-        super().__init__(process, WORKLOADS.crd, store, lambda: None)
+        # Without a permission to read the CRD, wait for it.
+        super().__init__(process, WORKLOADS.crd, store, lambda: None, refused=lambda: None)
         self._notify = changed
         self._owners: dict[Key, Owner] = {}
         self._evictions: dict[Key, tuple[str, float]] = {}
         """The last eviction of a pod and its time, by upstream object. The evicted pod and its Workload are gone."""
         self._version = ""
         store.subscribe(self._workload_changed)
-
-    async def run(self) -> None:
-        """Watch the CRD until cancelled. Wait for the permission if it is missing."""
-        selector = {"fieldSelector": f"metadata.name={WORKLOADS.crd}"}
-        await self._process.follow(CRDS, self, selector=selector, refused=lambda: None)
 
     def defined(self, crd: Object | None) -> None:
         """Watch the Workloads in a version that the CRD serves; None if Kueue is not installed."""
