@@ -96,8 +96,8 @@ class Controller:
         """Enqueue the CR, and others that share a claim with it or did so before."""
         self._queue.add(key)
         # The first list enqueues all of them, and a change of the status alone changes no claim.
-        is_new = obj is None or storage.is_unreported(obj)
-        if is_new and self._stores.distributions.synced.is_set():
+        has_changed = obj is None or storage.is_unreported(obj)
+        if has_changed and self._stores.distributions.synced.is_set():
             for name in storage.misreported(key[1], obj, self._stores.distributions_in(key[0])):
                 self._queue.add((key[0], name))
 
@@ -136,7 +136,7 @@ class Controller:
         return {part.get("configMapName") for part in (server.get("userConfig"), bundle) if part}
 
     def _keys_in(self, namespace: str) -> list[Key]:
-        return [key for key in self._stores.distributions.keys() if key[0] == namespace]  # noqa: SIM118
+        return self._stores.distributions.indexed_keys(namespace, namespace=namespace)
 
     def _namespace(self, name: str) -> None:
         for key in self._keys_in(name):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kubefoundry_llamastack import names
 from kubefoundry_llamastack.optional_kind import FollowedKind
+from kubefoundry_llamastack.ownership import controller_of
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Store
@@ -22,6 +23,7 @@ class Stores:
     """One store for each kind. `children` are the kinds whose names lead to their CR."""
 
     distributions: Store
+    """The CRs, indexed by namespace."""
     children: dict[Kind, Store]
     config_maps: Store
     """All ConfigMaps, as digests of their keys."""
@@ -45,11 +47,8 @@ class Stores:
 
     def distributions_in(self, namespace: str) -> dict[str, Object]:
         """Return the CRs of a namespace, by name."""
-        return {
-            key[1]: live
-            for key in self.distributions.keys()  # noqa: SIM118 (a Store is no dict)
-            if key[0] == namespace and (live := self.distributions.get(key)) is not None
-        }
+        crs = self.distributions.indexed(namespace, namespace=namespace)
+        return {live["metadata"]["name"]: live for live in crs}
 
     def replica_sets_of(self, deployment: Object) -> list[Object]:
         """Return the ReplicaSets whose controller is the Deployment."""
@@ -76,7 +75,7 @@ def watch_all(process: Process, changed: Callable[[], None]) -> Stores:
         names.DISRUPTION_BUDGETS,
     )
     return Stores(
-        distributions=process.watch(names.LLSD, managers=OWN_MANAGERS),
+        distributions=process.watch(names.LLSD, managers=OWN_MANAGERS, index=namespace_of),
         children={kind: process.watch(kind, selector=OWN_LABELS, managers=OWN_MANAGERS) for kind in kinds},
         config_maps=process.watch(
             CONFIG_MAPS, selector={"fieldSelector": "metadata.name!=kube-root-ca.crt"}, trim=reduce_to_digests
@@ -107,10 +106,13 @@ def watch_all(process: Process, changed: Callable[[], None]) -> Stores:
 
 def owner_uid(obj: Object) -> str | None:
     """Return the uid of the controller, None without one."""
-    for item in obj["metadata"].get("ownerReferences") or ():
-        if item.get("controller"):
-            return str(item["uid"])
-    return None
+    controller = controller_of(obj)
+    return str(controller["uid"]) if controller else None
+
+
+def namespace_of(obj: Object) -> str:
+    """Return the object's namespace."""
+    return str(obj["metadata"]["namespace"])
 
 
 def _short(obj: Object, *more: str) -> Object:
