@@ -325,6 +325,8 @@ SURGE = live(1, 1, minimum=True, rollout=ROLLING)
 SURGE["status"]["replicas"] = 2
 LOST = live(1, 0, minimum=False, rollout=COMPLETE)
 LOST["status"]["updatedReplicas"] = 1
+SCALED_UP = live(2, 1, minimum=False, rollout=COMPLETE)
+SCALED_UP["status"]["updatedReplicas"] = 2
 STOPPED = live(1, 0, minimum=False, rollout=COMPLETE)
 STOPPED["status"]["replicas"] = 0
 REPLACED = [
@@ -378,7 +380,6 @@ def test_only_failures_are_warnings(make: Make, deployments: tuple[Object, ...],
 def test_rollout_counts_new_pods(make: Make, rollout: Object, start: str, ready: bool, expected: str) -> None:
     serves = {"name": "llama-stack", "state": {"running": {}}, "ready": ready}
     newest = {"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}
-
     surge = live(1, 1, minimum=True, rollout=rollout)
     surge["status"]["replicas"] = 2
 
@@ -387,7 +388,12 @@ def test_rollout_counts_new_pods(make: Make, rollout: Object, start: str, ready:
     assert status["conditions"][0]["message"].startswith(f"{start}{expected} are available")
 
 
-def test_lost_pod_is_counted(make: Make) -> None:
-    status = report.status(Snapshot(make(), LOST), {"availableReplicas": 1}, NOW)
+@pytest.mark.parametrize(
+    ("deployment", "expected"),
+    [(LOST, "0 of 1 pods"), (SCALED_UP, "Deployment is pending: 1 of 2 pods")],
+    ids=["pod lost", "scaled up"],
+)
+def test_pods_are_not_called_new_without_rollout(make: Make, deployment: Object, expected: str) -> None:
+    status = report.status(Snapshot(make(), deployment), {"availableReplicas": 1}, NOW)
 
-    assert "0 of 1 pods are available" in status["conditions"][0]["message"]
+    assert status["conditions"][0]["message"].startswith(f"{expected} are available")

@@ -139,15 +139,15 @@ def _deployment(
         return condition(type_, False, problem.reason, problem.message, generation=generation)
     if refused:
         return condition(type_, False, "PodCreationRefused", refused, generation=generation)
-    reason = "PodsUnavailable" if _has_lost_pods(before, counts) else "DeploymentPending"
-    new = min(counts.updated, sum(_serves(snapshot.cr, pod) for pod in snapshot.pods))
-    text = f"{new} of {counts.desired} new pods are available"
-    if reason == "DeploymentPending":
-        text = f"Deployment is pending: {text}"
-    elif counts.rollout == "stalled":
-        text += "; see the pods' Events and logs"
+    if counts.rollout == "complete":
+        text = f"{counts.available} of {counts.desired} pods are available"
     else:
-        text = f"{counts.available} of {counts.desired} pods are available; see the pods' Events and logs"
+        new = min(counts.updated, sum(_serves(snapshot.cr, pod) for pod in snapshot.pods))
+        text = f"{new} of {counts.desired} new pods are available"
+    if _has_lost_pods(before, counts):
+        reason, text = "PodsUnavailable", f"{text}; see the pods' Events and logs"
+    else:
+        reason, text = "DeploymentPending", f"Deployment is pending: {text}"
     if any(_runs(snapshot.cr, pod) and not _serves(snapshot.cr, pod) for pod in snapshot.pods):
         text += f"; the server's container runs, but nothing answers GET /v1/health on port {snapshot.cr.port} yet"
     return condition(type_, False, reason, text, generation=generation)
