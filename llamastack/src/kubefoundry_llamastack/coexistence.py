@@ -32,15 +32,14 @@ OLD_CRD = (
     "externalProviders and modelDeployments; ask an administrator to apply the CRD of KubeFoundry's "
     "sources (kubectl apply --server-side --force-conflicts -k crds/llamastack)"
 )
-
-
 ADOPTS = "OGXServer '{name}' adopts children of this LlamaStackDistribution"
 ADOPTED = "{kind} '{name}' was adopted by an OGXServer"
 STOPPED = (
     "{cause}, so KubeFoundry changes nothing; delete this LlamaStackDistribution without its children "
     "(--cascade=orphan) once the OGXServer serves. To keep it instead, delete the OGXServer (the Service and the "
     "Ingress that it adopted are deleted with it, and created again), wait until its pods are gone, then remove the "
-    f"label {names.ADOPTED_FROM} from the PersistentVolumeClaim"
+    f"label {names.ADOPTED_FROM}, or the annotation of that name, from the PersistentVolumeClaim and from other "
+    "children that have it"
 )
 
 
