@@ -79,7 +79,7 @@ PROGRESS: Final = frozenset(
         "NoService",
     }
 )
-"""Reasons of conditions that are not True on good days: a start, a rollout, a request of the user."""
+"""Reasons of conditions that are not True, but report no failure: a start, a rollout, a request of the user."""
 
 CONSEQUENCES: Final = frozenset({"HealthCheckPending", "DeploymentNotReady"})
 """Reasons of conditions that follow from DeploymentReady, which has Events of its own."""

@@ -234,7 +234,7 @@ def _serving(cr: Distribution, pod: Object) -> ContainerRole:
 def describe_repeated_ends(cr: Distribution, pods: Iterable[Object], now: str) -> str:
     """Describe a server that starts but ends again and again. Empty if none does, or its present run has lasted.
 
-    Between two ends it serves, so no other condition lasts. The times of its last run are of one clock, the node's.
+    If it serves between two ends, no other condition lasts. The times of its last run are of one clock, the node's.
     """
     container = cr.spec.server.container_spec.name
     for pod in pods:
