@@ -45,10 +45,11 @@ class Redaction:
 
     def __post_init__(self) -> None:
         for name, value in self.values.items():
-            self._remove(value, f"${{env.{name}}}", in_parts=name in self.secret)
-        self._remove(self.token, TOKEN, in_parts=True)
+            self._add(value, f"${{env.{name}}}", in_parts=name in self.secret)
+        self._add(self.token, TOKEN, in_parts=True)
 
-    def _remove(self, value: str, substitute: str, *, in_parts: bool) -> None:
+    def _add(self, value: str, substitute: str, *, in_parts: bool) -> None:
+        """Add the pieces of a value, in all of its forms, for which `clean` shows the substitute."""
         for form in map(_flat, _forms(value)):
             size = min(len(form), _PIECE) if in_parts else len(form)
             if size >= _SHORTEST:
