@@ -10,7 +10,7 @@ to free the volume, and then marks what it adopts, so the OGXServer itself has t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kubefoundry_llamastack import names, ownership, reasons
 from kubefoundry_llamastack.dependencies import drops_our_fields
@@ -19,7 +19,7 @@ from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.snapshot import Obstacle
 from kubefoundry_sdk._api import names as shared
-from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.managed_fields import owned
 
 RUNNING = (
@@ -44,14 +44,14 @@ STOPPED = (
 
 
 def find_successor(
-    cr: Distribution, servers: Iterable[Object], children: Iterable[Object]
+    cr: Distribution, servers: Iterable[Object], children: Mapping[Kind, Object]
 ) -> Obstacle | None:
     """Find out whether the existing operator's successor adopts, or has adopted, children of the CR.
 
     Args:
         cr: The CR.
         servers: The OGXServers of all namespaces.
-        children: The live objects with the names of the CR's children.
+        children: The live objects with the names of the CR's children. Listed objects do not have their kind.
 
     Returns:
         The reason, or None if the operator may write.
@@ -63,9 +63,9 @@ def find_successor(
         ):
             cause = ADOPTS.format(name=server["metadata"]["name"])
             return Obstacle(reasons.SOLE_OPERATOR, "AdoptedBySuccessor", STOPPED.format(cause=cause))
-    for child in children:
+    for kind, child in children.items():
         if _is_adopted(child):
-            cause = ADOPTED.format(kind=child.get("kind", "Object"), name=child["metadata"]["name"])
+            cause = ADOPTED.format(kind=kind.kind, name=child["metadata"]["name"])
             return Obstacle(reasons.SOLE_OPERATOR, "AdoptedBySuccessor", STOPPED.format(cause=cause))
     return None
 

@@ -134,11 +134,11 @@ class Operator:
         if conflict := coexistence.find_conflict(cr, self._deployment(cr), definition, memory):
             await self._report_other_operator(live, conflict)
             return True
-        children = (
-            child
+        children = {
+            kind: child
             for kind, suffix in SUFFIXES.items()
             if (child := self.stores.children[kind].get((cr.namespace, f"{cr.name}{suffix}"))) is not None
-        )
+        }
         servers = self.stores.successors.objects.objects()
         if successor := coexistence.find_successor(cr, servers, children):
             # It takes the pods away, which the rest of the status reports.
