@@ -116,7 +116,7 @@ def _exclusive(snapshot: Snapshot) -> Iterator[Condition]:
         reason = "SeveralPods"
         text = (
             f"Up to {most} pods write to PersistentVolumeClaim '{cr.name}-pvc', whose access mode is ReadWriteOnce. "
-            "Pods on other nodes cannot start, and pods on one node share all files\nResolution: Run one pod, or "
+            "Pods on other nodes may not start, and pods that start share all files\nResolution: Run one pod, or "
             "remove storage and keep the state in a database that all pods reach."
         )
     else:

@@ -28,7 +28,7 @@ ORDER: Final = ("Failed", "Pending", "Installing", "Ready")
 
 REPEATED: Final = 3
 SHORT_RUN: Final = 3600.0
-"""Ends of a server, and seconds of its last run, from which on it ends repeatedly."""
+"""Restarts of a server from which on it ends repeatedly, if its last run lasted no more than these seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def describe_repeated_ends(cr: Distribution, pods: Iterable[Object], now: str) -
             continue
         role = _serving(cr, pod)
         return (
-            f"Container '{container}' of pod '{role.pod}' has ended {count} times; its last run lasted "
+            f"Container '{container}' of pod '{role.pod}' has restarted {count} times; its last run lasted "
             f"{seconds:.0f} s and ended with exit code {end.get('exitCode')}\n"
             f"Resolution: {containers.log_of_last_run(role, container)}"
         )
