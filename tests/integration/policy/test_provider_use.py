@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -33,22 +34,27 @@ USERS = {"alice": "staff", "bob": "staff", "carol": "guests", "dave": "staff", "
 MISSING = "the permission 'use' on inferenceproviderconfigs.kubefoundry.ai '{}' is missing"
 LISTED = "annotation kubefoundry.ai/allowed-providers is 'b, c'"
 
+
+class Cell(NamedTuple):
+    """A user in a namespace: the refusal of each provider, empty if it is permitted, and the selected provider."""
+
+    user: str
+    namespace: str
+    verdicts: dict[str, str]
+    selected: str | None
+
+
 MATRIX = [
-    # user, namespace, verdict on a, verdict on b, selected
-    ("alice", "open", "", MISSING, "a"),
-    ("alice", "listed", MISSING, MISSING, None),
-    ("bob", "open", "", "", "a"),
-    ("bob", "listed", LISTED, "", "b"),
-    ("carol", "open", MISSING, MISSING, None),
-    ("carol", "listed", MISSING, "", "b"),
-    ("dave", "open", MISSING, MISSING, None),
-    ("dave", "listed", MISSING, MISSING, None),
+    Cell("alice", "open", {"a": "", "b": MISSING}, "a"),
+    Cell("alice", "listed", {"a": MISSING, "b": MISSING}, None),
+    Cell("bob", "open", {"a": "", "b": ""}, "a"),
+    Cell("bob", "listed", {"a": LISTED, "b": ""}, "b"),
+    Cell("carol", "open", {"a": MISSING, "b": MISSING}, None),
+    Cell("carol", "listed", {"a": MISSING, "b": ""}, "b"),
+    Cell("dave", "open", {"a": MISSING, "b": MISSING}, None),
+    Cell("dave", "listed", {"a": MISSING, "b": MISSING}, None),
 ]
-cells = pytest.mark.parametrize(
-    ("user", "namespace", "verdict_a", "verdict_b", "selected"),
-    MATRIX,
-    ids=[f"{user}-{namespace}" for user, namespace, *_ in MATRIX],
-)
+cells = pytest.mark.parametrize("cell", MATRIX, ids=lambda cell: f"{cell.user}-{cell.namespace}")
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +64,12 @@ def users(suite: Suite, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     plane.kubectl("apply", "-k", str(ROOT / "manifests" / "creator-policy"))
     plane.kubectl("apply", "-f", str(Path(__file__).with_name("users.yaml")))
     kubeconfigs = {name: new_user(plane, namespace, name, folder) for name, namespace in USERS.items()}
-    for user, namespace, *verdicts, _ in MATRIX:
-        name = user_name(USERS[user], user)
-        until_permitted(plane, name, "create", MODEL_DEPLOYMENTS.crd, namespace)
-        for provider, verdict in zip("ab", verdicts, strict=True):
+    for cell in MATRIX:
+        name = user_name(USERS[cell.user], cell.user)
+        until_permitted(plane, name, "create", MODEL_DEPLOYMENTS.crd, cell.namespace)
+        for provider, verdict in cell.verdicts.items():
             resource = f"inferenceproviderconfigs.kubefoundry.ai/{provider}"
-            until_permitted(plane, name, "use", resource, namespace, permitted=verdict != MISSING)
+            until_permitted(plane, name, "use", resource, cell.namespace, permitted=verdict != MISSING)
     until_permitted(
         plane, user_name("staff", "erin"), "use", "inferenceproviderconfigs.kubefoundry.ai", "open"
     )
@@ -107,37 +113,25 @@ async def created(kubeconfig: Path, body: Object) -> Object:
 
 @cells
 async def test_named_provider_is_allowed_or_refused(
-    providers: None,
-    users: dict[str, Path],
-    user: str,
-    namespace: str,
-    verdict_a: str,
-    verdict_b: str,
-    selected: str | None,
+    providers: None, users: dict[str, Path], cell: Cell
 ) -> None:
-    for provider, verdict in (("a", verdict_a), ("b", verdict_b)):
-        words = await refusal(users[user], MODEL_DEPLOYMENTS, named(provider, namespace))
+    for provider, verdict in cell.verdicts.items():
+        words = await refusal(users[cell.user], MODEL_DEPLOYMENTS, named(provider, cell.namespace))
 
         if not verdict:
             assert words == ""
             continue
-        who = f"user '{user_name(USERS[user], user)}' may not use provider '{provider}'"
-        assert f"{who} in namespace '{namespace}': " in words
+        who = f"user '{user_name(USERS[cell.user], cell.user)}' may not use provider '{provider}'"
+        assert f"{who} in namespace '{cell.namespace}': " in words
         assert verdict.format(provider) in words
         assert "Ask an administrator" in words
 
 
 @cells
 async def test_provider_is_selected_for_the_creator(
-    api: Client,
-    providers: None,
-    users: dict[str, Path],
-    user: str,
-    namespace: str,
-    verdict_a: str,
-    verdict_b: str,
-    selected: str | None,
+    api: Client, providers: None, users: dict[str, Path], cell: Cell
 ) -> None:
+    user, namespace, verdicts, selected = cell
     await created(users[user], model_deployment(user, namespace, GPU))
 
     deployment = await until_deployment(
@@ -146,7 +140,7 @@ async def test_provider_is_selected_for_the_creator(
 
     status = deployment["status"]
     assert status.get("provider", {}).get("name") == selected
-    denied = [name for name, verdict in (("a", verdict_a), ("b", verdict_b)) if verdict]
+    denied = [name for name, verdict in verdicts.items() if verdict]
     assert [item["name"] for item in status["selection"].get("denied", [])] == denied
     if selected is None:
         words = message(deployment, "ProviderSelected")
