@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Object
 from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
+from support.suites import running_suite
 from support.users import account_kubeconfig, changed_refusal, refusal, until_refused
 from support.waiting import until, until_deployment
 
@@ -34,11 +36,18 @@ FOREIGN: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """Provider direct with its policy. In the package's suite, the selector would list it in the tests of others."""
+    with running_suite(tmp_path_factory.mktemp("direct")) as made:
+        made.plane.kubectl("apply", "-k", str(ROOT / "manifests" / "direct-policy"))
+        made.start("core", "direct")
+        yield made
+
+
 @pytest.fixture
 async def provider(suite: Suite, namespace: str, tmp_path: Path) -> Path:
     """Kubeconfig of the provider's own account, once its policy is in force."""
-    suite.plane.kubectl("apply", "-k", str(ROOT / "manifests" / "direct-policy"))
-    suite.start("direct")
     kubeconfig = account_kubeconfig(suite.plane, SYSTEM, "kubefoundry-provider-direct", tmp_path)
     await until_refused(kubeconfig, DEPLOYMENTS, in_namespace(FOREIGN, namespace))
     return kubeconfig
