@@ -46,7 +46,11 @@ CASES = [
     ("large", {**GPU, "resources": {"gpu": {"count": 16}}}, ""),
     ("large", {**GPU, "resources": {"gpu": {"count": 17}}}, "key 'large.gpus' of ConfigMap"),
     ("small", {**GPU, "scaling": {"replicas": 4}}, ""),
-    ("small", {**GPU, "scaling": {"replicas": 5}}, "4 replicas in namespace 'small': key 'replicas' of"),
+    (
+        "small",
+        {**GPU, "scaling": {"replicas": 5}},
+        "4 replicas in namespace 'small': the limit is key 'replicas' of",
+    ),
     ("small", DISAGGREGATED, "4 replicas in namespace 'small'"),
     ("small", {**CPU, "resources": {"memory": "16384Mi"}}, ""),
     (
@@ -122,14 +126,12 @@ async def test_scale_is_refused_above_the_ceiling(suite: Suite, api: Client, enf
 
 
 async def test_lower_ceiling_blocks_no_model_that_exists(suite: Suite, api: Client, enforced: Path) -> None:
-    plane = suite.plane
     stored = await api.create(
         MODEL_DEPLOYMENTS,
         model_deployment("before", "large", {**GPU, "resources": {"gpu": {"count": 16}}}),
         manager="test",
     )
-    lowered = ("patch", "configmap", "kubefoundry-ceilings", "-n", SYSTEM, "--type=merge")
-    plane.kubectl(*lowered, "-p", '{"data": {"large.gpus": "8"}}')
+    set_limits(suite, {"large.gpus": "8"})
     body = model_deployment("probe", "large", {**GPU, "resources": {"gpu": {"count": 9}}})
     await until_refused(enforced, MODEL_DEPLOYMENTS, body)
 
@@ -140,7 +142,7 @@ async def test_lower_ceiling_blocks_no_model_that_exists(suite: Suite, api: Clie
     edited = await changed_refusal(enforced, MODEL_DEPLOYMENTS, stored, image)
     raised = await changed_refusal(enforced, MODEL_DEPLOYMENTS, stored, count(17))
     reduced = await changed_refusal(enforced, MODEL_DEPLOYMENTS, stored, count(12))
-    plane.kubectl(*lowered, "-p", '{"data": {"large.gpus": "16"}}')
+    set_limits(suite, {"large.gpus": "16"})
 
     assert edited == reduced == ""
     assert "may not ask for more than 8 GPUs" in raised

@@ -181,6 +181,20 @@ async def test_pod_that_reaches_its_node_is_refused(namespace: str, provider: Pa
     assert "its pods get settings that reach their node or a ServiceAccount's token: " in words
 
 
+@pytest.mark.parametrize("missing", ["labels", "ownerReferences"])
+async def test_new_object_needs_the_label_and_an_owner(namespace: str, provider: Path, missing: str) -> None:
+    manifest = owned(namespace, {})
+    del manifest["metadata"][missing]
+
+    words = await refusal(provider, DEPLOYMENTS, manifest)
+
+    assert "provider direct may not create Deployment" in words
+    assert (
+        "a new object needs both the label kubefoundry.ai/provider=direct and a ModelDeployment as owner"
+        in words
+    )
+
+
 @pytest.mark.parametrize("setting", ADMITTED)
 async def test_pod_like_those_of_the_provider_is_admitted(
     namespace: str, provider: Path, setting: str

@@ -199,7 +199,9 @@ async def test_creator_is_recorded_and_cannot_be_forged(
 
     dave = user_name("staff", "dave")
     assert f"user '{dave}' may not set the creator of ModelDeployment 'open/forged'" in refused
+    assert "Leave them out, or ask an administrator" in refused
     assert f"user '{dave}' may not change the creator of ModelDeployment 'open/mine'" in refused_change
+    assert "Leave them as they are, or ask an administrator" in refused_change
     assert ignored_removal == ""
     annotations = (await api.get(MODEL_DEPLOYMENTS, "mine", "open"))["metadata"]["annotations"]
     assert annotations[CREATOR] == dave
