@@ -55,7 +55,7 @@ CERTIFICATE_FLAG: Final = (
     '- {{ printf "--webhook-secret=%s" . | quote }}',
     "{{- end }}",
 )
-CREATOR_FLAG: Final = (
+PROVIDER_USE_FLAG: Final = (
     "{{- if $.Values.providerPolicy.enabled }}",
     "- --check-provider-use=true",
     "{{- end }}",
@@ -100,7 +100,7 @@ SOURCES: Final = (
         "selector.yaml",
         "$component.enabled",
         ".Values.selector",
-        (REPLICAS, controller_args(*CREATOR_FLAG)),
+        (REPLICAS, controller_args(*PROVIDER_USE_FLAG)),
         "kubefoundry-selector",
     ),
     _provider("kaito"),  # it has no default images

@@ -26,13 +26,17 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A dashboard. `variables` has the PromQL query of each variable, by its name."""
+    """A dashboard. `variables` has the PromQL query of each variable, by its name.
+
+    `takes_several`: a variable can have several values, or all.
+    """
 
     uid: str
     title: str
     description: str
     rows: dict[str, tuple[Panel, ...]]
     variables: dict[str, str] = field(default_factory=dict)
+    takes_several: bool = False
 
 
 def panel(title: str, description: str, *queries: tuple[str, str], unit: str = "") -> Panel:
@@ -139,6 +143,7 @@ FLEET: Final = Board(
         ),
     },
     {"namespace": "label_values(kubefoundry_modeldeployments, namespace)"},
+    takes_several=True,
 )
 
 CONTROL_PLANE: Final = Board(

@@ -62,7 +62,7 @@ def document(board: Board) -> str:
         .with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
     )
     for name, query in board.variables.items():
-        builder.with_variable(_variable(name, query, several=board.uid == "kubefoundry-fleet"))
+        builder.with_variable(_variable(name, query, takes_several=board.takes_several))
     numbers = itertools.count(1)
     for title, panels in board.rows.items():
         builder.with_row(dashboard.Row(title).id(next(numbers)))
@@ -71,7 +71,7 @@ def document(board: Board) -> str:
     return json.dumps(builder.build(), cls=JSONEncoder, indent=1, sort_keys=True)
 
 
-def _variable(name: str, query: str, *, several: bool) -> dashboard.QueryVariable:
+def _variable(name: str, query: str, *, takes_several: bool) -> dashboard.QueryVariable:
     variable = (
         dashboard.QueryVariable(name)
         .label(name.capitalize())
@@ -80,7 +80,7 @@ def _variable(name: str, query: str, *, several: bool) -> dashboard.QueryVariabl
         .refresh(VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(VariableSort.ALPHABETICAL_ASC)
     )
-    return variable.multi(True).include_all(True).all_value(".*") if several else variable
+    return variable.multi(True).include_all(True).all_value(".*") if takes_several else variable
 
 
 def _graph(panel: Panel, width: int) -> timeseries.Panel:

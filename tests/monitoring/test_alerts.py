@@ -46,8 +46,8 @@ def errors(error_type: str, values: str) -> Series:
     }
 
 
-def models(phase: str, count: int) -> Series:
-    return {f'kubefoundry_modeldeployments{{namespace="n", phase="{phase}"}}': f"{count}x240"}
+def models(phase: str) -> Series:
+    return {f'kubefoundry_modeldeployments{{namespace="n", phase="{phase}"}}': "1x240"}
 
 
 def deploying(*, starts: str) -> Series:
@@ -98,11 +98,9 @@ def webhook(code: str) -> Series:
     return {f'{name}{{webhook="/validate", code="{code}", {AT}}}': "0+1x240", BUILD: "1x240"}
 
 
-def stuck(seconds: int, **more: str) -> Series:
-    return {
-        f'workqueue_longest_running_processor_seconds{{name="core", {AT}}}': f"{seconds}x240",
-        **({BUILD: "1x240"} if not more else {}),
-    }
+def stuck(*, is_ours: bool) -> Series:
+    series = {f'workqueue_longest_running_processor_seconds{{name="core", {AT}}}': "600x240"}
+    return series | {BUILD: "1x240"} if is_ours else series
 
 
 ONCE: Final = "0x225 1x15"
@@ -112,10 +110,10 @@ QUEUE: Final = "workqueue_queue_duration_seconds"
 LATENCY: Final = "controller_runtime_webhook_latency_seconds"
 ACME: Final = {"provider": "acme"}
 CASES: Final[tuple[Case, ...]] = (
-    ("KubeFoundryModelsFailed", models("Failed", 1), models("Running", 1), {"namespace": "n"}),
+    ("KubeFoundryModelsFailed", models("Failed"), models("Running"), {"namespace": "n"}),
     ("KubeFoundryModelsWithoutProvider", unselected(""), unselected("acme"), {"phase": "Pending"}),
     ("KubeFoundryModelsNotStarting", deploying(starts="3x240"), deploying(starts="0+1x240"), ACME),
-    ("KubeFoundryModelsTerminating", models("Terminating", 1), models("Pending", 1), {"namespace": "n"}),
+    ("KubeFoundryModelsTerminating", models("Terminating"), models("Pending"), {"namespace": "n"}),
     ("KubeFoundryProviderDown", provider(0, 0), provider(1, 0), ACME),
     ("KubeFoundryUpstreamOperatorDown", provider(0, 0), provider(0, 1), ACME),
     ("KubeFoundryRulesInvalid", rules_valid(0), rules_valid(1), ACME),
@@ -130,7 +128,7 @@ CASES: Final[tuple[Case, ...]] = (
         {**histogram(QUEUE, f'name="core", {AT}', 1), BUILD: "1x240"},
         {"name": "core"},
     ),
-    ("KubeFoundryReconcileStuck", stuck(600), stuck(600, of="another program"), {"name": "core"}),
+    ("KubeFoundryReconcileStuck", stuck(is_ours=True), stuck(is_ours=False), {"name": "core"}),
     ("KubeFoundryObjectsSkipped", skipped(ONCE), skipped("1x240"), {"kind": "Lease"}),
     ("KubeFoundryAPIRequestsFail", requests("<error>"), requests("404"), {"job": "j", "instance": "i"}),
     ("KubeFoundryCertificateExpires", expiry(7 * DAY), expiry(8 * DAY), {"secret": "tls"}),
