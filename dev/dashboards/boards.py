@@ -49,11 +49,11 @@ OURS: Final = "and on (job, instance) kubefoundry_build_info"
 
 
 def quantile(
-    share: float, histogram: str, by: str, *, own: bool = True, window: str = "$__rate_interval"
+    share: float, histogram: str, by: str, *, is_shared: bool = False, window: str = "$__rate_interval"
 ) -> str:
-    """Return PromQL for the quantile of a histogram. `own`: only our processes export the histogram."""
+    """Return PromQL for the quantile of a histogram. `is_shared`: all Go operators export it."""
     rate = f"rate({histogram}[{window}])"
-    return f"histogram_quantile({share}, sum by ({by}, le) ({rate if own else f'{rate} {OURS}'}))"
+    return f"histogram_quantile({share}, sum by ({by}, le) ({f'{rate} {OURS}' if is_shared else rate}))"
 
 
 FLEET: Final = Board(
@@ -212,7 +212,10 @@ CONTROL_PLANE: Final = Board(
             panel(
                 "Time in the queue",
                 "99 of 100 objects wait less for a worker.",
-                (quantile(0.99, "workqueue_queue_duration_seconds_bucket", "name", own=False), "{{name}}"),
+                (
+                    quantile(0.99, "workqueue_queue_duration_seconds_bucket", "name", is_shared=True),
+                    "{{name}}",
+                ),
                 unit="s",
             ),
             panel(
@@ -247,7 +250,9 @@ CONTROL_PLANE: Final = Board(
                 "Latency of webhooks",
                 "99 of 100 responses are faster. The API server waits 2 s and then admits the object.",
                 (
-                    quantile(0.99, "controller_runtime_webhook_latency_seconds_bucket", "webhook", own=False),
+                    quantile(
+                        0.99, "controller_runtime_webhook_latency_seconds_bucket", "webhook", is_shared=True
+                    ),
                     "{{webhook}}",
                 ),
                 unit="s",
@@ -269,8 +274,8 @@ _MODEL: Final = 'namespace="$namespace", name="$model"'
 _ENGINE: Final = 'namespace="$namespace", modeldeployment="$model"'
 
 
-def _any(*metrics: str) -> str:
-    """Return PromQL for the sum of the metric that the engine has."""
+def _gauges(*metrics: str) -> str:
+    """Return PromQL for the gauge that the engine has, by pod."""
     return " or ".join(f"sum by (pod) ({metric}{{{_ENGINE}}})" for metric in metrics)
 
 
@@ -313,7 +318,7 @@ MODEL: Final = Board(
                 "Running requests",
                 "Requests that the engine works on, by pod.",
                 (
-                    _any(
+                    _gauges(
                         "vllm:num_requests_running", "sglang:num_running_reqs", "llamacpp:requests_processing"
                     ),
                     "{{pod}}",
@@ -323,14 +328,16 @@ MODEL: Final = Board(
                 "Waiting requests",
                 "Requests that wait for the engine, by pod.",
                 (
-                    _any("vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred"),
+                    _gauges(
+                        "vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred"
+                    ),
                     "{{pod}}",
                 ),
             ),
             panel(
                 "Use of the KV cache",
                 "Near 100 %, requests wait although the GPU is not busy. llama.cpp does not report it.",
-                (_any("vllm:kv_cache_usage_perc", "sglang:token_usage"), "{{pod}}"),
+                (_gauges("vllm:kv_cache_usage_perc", "sglang:token_usage"), "{{pod}}"),
                 unit="percentunit",
             ),
             panel(

@@ -35,6 +35,10 @@ WEBHOOK_SERVICE: Final = (
 )
 
 
+Key = tuple[str, str | None, str]
+"""Kind, namespace and name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Helm:
     """A helm program. `folder`: its own configuration and cache. `kubeconfig`: of its cluster; None for none."""
@@ -64,13 +68,13 @@ class Helm:
 
 
 @cache
-def build(version: str = "") -> Path:
-    """Build helm unless it is cached, and return the program: that of the environment if no version is given.
+def build(target: str = "") -> Path:
+    """Build a program of dev/devcluster/build unless it is cached, and return it: helm if no target is given.
 
     Raises:
         CannotRun: The build failed.
     """
-    target = version or os.environ.get(VERSION) or "helm4"
+    target = target or os.environ.get(VERSION) or "helm4"
     done = subprocess.run([str(BUILD), target], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise CannotRun(f"{BUILD} {target} failed: its last lines say why")
@@ -91,3 +95,10 @@ def values_file(path: Path, values: dict[str, Any]) -> Sequence[str]:
     """Write a file of values, and return the arguments that pass it to helm."""
     path.write_text(json.dumps(values))
     return ("--values", str(path))
+
+
+def by_key(objects: list[Object]) -> dict[Key, Object]:
+    """Return the objects by kind, namespace and name. Fail if two are equal in these."""
+    found = {(obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj for obj in objects}
+    assert len(found) == len(objects)
+    return found

@@ -6,26 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_sdk._api.kinds import Object
-from support.helm import CHART, OLDEST, Helm, values_file
+from support.helm import CHART, OLDEST, Helm, by_key, values_file
 
 pytestmark = pytest.mark.integration
 
 SYSTEM = "kubefoundry-system"
 
 
-def keyed(objects: list[Object]) -> dict[tuple[str, str], Object]:
-    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}
-
-
 def test_ceilings_are_those_of_the_values(helm: Helm, tmp_path: Path) -> None:
     ceilings = {"enabled": True, "limits": {"gpus": "8", "team-a.gpus": "16", "memory": None}}
 
-    found = keyed(
+    found = by_key(
         helm.rendered(CHART, *values_file(tmp_path / "v", {"ceilings": ceilings}), namespace=SYSTEM)
     )
 
-    data = found["ConfigMap", "kubefoundry-ceilings"]["data"]
+    data = found["ConfigMap", SYSTEM, "kubefoundry-ceilings"]["data"]
     assert data == {"gpus": "8", "team-a.gpus": "16", "replicas": "32"}
 
 
@@ -44,7 +39,7 @@ def test_unknown_ceiling_is_refused(helm: Helm, tmp_path: Path) -> None:
 def test_creator_is_not_recorded_on_older_kubernetes(helm: Helm, tmp_path: Path) -> None:
     values = {"providerPolicy": {"enabled": True, "recordCreator": False}}
 
-    found = keyed(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
+    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
 
-    assert ("ValidatingAdmissionPolicy", "kubefoundry-creator") in found
-    assert ("MutatingAdmissionPolicy", "kubefoundry-creator") not in found
+    assert ("ValidatingAdmissionPolicy", None, "kubefoundry-creator") in found
+    assert ("MutatingAdmissionPolicy", None, "kubefoundry-creator") not in found

@@ -13,7 +13,7 @@ import yaml
 from kubefoundry_cli.install.bundle import MIRRORED
 from kubefoundry_local.control_plane import ROOT
 from kubefoundry_sdk._api.kinds import Object
-from support.helm import CHART, CRD_CHART, OLDEST, Helm, values_file
+from support.helm import CHART, CRD_CHART, OLDEST, Helm, by_key, values_file
 
 pytestmark = pytest.mark.integration
 
@@ -51,14 +51,6 @@ OVERLAYS: Final = (
     *(f"{name}-policy/policy.yaml" for name in ("config-map", "provider", "creator", "secret", "direct")),
     "ceilings/policy.yaml",
 )
-
-Key = tuple[str, str | None, str]
-
-
-def by_key(objects: list[Object]) -> dict[Key, Object]:
-    found = {(obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj for obj in objects}
-    assert len(found) == len(objects)
-    return found
 
 
 def documents(*paths: Path) -> list[Object]:
