@@ -59,15 +59,20 @@ def in_namespace(manifest: Object, namespace: str) -> Object:
     return manifest
 
 
+async def model_with_deployment(api: Client, namespace: str) -> Object:
+    """Create a model, wait until provider direct has created its Deployment, and return the model."""
+    body = model_deployment("m", namespace, GPU, provider="direct")
+    created = await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+    await until(api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None)
+    return created
+
+
 async def until_gone(api: Client, namespace: str) -> Object | None:
     return await until(api, DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
 
 
 async def test_model_is_created_edited_and_deleted(api: Client, namespace: str, provider: Path) -> None:
-    created = await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="direct"), manager="test"
-    )
-    await until(api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None)
+    created = await model_with_deployment(api, namespace)
     replicas = {"op": "replace", "path": "/spec/scaling/replicas", "value": 2}
 
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, [replicas], manager="test")
@@ -82,10 +87,7 @@ async def test_model_is_created_edited_and_deleted(api: Client, namespace: str, 
 async def test_object_without_marks_is_named_until_it_has_the_label(
     suite: Suite, api: Client, namespace: str, provider: Path
 ) -> None:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="direct"), manager="test"
-    )
-    await until(api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None)
+    await model_with_deployment(api, namespace)
     marks = [{"op": "remove", "path": f"/metadata/{field}"} for field in ("labels", "ownerReferences")]
 
     await api.json_patch(DEPLOYMENTS, "m", namespace, marks, manager="test")
@@ -229,10 +231,7 @@ async def test_setting_of_others_stays_and_none_is_added(
 async def test_model_is_scaled_when_others_added_a_setting(
     suite: Suite, api: Client, namespace: str, provider: Path
 ) -> None:
-    await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="direct"), manager="test"
-    )
-    await until(api, DEPLOYMENTS, "m", namespace, lambda obj: obj is not None)
+    await model_with_deployment(api, namespace)
     volume = {"name": "logs", "hostPath": {"path": "/var/log"}}
     added = {"op": "add", "path": "/spec/template/spec/volumes/-", "value": volume}
     await api.json_patch(DEPLOYMENTS, "m", namespace, [added], manager="others")
