@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import http.client
+import logging
 import os
 import shutil
 import tempfile
@@ -30,8 +31,8 @@ IDLE: Final = 2
 ROUNDS: Final = 20
 """Attempts to reset etcd. The API server may write during an attempt."""
 
-DEADLINE: Final = 10.0
-"""Seconds until the API server has received a change of etcd, at most."""
+DEADLINE: Final = 60.0
+"""Seconds until the API server has received a change of etcd, at most. A busy disk has stopped one for 10 s."""
 
 NAMESPACES: Final = b"/registry/namespaces/"
 
@@ -53,14 +54,14 @@ class _Reusable:
     etcd: Etcd
     values: dict[bytes, tuple[int, bytes]]
 
-    def put_back(self) -> bool:
-        """Reset etcd, and return whether this succeeded. Raise OSError or HTTPException if it does not answer."""
+    def put_back(self) -> str:
+        """Reset etcd, and return why this is impossible, or "". Raise OSError or HTTPException without an answer."""
         process = self.plane.process
         if process is None or process.poll() is not None:
-            return False
+            return "the devcluster has stopped"
         self.plane.answer("/readyz", seconds=DEADLINE)
         if "--all-controllers" in self.ground[1] and self._is_deleting_namespace():
-            return False
+            return "a namespace is being deleted"
         for _ in range(ROUNDS):
             revisions = self.etcd.revisions()
             added = [key for key in revisions if key not in self.values and not key.startswith(ITS_OWN)]
@@ -75,14 +76,14 @@ class _Reusable:
                         changed[key] = value
             if not (added or removed or changed):
                 self._forget()
-                return True
+                return ""
             # Controllers create objects in a namespace again as long as the API server accepts them.
             namespaces = [key for key in added if key.startswith(NAMESPACES)]
             self.etcd.write({}, namespaces)
             for key in namespaces[-1:]:  # the last one is enough: the watch keeps the order
                 self._wait_refused(key.removeprefix(NAMESPACES).decode())
             self.etcd.write(removed | changed, [key for key in added if key not in namespaces])
-        return False
+        return f"objects differ after {ROUNDS} attempts: {[*added, *removed, *changed]}"
 
     def _is_deleting_namespace(self) -> bool:
         """Check whether the namespace controller may still empty a namespace, also one that is created again."""
@@ -142,9 +143,12 @@ def borrowed(data: Path, flags: Sequence[str]) -> Iterator[ControlPlane]:
 
 def _put_back(reusable: _Reusable) -> bool:
     try:
-        return reusable.put_back()
-    except (OSError, http.client.HTTPException):
-        return False  # a test has stopped or broken it
+        problem = reusable.put_back()
+    except (OSError, http.client.HTTPException) as error:
+        problem = repr(error)  # a test has stopped or broken it
+    if problem:
+        logging.getLogger(__name__).warning("this control plane cannot be reset: %s", problem)
+    return not problem
 
 
 def _started(ground: tuple[Path, tuple[str, ...]]) -> _Reusable:
