@@ -12,12 +12,14 @@ import pytest
 from kubefoundry_core.certificate_secret import filled, read
 from kubefoundry_core.certificates import Material, Unusable, renewed
 from kubefoundry_core.webhook_configurations import (
-    SPEC_CHANGES,
+    CONDITIONS,
+    MUTATING,
     VALIDATING,
     covers,
     evaluates_conditions,
     patch,
 )
+from kubefoundry_sdk._api.kinds import Kind
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -117,16 +119,18 @@ def test_what_is_there_is_not_sent_again(material: Material) -> None:
     assert patch(VALIDATING, live, material.bundle, conditions=False) is None
 
 
-def test_each_webhook_is_asked_about_new_specs_only(material: Material) -> None:
+@pytest.mark.parametrize("kind", [VALIDATING, MUTATING], ids=lambda kind: kind.kind)
+def test_each_webhook_gets_the_condition_of_its_kind(material: Material, kind: Kind) -> None:
+    condition = CONDITIONS[kind.kind]
     live = configuration(material.bundle, material.bundle)
-    live["webhooks"][0]["matchConditions"] = [{"name": "somebody's", "expression": "true"}, SPEC_CHANGES]
+    live["webhooks"][0]["matchConditions"] = [{"name": "somebody's", "expression": "true"}, condition]
 
-    body = patch(VALIDATING, live, material.bundle, conditions=True)
+    body = patch(kind, live, material.bundle, conditions=True)
     assert body is not None
-    assert [webhook["matchConditions"] for webhook in body["webhooks"]] == [[SPEC_CHANGES]] * 2
+    assert [webhook["matchConditions"] for webhook in body["webhooks"]] == [[condition]] * 2
 
-    live["webhooks"][1]["matchConditions"] = [SPEC_CHANGES]
-    assert patch(VALIDATING, live, material.bundle, conditions=True) is None
+    live["webhooks"][1]["matchConditions"] = [condition]
+    assert patch(kind, live, material.bundle, conditions=True) is None
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,14 @@ CERTIFICATE_FLAG: Final = (
     '- {{ printf "--webhook-secret=%s" . | quote }}',
     "{{- end }}",
 )
+RECORD_CREATOR: Final = "and $.Values.providerPolicy.enabled $.Values.providerPolicy.recordCreator"
+SERVES_MUTATING_POLICIES: Final = '(semverCompare ">=1.36-0" $.Capabilities.KubeVersion.Version)'
+"""Whether the API server records the creator itself. An older one calls core's webhook, which does so."""
+CREATOR_FLAG: Final = (
+    f"{{{{- if {RECORD_CREATOR} (not {SERVES_MUTATING_POLICIES}) }}}}",
+    "- --record-creator=true",
+    "{{- end }}",
+)
 PROVIDER_USE_FLAG: Final = (
     "{{- if $.Values.providerPolicy.enabled }}",
     "- --check-provider-use=true",
@@ -92,7 +100,7 @@ SOURCES: Final = (
         "core.yaml",
         "$component.enabled",
         ".Values.core",
-        (REPLICAS, CERTIFICATE_RULES, controller_args(*CERTIFICATE_FLAG)),
+        (REPLICAS, CERTIFICATE_RULES, controller_args(*CERTIFICATE_FLAG, *CREATOR_FLAG)),
         "kubefoundry-core",
     ),
     Source(
@@ -174,7 +182,7 @@ SOURCES: Final = (
     Source(
         "manifests/creator-policy/policy.yaml",
         "creator-policy.yaml",
-        "and .Values.providerPolicy.enabled .Values.providerPolicy.recordCreator",
+        f"{RECORD_CREATOR} {SERVES_MUTATING_POLICIES}",
     ),
     Source("manifests/ceilings/policy.yaml", "ceilings.yaml", ".Values.ceilings.enabled", places=(CEILINGS,)),
     Source("manifests/secret-policy/policy.yaml", "secret-policy.yaml", ".Values.secretPolicy.enabled"),

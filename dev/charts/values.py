@@ -226,7 +226,7 @@ class ProviderPolicy(Switch):
 
     recordCreator: bool = Field(
         True,
-        description="Record who creates a model, which automatic selection needs. Needs Kubernetes 1.36 or newer.",
+        description="Record who creates a model, which automatic selection needs.",
     )
 
 

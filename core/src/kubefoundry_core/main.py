@@ -62,6 +62,15 @@ def prepared(
     )
     options.flag(
         parser,
+        "--record-creator",
+        "record who creates a ModelDeployment, for manifests/provider-policy before Kubernetes 1.36: true or false",
+        default=False,
+        read=options.boolean,
+        nargs="?",
+        const=True,
+    )
+    options.flag(
+        parser,
         "--per-object-metrics",
         "export two metrics with one series per ModelDeployment: true or false",
         default=False,
@@ -91,8 +100,15 @@ def set_up(process: Process, bound: socket.socket, conversions: Conversions) -> 
     process.export(
         Deployments(controller.counted, controller.registered, per_object=process.options.per_object_metrics)
     )
+    answers = application(
+        controller.registered,
+        controller.left,
+        controller.models,
+        record_creator=process.options.record_creator,
+        conversions=conversions,
+    )
     listener = Listener(
-        application(controller.registered, controller.left, controller.models, conversions=conversions),
+        answers,
         bound,
         partial(server_context, process.options.webhook_client_ca),
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 
-from kubefoundry_core.webhook_configurations import CONFIGURATION, MUTATING, SPEC_CHANGES, VALIDATING
+from kubefoundry_core.webhook_configurations import CONDITIONS, CONFIGURATION, MUTATING, VALIDATING
 from kubefoundry_local.suite import PROBE, Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.client import Client
@@ -48,18 +49,15 @@ async def applied(api: Client, namespace: str, part: Mapping[str, Any]) -> Objec
     return await api.apply(MODEL_DEPLOYMENTS, body, manager=f"test-{sorted(part)[0]}")
 
 
+def has_condition(condition: Object, configuration: Object | None) -> bool:
+    webhooks = configuration["webhooks"] if configuration else [{}]
+    return all(condition in webhook.get("matchConditions", ()) for webhook in webhooks)
+
+
 async def until_in_force(fresh: Suite, api: Client, namespace: str) -> None:
     """The API server's own watch of its webhook configurations runs beside ours."""
     for kind in (MUTATING, VALIDATING):
-        await until(
-            api,
-            kind,
-            CONFIGURATION,
-            None,
-            lambda obj: (
-                obj and all(SPEC_CHANGES in hook.get("matchConditions", ()) for hook in obj["webhooks"])
-            ),
-        )
+        await until(api, kind, CONFIGURATION, None, partial(has_condition, CONDITIONS[kind.kind]))
     async with asyncio.timeout(SECONDS):
         turn = 1
         while True:

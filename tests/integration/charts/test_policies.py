@@ -36,10 +36,22 @@ def test_unknown_ceiling_is_refused(helm: Helm, tmp_path: Path) -> None:
     assert "team-a.gpu" in refused.stderr
 
 
-def test_creator_is_not_recorded_on_older_kubernetes(helm: Helm, tmp_path: Path) -> None:
-    values = {"providerPolicy": {"enabled": True, "recordCreator": False}}
+@pytest.mark.parametrize(
+    ("version", "is_recorded", "by_policy", "by_core"),
+    [("1.36.0", True, True, False), ("1.35.4", True, False, True), ("1.36.0", False, False, False)],
+)
+def test_creator_is_recorded_by_policy_or_by_core(
+    helm: Helm, tmp_path: Path, version: str, is_recorded: bool, by_policy: bool, by_core: bool
+) -> None:
+    values = {"providerPolicy": {"enabled": True, "recordCreator": is_recorded}}
 
-    found = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", values), namespace=SYSTEM))
+    found = by_key(
+        helm.rendered(
+            CHART, *values_file(tmp_path / "v", values), "--kube-version", version, namespace=SYSTEM
+        )
+    )
 
     assert ("ValidatingAdmissionPolicy", None, "kubefoundry-creator") in found
-    assert ("MutatingAdmissionPolicy", None, "kubefoundry-creator") not in found
+    assert (("MutatingAdmissionPolicy", None, "kubefoundry-creator") in found) == by_policy
+    core = found["Deployment", SYSTEM, "kubefoundry-core"]["spec"]["template"]["spec"]["containers"][0]
+    assert ("--record-creator=true" in core["args"]) == by_core

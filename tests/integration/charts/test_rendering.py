@@ -68,7 +68,8 @@ def test_default_charts_equal_install_file(helm: Helm) -> None:
 
 
 def test_every_switch_adds_its_overlay(helm: Helm, tmp_path: Path) -> None:
-    rendered = by_key(helm.rendered(CHART, *values_file(tmp_path / "v", EVERYTHING), namespace=SYSTEM))
+    values = values_file(tmp_path / "v", EVERYTHING)
+    rendered = by_key(helm.rendered(CHART, *values, "--kube-version", "1.36.0", namespace=SYSTEM))
 
     overlays = by_key(documents(*(MANIFESTS / path for path in OVERLAYS)))
     args = ["--leader-elect=true", "--log-format=json", "--openshift-anyuid=true"]

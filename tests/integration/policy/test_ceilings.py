@@ -181,6 +181,22 @@ async def test_config_map_without_data_limits_nothing(suite: Suite, enforced: Pa
     assert words == ""
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("gpus", "four"), ("replicas", "-1"), ("replicas", "9" * 30), ("memory", "16 GB"), ("small.gpus", "")],
+)
+async def test_malformed_limit_is_named(suite: Suite, enforced: Path, key: str, value: str) -> None:
+    body = model_deployment("m", "small", GPU)
+    set_limits(suite, {key: value})
+
+    words = await until_answered(enforced, body, f"key '{key}' of ConfigMap ")
+
+    suite.plane.kubectl("apply", "-k", str(ROOT / "manifests" / "ceilings"))
+    set_limits(suite, {**LIMITS, "small.gpus": "2"})
+    await until_answered(enforced, body, "")
+    assert f"'{SYSTEM}/kubefoundry-ceilings' is '{value}', which is no limit. Ask an administrator" in words
+
+
 async def test_models_are_refused_when_the_config_map_is_missing(suite: Suite, enforced: Path) -> None:
     body = model_deployment("m", "small", GPU)
     suite.plane.kubectl("delete", "configmap", "kubefoundry-ceilings", "-n", SYSTEM)

@@ -140,6 +140,7 @@ def application(
     left: Callable[[str], int],
     models: Callable[[], Awaitable[Sequence[str]]],
     *,
+    record_creator: bool = False,
     conversions: Conversions = CONVERSIONS,
     patience: float = PATIENCE,
 ) -> web.Application:
@@ -149,6 +150,7 @@ def application(
         registered: Returns the current InferenceProviderConfigs by name.
         left: Returns the bytes by which the ModelDeployments of a namespace may grow.
         models: Reads "namespace/name" of the ModelDeployments.
+        record_creator: Whether to record who creates a ModelDeployment.
         conversions: The fields of each version.
         patience: Seconds for each step of a review.
     """
@@ -160,7 +162,8 @@ def application(
     reading = asyncio.Lock()
 
     async def mutation(request: web.Request) -> web.Response:
-        return await intake.respond(request, _admission(MUTATE, modeldeployments.mutate))
+        change = partial(modeldeployments.mutate, record_creator=record_creator)
+        return await intake.respond(request, _admission(MUTATE, change))
 
     async def validation(request: web.Request) -> web.Response:
         # Read the registrations here: a thread must not read a store that the loop changes.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from kubefoundry_core.admission import annotation_warnings
+from kubefoundry_core.admission import annotation_warnings, creator
 from kubefoundry_core.admission.defaulting import patch, remove_nulls
 from kubefoundry_core.admission.review import Request, Review, allowed, patched, refused, request_of
 from kubefoundry_core.decision import not_registered
@@ -35,25 +35,33 @@ def _unlimited(namespace: str) -> int:
     return LARGEST
 
 
-def mutate(review: Any) -> Review:
-    """Remove nulls, and add the CRD's defaults for clusters with an older CRD.
+def mutate(review: Any, *, record_creator: bool = False) -> Review:
+    """Remove nulls, add the CRD's defaults for clusters with an older CRD, and record the creator.
+
+    Args:
+        review: The decoded AdmissionReview.
+        record_creator: Whether to record who creates the object.
 
     Raises:
         Malformed: `review` is not an AdmissionReview request with an object.
     """
     request = request_of(review)
-    if not request.decides_spec:
-        return allowed(request)
-    spec = request.object.get("spec")
-    if not isinstance(spec, dict) or spec_limits.too_deep(spec):
-        # The API server calls the validating webhook next, which reports the problem.
-        return allowed(request)
-    spec = copy.deepcopy(spec)
-    operations = list(remove_nulls(spec, "/spec"))
-    operations += patch(spec, validation.default(spec), "/spec")
+    operations = [*(creator.record(request) if record_creator else ()), *_defaults(request)]
     if not operations:
         return allowed(request)
     return patched(request, base64.b64encode(json.dumps(operations).encode()))
+
+
+def _defaults(request: Request) -> Iterator[dict[str, Any]]:
+    if not request.decides_spec:
+        return
+    spec = request.object.get("spec")
+    if not isinstance(spec, dict) or spec_limits.too_deep(spec):
+        # The API server calls the validating webhook next, which reports the problem.
+        return
+    spec = copy.deepcopy(spec)
+    yield from remove_nulls(spec, "/spec")
+    yield from patch(spec, validation.default(spec), "/spec")
 
 
 def validate(

@@ -24,6 +24,8 @@ class Request:
     Attributes:
         object: The new state; it has metadata.
         old: The stored state, None on create; it has metadata.
+        user: The name of the user who sent the request, empty if the review has none.
+        groups: The groups of that user.
     """
 
     uid: str
@@ -32,6 +34,8 @@ class Request:
     name: str
     object: Object
     old: Object | None
+    user: str = ""
+    groups: tuple[str, ...] = ()
 
     @property
     def decides_spec(self) -> bool:
@@ -60,6 +64,7 @@ def request_of(review: Any) -> Request:
         before = meta if old is None else old["metadata"]
         if not all(isinstance(part, dict) for part in (obj, meta, before)):
             raise TypeError("an object or its metadata is not a map")
+        user = request.get("userInfo") or {}
         return Request(
             uid=request["uid"],
             group=request["kind"]["group"],
@@ -68,6 +73,8 @@ def request_of(review: Any) -> Request:
             name=request.get("name") or meta.get("name") or meta.get("generateName", ""),
             object=obj,
             old=old,
+            user=str(user.get("username") or ""),
+            groups=tuple(str(group) for group in user.get("groups") or ()),
         )
     except (TypeError, KeyError, AttributeError) as error:
         raise Malformed(f"not an AdmissionReview request with an object: {error!r}") from error
