@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import hashlib
+import json
+import operator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +87,35 @@ def test_flag_without_effect_is_refused(registry: str | None, mirror: str | None
         bundle.from_registry(bundle.crds(), registry, mirror)
 
     assert refused.value.exit_code == Exit.USAGE
+
+
+def paths(value: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value in a JSON value."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in entries:
+        yield (key,)
+        yield from ((key, *rest) for rest in paths(inner))
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"])
+@pytest.mark.parametrize("wrong", [None, 7, "text", [], {}, [None], [[]], [{}]], ids=repr)
+def test_manifest_with_a_wrong_value_is_installed_or_refused(kind: str, wrong: Any) -> None:
+    others = bundle.provider("kuberay")
+    obj = next(obj for obj in others if obj["kind"] == kind)
+    verdicts = set()
+
+    for path in paths(obj):
+        changed = copy.deepcopy(obj)
+        functools.reduce(operator.getitem, path[:-1], changed)[path[-1]] = wrong
+        try:
+            parsed = bundle.parsed(json.dumps(changed), "a.yaml")
+            rights(bundle.from_registry([*parsed, *others], None, "mirror.example.com/kf"))
+            verdicts.add("installed")
+        except Failure as failure:
+            assert failure.exit_code == Exit.USAGE
+            verdicts.add("refused")
+
+    assert verdicts == {"installed", "refused"}
 
 
 @pytest.mark.parametrize("flag", ["--registry", "--mirror"])

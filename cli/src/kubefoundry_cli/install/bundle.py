@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk._api.images import OURS, in_registry
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 
 HERE: Final = Path(__file__).parent
 MIRRORED: Final = frozenset(("provider-direct", "provider-dynamo", "provider-kuberay", "llamastack"))
@@ -68,7 +68,7 @@ def parsed(text: str, origin: str) -> list[Object]:
         )
         if not named or not isinstance(obj.get("apiVersion"), str) or not isinstance(obj.get("kind"), str):
             raise Failure(f"{origin} holds something that is not a Kubernetes object with a name", Exit.USAGE)
-        if wrong := _wrong_role(obj):
+        if wrong := _wrong_role(obj) or _wrong_deployment(obj):
             raise Failure(f"{origin}: {obj['kind']} {obj['metadata']['name']}: {wrong}", Exit.USAGE)
     if not objects:
         raise Failure(f"{origin} holds no object", Exit.USAGE)
@@ -106,6 +106,26 @@ def _wrong_role(obj: Object) -> str:
     return ""
 
 
+def _wrong_deployment(obj: Object) -> str:
+    """Return why the containers of a Deployment cannot be read; empty if they can."""
+    if obj["kind"] != DEPLOYMENTS.kind:
+        return ""
+    containers: Any = obj
+    for name in ("spec", "template", "spec", "containers"):
+        containers = containers.get(name) if isinstance(containers, dict) else None
+    if not isinstance(containers, list) or not containers:
+        return "spec.template.spec.containers is not a list of containers"
+    for container in containers:
+        if not isinstance(container, dict) or not all(
+            isinstance(container.get(name), str) for name in ("name", "image")
+        ):
+            return "a container has no name or no image"
+        arguments = container.get("args") or []
+        if not isinstance(arguments, list) or not all(isinstance(text, str) for text in arguments):
+            return "args of a container is not a list of texts"
+    return ""
+
+
 def from_registry(objects: Iterable[Object], registry: str | None, mirror: str | None = None) -> list[Object]:
     """Return the objects with our images from the registry, and with default images from the mirror, if given.
 
@@ -130,7 +150,7 @@ def from_registry(objects: Iterable[Object], registry: str | None, mirror: str |
     for container in containers:
         container["image"] = in_registry(container["image"], prefix)
         if mirror and container["name"] in MIRRORED:
-            container["args"] = [*container["args"], f"--mirror={mirror}"]
+            container["args"] = [*(container.get("args") or ()), f"--mirror={mirror}"]
     return result
 
 
