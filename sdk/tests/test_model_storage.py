@@ -139,6 +139,19 @@ def test_access_mode_is_noted_when_several_pods_mount_a_claim(
             spec_of({**DATA, "mountPath": "/own/"}),
             "Widgets mounts its own volume own at /own: choose another mountPath in model.storage.volumes",
         ),
+        *(
+            (
+                spec_of({**DATA, "mountPath": mount_path}),
+                f"volume data would be mounted at {path}, where no container starts: choose another mountPath in "
+                "model.storage.volumes",
+            )
+            for mount_path, path in (
+                ("/.", "/"),
+                ("/data/..", "/"),
+                ("/proc", "/proc"),
+                ("/data/../proc/1/", "/proc/1"),
+            )
+        ),
         (
             spec_of(WEIGHTS, {**DATA, "mountPath": "/model-cache"}),
             "volumes weights and data are both mounted at /model-cache: choose another mountPath in "

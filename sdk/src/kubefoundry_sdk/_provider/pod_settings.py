@@ -163,6 +163,12 @@ def _path_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str])
     before: dict[str, str] = {}
     for field, volume, mount_path in mounts:
         path = posixpath.normpath(mount_path)
+        if path == "/" or path.split("/")[1] == "proc":
+            # A container runtime does not start such a container (runc: "it is inside /proc").
+            yield (
+                f"volume {volume} would be mounted at {path}, where no container starts: choose another mountPath in "
+                f"{field}"
+            )
         for name in sorted(name for name, place in own.items() if place == path):
             yield f"{title} mounts its own volume {name} at {path}: choose another mountPath in {field}"
         if field == "model.storage.volumes" and path in before:
