@@ -91,7 +91,9 @@ def test_flag_without_effect_is_refused(registry: str | None, mirror: str | None
 
 def paths(value: Any) -> Iterator[tuple[Any, ...]]:
     """Yield the path of each value in a JSON value."""
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    entries = (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    )
     for key, inner in entries:
         yield (key,)
         yield from ((key, *rest) for rest in paths(inner))

@@ -24,6 +24,29 @@ def test_every_rule_has_a_spec_that_breaks_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("resources", "problems"),
+    [
+        ({"cpuLimit": "500m"}, []),
+        ({"cpu": "0.5", "cpuLimit": "500m"}, []),
+        ({"cpu": 4, "cpuLimit": "4e0"}, []),
+        (
+            {"cpu": "4", "cpuLimit": "3999m"},
+            [
+                Problem(
+                    "spec.resources.cpuLimit",
+                    "3999m is less than resources.cpu, which is 4: raise the limit",
+                )
+            ],
+        ),
+    ],
+)
+def test_cpu_limit_is_refused_below_the_request(resources: dict[str, Any], problems: list[Problem]) -> None:
+    spec = changed(AGGREGATED, engine__type="llamacpp", resources=resources)
+
+    assert validation.validate(spec) == problems
+
+
+@pytest.mark.parametrize(
     "spec",
     [
         AGGREGATED,

@@ -39,8 +39,9 @@ type spec struct {
 		GPU *struct {
 			Type string `json:"type"`
 		} `json:"gpu"`
-		CPU    any `json:"cpu"`
-		Memory any `json:"memory"`
+		CPU      any `json:"cpu"`
+		CPULimit any `json:"cpuLimit"`
+		Memory   any `json:"memory"`
 	} `json:"resources"`
 	Image       string `json:"image"`
 	Env         []any  `json:"env"`
@@ -126,6 +127,7 @@ func problems(r request) []string {
 	}{
 		{"engine.extraArgs", len(spec.Engine.ExtraArgs) > 0},
 		{"resources.cpu", spec.Resources.CPU != nil},
+		{"resources.cpuLimit", spec.Resources.CPULimit != nil},
 		{"resources.memory", spec.Resources.Memory != nil},
 		{"podTemplate.metadata.labels", len(spec.PodTemplate.Metadata.Labels) > 0},
 		{"podTemplate.metadata.annotations", len(spec.PodTemplate.Metadata.Annotations) > 0},

@@ -7,6 +7,7 @@ const NEEDED = ['model', 'servedName', 'image', 'replicas', 'gpus', 'flags', 'en
 const NO_PLACE = [
   'engine.extraArgs',
   'resources.cpu',
+  'resources.cpuLimit',
   'resources.memory',
   'podTemplate.metadata.labels',
   'podTemplate.metadata.annotations',

@@ -23,7 +23,7 @@ def image: .deployment.spec.image // .settings.defaultImages[.deployment.spec.en
 # A sentence for every field that a Widget has no place for, so that no field is dropped silently.
 def problems:
   .deployment.spec as $spec
-  | ["engine.extraArgs", "resources.cpu", "resources.memory", "podTemplate.metadata.labels", "podTemplate.metadata.annotations",
+  | ["engine.extraArgs", "resources.cpu", "resources.cpuLimit", "resources.memory", "podTemplate.metadata.labels", "podTemplate.metadata.annotations",
      "podTemplate.spec", "podTemplate.container", "model.storage.volumes", "model.storage.offline",
      "secrets.huggingFaceToken", "nodeSelector", "tolerations"] as $refused
   | [ (select(image == null) | "Widgets has no default image for \($spec.engine.type): set image"),

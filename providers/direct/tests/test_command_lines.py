@@ -21,13 +21,20 @@ def container(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def started(
-    engine: str, *, gpus: int = 1, cpu: str | None = None, model: str = "org/m", **settings: Any
+    engine: str,
+    *,
+    gpus: int = 1,
+    cpu: str | None = None,
+    cpuLimit: str | None = None,
+    model: str = "org/m",
+    **settings: Any,
 ) -> list[str]:
     """Command and args."""
+    cpus = {name: amount for name, amount in (("cpu", cpu), ("cpuLimit", cpuLimit)) if amount}
     spec = {
         "model": {"id": model},
         "engine": {"type": engine, **settings},
-        "resources": {"gpu": {"count": gpus}, **({"cpu": cpu} if cpu else {})},
+        "resources": {"gpu": {"count": gpus}, **cpus},
     }
     main_container = container(spec)
     return [*main_container.get("command", ()), *main_container["args"]]
@@ -89,6 +96,18 @@ def started(
             {"gpus": 0, "cpu": "1500m"},
             "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --threads 2",
             id="llamacpp with the threads that it has cores for",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"gpus": 0, "cpuLimit": "3"},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --threads 3",
+            id="llamacpp with the threads that its CPU limit allows",
+        ),
+        pytest.param(
+            "llamacpp",
+            {"gpus": 0, "cpu": "2", "cpuLimit": "3"},
+            "--hf-repo org/m --alias m --host 0.0.0.0 --port 8000 --threads 2",
+            id="llamacpp with cores and a CPU limit",
         ),
         pytest.param(
             "llamacpp",

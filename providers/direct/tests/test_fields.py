@@ -87,6 +87,7 @@ CHANGES: dict[str, Spec] = {
     "resources.gpu.type: without image": {"resources": {"gpu": {"count": 1, "type": "amd.com/gpu"}}},
     "resources.memory": {"resources": {"memory": "16Gi"}},
     "resources.cpu": {"resources": {"cpu": "8"}},
+    "resources.cpuLimit": {"resources": {"cpuLimit": "8"}},
     "image": {"image": "example/other:2"},
     "env": {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},
     "podTemplate.metadata.labels": {"podTemplate": {"metadata": {"labels": {"team": "a"}}}},

@@ -68,6 +68,7 @@ SAMPLES: Mapping[str, tuple[Any, Any]] = {
     "scaling.decode.replicas: 0": (1, 0),
     "resources.memory": (None, "32Gi"),
     "resources.cpu": (None, "4"),
+    "resources.cpuLimit": (None, "4"),
     "image": ("example.com/engine:1.0.1", "example.com/engine:1.0.2"),
     "env": ([], [{"name": "LEVEL", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]),
     "podTemplate.metadata.labels": ({}, {"team": "a"}),

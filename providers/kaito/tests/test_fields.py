@@ -129,6 +129,7 @@ CHANGES: dict[str, Spec] = {
     "resources.gpu.type": {"resources": {"gpu": {"count": 1, "type": "amd.com/gpu"}}},
     "resources.memory": {"resources": {"memory": "16Gi"}},
     "resources.cpu": {"resources": {"cpu": "8"}},
+    "resources.cpuLimit": {"resources": {"cpuLimit": "8"}},
     "image": {"image": "example/other:2"},
     "image: left out": {"image": None},
     "env": {"env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]},

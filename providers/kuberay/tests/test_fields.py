@@ -66,6 +66,7 @@ VALUES: dict[str, Any] = {
     "resources.gpu.type": "nvidia.com/mig-1g.10gb",
     "resources.memory": "32Gi",
     "resources.cpu": "8",
+    "resources.cpuLimit": "8",
     "image": "rayproject/ray-llm:2.54.0-py311-cu128",
     "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
     "podTemplate.metadata.labels": {"team": "a"},

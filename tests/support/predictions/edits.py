@@ -62,6 +62,7 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "resources.gpu.count": ("0", "1", "2", "4"),
     "resources.memory": ("", "16Gi", "48Gi", "49152Mi", "1.5Gi", "16e9", "0"),
     "resources.cpu": ("", "4", "500m", "0.5", "4000m"),
+    "resources.cpuLimit": ("", "4", "8", "8000m"),
     "image": ("", IMAGE, "example.com/engine:2.0.0"),
     "engine.contextLength": ("", "4096", "8192"),
     "engine.trustRemoteCode": ("", "true", "false"),

@@ -28,7 +28,7 @@ TABLE = """
 
 
 def test_fields_are_the_leaves_of_the_typed_spec() -> None:
-    assert len(FIELDS) == len(set(FIELDS)) == 48
+    assert len(FIELDS) == len(set(FIELDS)) == 49
     assert {"model.id", "scaling.decode.gpu.type", "podTemplate.metadata.labels", "engine.args"} <= set(
         FIELDS
     )

@@ -30,6 +30,7 @@ SOURCES: Final[Mapping[str, tuple[str, str]]] = {
 
 HONOURED_BY: Final[Mapping[str, str]] = {
     "resources.cpu": "",
+    "resources.cpuLimit": "",
     "resources.memory": "",
     "podTemplate.metadata.labels": "",
     "podTemplate.metadata.annotations": "",

@@ -44,6 +44,7 @@ VALUES: Final[Mapping[str, tuple[Any, ...]]] = {
     "resources.gpu.type": ("amd.com/gpu",),
     "resources.memory": ("48Gi",),
     "resources.cpu": ("3",),
+    "resources.cpuLimit": ("48",),
     "image": ("example.com/probe/engine:2",),
     "env": ([{"name": "APP_PROBE", "value": "x"}],),
     "podTemplate.metadata.labels": ({OTHER: "x"},),

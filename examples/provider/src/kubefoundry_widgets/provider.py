@@ -39,6 +39,7 @@ NEEDED: Final = tuple(
 NO_PLACE: Final = (
     "engine.extraArgs",
     "resources.cpu",
+    "resources.cpuLimit",
     "resources.memory",
     "podTemplate.metadata.labels",
     "podTemplate.metadata.annotations",

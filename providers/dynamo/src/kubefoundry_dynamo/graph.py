@@ -12,7 +12,7 @@ from kubefoundry_dynamo.overrides import ROUTER_MODE_ENV, Overrides, overrides_o
 from kubefoundry_dynamo.versions import Runtime
 from kubefoundry_sdk import Deployment
 from kubefoundry_sdk.pod import secret_env_from, with_model_label
-from kubefoundry_sdk.spec import ComponentScaling, GpuSpec, ModelDeploymentSpec, Quantity
+from kubefoundry_sdk.spec import ComponentScaling, GpuSpec, ModelDeploymentSpec, Quantity, ResourcesSpec
 
 FRONTEND: Final = "Frontend"
 """Service key or component name that makes the Service `<name>-frontend` (sources §2.4)."""
@@ -38,6 +38,7 @@ class Pool:
     gpu: GpuSpec
     memory: Quantity | None
     cpu: Quantity | None
+    cpu_limit: Quantity | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Component:
     env: tuple[dict[str, Any], ...] = ()
     memory: Quantity | None = None
     cpu: Quantity | None = None
+    cpu_limit: Quantity | None = None
     gpu: GpuSpec | None = None
 
     @property
@@ -82,26 +84,29 @@ class Graph:
 def pools(spec: ModelDeploymentSpec) -> tuple[Pool, ...]:
     """Return the workers that serve the model: one kind, or prefill and decode."""
     if spec.serving.mode == "aggregated":
-        gpu = spec.resources.gpu or GpuSpec()
-        return (_pool(spec, "worker", spec.scaling.replicas, gpu, spec.resources.memory, spec.resources.cpu),)
+        return (_pool(spec, "worker", spec.scaling.replicas, spec.resources),)
     prefill, decode = spec.scaling.prefill or ComponentScaling(), spec.scaling.decode or ComponentScaling()
     return (
-        _pool(spec, "prefill", prefill.replicas, prefill.gpu or GpuSpec(), prefill.memory),
-        _pool(spec, "decode", decode.replicas, decode.gpu or GpuSpec(), decode.memory),
+        _pool(spec, "prefill", prefill.replicas, prefill),
+        _pool(spec, "decode", decode.replicas, decode),
     )
 
 
 def _pool(
-    spec: ModelDeploymentSpec,
-    role: Role,
-    replicas: int,
-    gpu: GpuSpec,
-    memory: Quantity | None,
-    cpu: Quantity | None = None,
+    spec: ModelDeploymentSpec, role: Role, replicas: int, amounts: ResourcesSpec | ComponentScaling
 ) -> Pool:
     """Return a pool of workers, named like `VllmWorker` and `VllmPrefillWorker`."""
     part = "" if role == "worker" else role.capitalize()
-    return Pool(f"{(spec.engine.type or '').capitalize()}{part}Worker", role, replicas, gpu, memory, cpu)
+    resources = amounts if isinstance(amounts, ResourcesSpec) else ResourcesSpec()
+    return Pool(
+        f"{(spec.engine.type or '').capitalize()}{part}Worker",
+        role,
+        replicas,
+        amounts.gpu or GpuSpec(),
+        amounts.memory,
+        resources.cpu,
+        resources.cpu_limit,
+    )
 
 
 def graph(deployment: Deployment, image: str, runtime: Runtime) -> Graph:
@@ -143,6 +148,7 @@ def _frontend(spec: ModelDeploymentSpec, overrides: Overrides, image: str, mode:
         env=tuple(spec.env) if as_stated else (*spec.env, {"name": ROUTER_MODE_ENV, "value": mode}),
         memory=str(resources.memory),
         cpu=str(resources.cpu),
+        cpu_limit=None if spec.resources.cpu_limit is None else str(resources.cpu),
     )
 
 
@@ -165,6 +171,7 @@ def _worker(
         env=tuple(spec.env),
         memory=_text(pool.memory),
         cpu=_text(pool.cpu),
+        cpu_limit=_text(pool.cpu_limit),
         gpu=pool.gpu if pool.gpu.count else None,
     )
 

@@ -159,8 +159,12 @@ def _router(spec: ModelDeploymentSpec) -> Iterator[str]:
 def _resources(spec: ModelDeploymentSpec) -> Iterator[str]:
     if spec.serving.mode == "aggregated":
         return
-    for name in ("memory", "cpu"):
-        if getattr(spec.resources, name) is not None:
+    for name, amount in (
+        ("memory", spec.resources.memory),
+        ("cpu", spec.resources.cpu),
+        ("cpuLimit", spec.resources.cpu_limit),
+    ):
+        if amount is not None:
             yield (
                 f"resources.{name} has no meaning in disaggregated mode; remove it "
                 "(memory is scaling.prefill.memory and scaling.decode.memory)"

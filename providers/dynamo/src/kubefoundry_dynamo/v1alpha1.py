@@ -45,7 +45,7 @@ def _service(graph: Graph, component: Component, schema: Schema) -> Object:
     if not graph.runtime.from_tag and "runtimeVersionOverride" in schema.features:
         service["runtimeVersionOverride"] = str(graph.runtime.version)
     metadata = _nonempty(labels=dict(graph.labels), annotations=dict(graph.annotations))
-    resources = container_resources(None, component.memory, component.cpu)
+    resources = container_resources(None, component.memory, component.cpu, component.cpu_limit)
     claims = graph.spec.pod_template.container.resource_claims if component.runs_engine else ()
     limits = {**resources.get("limits", {}), **_gpu_limits(component, schema)}
     return service | _nonempty(

@@ -40,7 +40,7 @@ def _component(graph: Graph, component: Component, schema: Schema) -> Object:
 
 
 def _main_container(graph: Graph, component: Component) -> Object:
-    resources = container_resources(component.gpu, component.memory, component.cpu)
+    resources = container_resources(component.gpu, component.memory, component.cpu, component.cpu_limit)
     container = {"name": "main", "image": component.image, **LAST_WORDS} | _nonempty(
         command=list(component.command),
         args=list(component.args),

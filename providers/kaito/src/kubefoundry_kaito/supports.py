@@ -40,6 +40,7 @@ OF_PODS: Final = (
     "engine.extraArgs",
     "resources.memory",
     "resources.cpu",
+    "resources.cpuLimit",
     "env",
     "podTemplate.metadata.labels",
     "podTemplate.metadata.annotations",

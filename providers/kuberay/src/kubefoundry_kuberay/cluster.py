@@ -83,12 +83,14 @@ def _autoscaler(deployment: Deployment) -> dict[str, Any]:
 
 
 def _head_group(deployment: Deployment, head: Head, image: str) -> dict[str, Any]:
-    requests = {"cpu": head.resources.cpu, "memory": head.resources.memory}
+    cpu, memory = head.resources.cpu, head.resources.memory
+    # A quota of CPU limits counts every container, so the head has a limit if the workers have one.
+    cpu_limit = None if roles(deployment.spec)[0].cpu_limit is None else cpu
     container = {
         "name": "ray-head",
         "image": image,
         "ports": [{"name": name, "containerPort": port} for name, port in _HEAD_PORTS],
-        "resources": {"requests": requests, "limits": {"memory": head.resources.memory}},
+        "resources": container_resources(None, memory, cpu, cpu_limit),
     }
     template = _pod_template(deployment, container, runs_engine=False)
     # The head keeps the ServiceAccount that KubeRay creates for the autoscaler. KubeRay would give a stated one the
@@ -141,7 +143,9 @@ def _worker_start_params(role: Role) -> dict[str, str]:
 
 
 def _worker_resources(role: Role) -> Resources:
-    return container_resources(GpuSpec(count=role.gpus, type=role.gpu_type), role.memory, role.cpu)
+    return container_resources(
+        GpuSpec(count=role.gpus, type=role.gpu_type), role.memory, role.cpu, role.cpu_limit
+    )
 
 
 def _pod_template(deployment: Deployment, container: dict[str, Any], *, runs_engine: bool) -> dict[str, Any]:

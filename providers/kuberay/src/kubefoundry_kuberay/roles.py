@@ -18,6 +18,7 @@ class Role:
         gpus: GPUs of one replica, which is one worker pod.
         gpu_type: Resource name of these GPUs.
         cpu: CPUs of one replica.
+        cpu_limit: The most CPUs of one replica.
         memory: Memory of one replica.
         exclusive: Whether only its own worker group may run it.
     """
@@ -28,6 +29,7 @@ class Role:
     gpus: int
     gpu_type: str
     cpu: Quantity | None
+    cpu_limit: Quantity | None
     memory: Quantity | None
     exclusive: bool
 
@@ -48,6 +50,7 @@ def roles(spec: ModelDeploymentSpec) -> tuple[Role, ...]:
             gpus=gpu.count,
             gpu_type=gpu.type,
             cpu=spec.resources.cpu,
+            cpu_limit=spec.resources.cpu_limit,
             memory=spec.resources.memory,
             exclusive=False,
         ),
@@ -68,6 +71,7 @@ def _component(name: str, prefix: str, scaling: ComponentScaling) -> Role:
         gpus=gpu.count,
         gpu_type=gpu.type,
         cpu=None,
+        cpu_limit=None,
         memory=scaling.memory,
         exclusive=True,
     )

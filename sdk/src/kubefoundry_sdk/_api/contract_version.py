@@ -27,6 +27,7 @@ _ADDED: Final[Mapping[str, str]] = {
     "podTemplate.spec": "0.3",
     "podTemplate.container": "0.3",
     "model.storage": "0.3",
+    "resources.cpuLimit": "0.3",
 }
 """The version that added a field of the spec, by the field's path."""
 

@@ -157,6 +157,10 @@ class ResourcesSpec(ApiModel):
     cpu: Quantity | None = None
     """CPU request of each replica in cores, for example "4" or "500m"."""
 
+    cpu_limit: Quantity | None = None
+    """The most CPU that each replica may use, at least `cpu`. Defaults to no limit. Namespaces whose ResourceQuota
+    counts `limits.cpu` need it. Frontends and Ray heads then get their request as limit."""
+
 
 class PodMetadata(ApiModel):
     """Labels and annotations of pods."""

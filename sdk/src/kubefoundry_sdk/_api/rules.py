@@ -246,9 +246,12 @@ RULES: Final[tuple[Rule, ...]] = (
         field="resources",
         message="Disaggregated mode does not use resources (set scaling.prefill.memory and scaling.decode.memory)",
         cel=(
-            "self.serving.mode != 'disaggregated' || (!has(self.resources.memory) && !has(self.resources.cpu))"
+            "self.serving.mode != 'disaggregated' || (!has(self.resources.memory) && !has(self.resources.cpu)"
+            " && !has(self.resources.cpuLimit))"
         ),
-        holds=lambda spec: not _disaggregated(spec) or not {"memory", "cpu"} & spec["resources"].keys(),
+        holds=lambda spec: (
+            not _disaggregated(spec) or not {"memory", "cpu", "cpuLimit"} & spec["resources"].keys()
+        ),
     ),
     Rule(
         at="spec",

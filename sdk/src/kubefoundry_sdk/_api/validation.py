@@ -60,7 +60,7 @@ def validate(spec: Spec) -> list[Problem]:
     if wrong_values:
         return wrong_values
     broken = (problem for rule in RULES for problem in _broken(rule, complete))
-    return _first(chain(broken, _keys(complete))) or _first(
+    return _first(chain(broken, _keys(complete), _cpu_limit(complete))) or _first(
         chain(engine_args.problems(complete), extra_args.problems(complete))
     )
 
@@ -125,6 +125,15 @@ def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]
         return
     for index, item in enumerate(value[field]):
         yield from _places(rest, item, f"{path}.{field}[{index}]")
+
+
+def _cpu_limit(spec: Spec) -> Iterator[Problem]:
+    """Yield a problem if the CPU limit is below the request. CEL of Kubernetes 1.26 has no quantities."""
+    cpu, limit = (spec["resources"].get(name) for name in ("cpu", "cpuLimit"))
+    if cpu is not None and limit is not None and quantity.parse(cpu) > quantity.parse(limit):
+        yield Problem(
+            "spec.resources.cpuLimit", f"{limit} is less than resources.cpu, which is {cpu}: raise the limit"
+        )
 
 
 def _keys(spec: Spec) -> Iterator[Problem]:

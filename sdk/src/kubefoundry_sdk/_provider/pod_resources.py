@@ -15,7 +15,10 @@ def is_nvidia(gpu_type: str) -> bool:
 
 
 def container_resources(
-    gpu: GpuSpec | None = None, memory: Quantity | None = None, cpu: Quantity | None = None
+    gpu: GpuSpec | None = None,
+    memory: Quantity | None = None,
+    cpu: Quantity | None = None,
+    cpu_limit: Quantity | None = None,
 ) -> Resources:
     """Return `resources` of a container: memory as request and limit, cpu as a request, GPUs as a limit.
 
@@ -27,6 +30,8 @@ def container_resources(
         requests["memory"] = limits["memory"] = memory
     if cpu is not None:
         requests["cpu"] = cpu
+    if cpu_limit is not None:
+        limits["cpu"] = cpu_limit
     if gpu and gpu.count:
         limits[gpu.type] = str(gpu.count)
     return {name: values for name, values in (("requests", requests), ("limits", limits)) if values}
@@ -42,15 +47,17 @@ def aggregated_resources(spec: ModelDeploymentSpec, *, nodes: int = 1) -> Resour
     Raises:
         ValueError: The GPUs cannot be divided by the nodes.
     """
-    gpu, memory, cpu = spec.resources.gpu, spec.resources.memory, spec.resources.cpu
+    gpu, memory = spec.resources.gpu, spec.resources.memory
+    cpu, cpu_limit = spec.resources.cpu, spec.resources.cpu_limit
     if nodes == 1:
-        return container_resources(gpu, _text(memory), _text(cpu))
+        return container_resources(gpu, _text(memory), _text(cpu), _text(cpu_limit))
     if spec.gpu_count % nodes:
         raise ValueError(f"{spec.gpu_count} GPUs cannot be divided by {nodes} nodes")
     return container_resources(
         gpu and gpu.model_copy(update={"count": gpu.count // nodes}),
         None if memory is None else quantity.share(memory, nodes, smallest=quantity.BYTE),
         None if cpu is None else quantity.share(cpu, nodes, smallest=quantity.MILLICORE),
+        None if cpu_limit is None else quantity.share(cpu_limit, nodes, smallest=quantity.MILLICORE),
     )
 
 

@@ -116,10 +116,11 @@ def amounts(resources: Any) -> Object:
     limits = dict(part(resources, "limits"))
     stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **requested}
     # keep a number: as text, the next apply would change the live object
+    stated = {"memory": stated.get("memory"), "cpu": stated.get("cpu"), "cpuLimit": limits.get("cpu")}
     requests: Object = {
-        name: stated[name] if type(stated[name]) is int else str(stated[name])
-        for name in ("memory", "cpu")
-        if name in stated
+        name: value if type(value) is int else str(value)
+        for name, value in stated.items()
+        if value is not None
     }
     gpu = next((name for name in limits if "/" in name), None)
     if gpu is not None and str(limits[gpu]).isdecimal():

@@ -37,6 +37,9 @@ MEMORY: Final[SearchStrategy[int | str]] = st.sampled_from(
     ["32Gi", "64Gi", "1.5Ti", "500M", "1e10", "34359738368", 34359738368, "0.5Gi"]
 )
 CPU: Final[SearchStrategy[int | str]] = st.sampled_from(["4", "500m", 8, "1.5", "2e1"])
+CPU_LIMITS: Final[SearchStrategy[int | str]] = st.sampled_from([20, "32", "64000m"])
+"""Not below any CPU request."""
+
 GPU_TYPES: Final[SearchStrategy[str]] = st.sampled_from(
     ["nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "nvidia.com/mig-1g.5gb"]
 )

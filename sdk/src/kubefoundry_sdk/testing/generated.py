@@ -17,6 +17,7 @@ from kubefoundry_sdk._provider.contract import Deployment
 from kubefoundry_sdk.testing.fields import (
     ANNOTATIONS,
     CPU,
+    CPU_LIMITS,
     ENV,
     EXTRA_ARGS,
     GPU_TYPES,
@@ -126,7 +127,7 @@ def _engines(engine: str) -> SearchStrategy[Spec]:
 
 @cache
 def _resources(engine: str) -> SearchStrategy[Spec | None]:
-    amounts = _optional(memory=MEMORY, cpu=CPU)
+    amounts = _optional(memory=MEMORY, cpu=CPU, cpuLimit=CPU_LIMITS)
     if engine in NEEDS_GPU:
         return st.builds(lambda gpu, rest: {"gpu": gpu, **rest}, _gpus(1), amounts)
     return st.none() | amounts | st.builds(lambda gpu, rest: {"gpu": gpu, **rest}, _gpus(0), amounts)

@@ -36,11 +36,14 @@ def arguments(spec: ModelDeploymentSpec) -> list[str]:
     more = []
     if spec.gpu_count and not _states(spec, "gpu-layers"):
         more.append(Derived("gpu-layers", ALL_LAYERS, "resources.gpu.count"))
-    if spec.resources.cpu is not None and not _states(spec, "threads"):
+    cpu, field = spec.resources.cpu, "resources.cpu"
+    if cpu is None:
+        cpu, field = spec.resources.cpu_limit, "resources.cpuLimit"
+    if cpu is not None and not _states(spec, "threads"):
         # By default the server starts one thread for each core of the node. The threads spin, so more of them than
         # the pod's CPUs are very slow. 0 threads mean that default.
-        cores = max(1, ceil(parse_quantity(spec.resources.cpu)))
-        more.append(Derived("threads", str(cores), "resources.cpu"))
+        cores = max(1, ceil(parse_quantity(cpu)))
+        more.append(Derived("threads", str(cores), field))
     args = for_command_line(spec.engine.type, spec.engine.args)
     return argv([*derived(spec), *more], args, spec.engine.extra_args)
 

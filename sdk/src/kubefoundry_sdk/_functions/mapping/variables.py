@@ -31,7 +31,10 @@ _DERIVED: Final[Mapping[str, tuple[Type, tuple[str, ...]]]] = {
     "image": (STRING, ("image",)),
     "gpuCount": (INT, _GPUS),
     "tensorParallelSize": (INT, _GPUS),
-    "resources": (DYN, (*_GPUS, "resources.gpu.type", "resources.memory", "resources.cpu")),
+    "resources": (
+        DYN,
+        (*_GPUS, *(f"resources.{name}" for name in ("gpu.type", "memory", "cpu", "cpuLimit"))),
+    ),
 }
 """Values that the SDK computes: their types, and the fields of the spec in them."""
 
