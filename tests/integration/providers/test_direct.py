@@ -246,7 +246,7 @@ async def test_a_paused_deployment_is_reported(suite: Suite, api: Client, namesp
 async def test_a_quota_is_reported_in_the_api_servers_words(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await limit(api, namespace, pods=0)
+    await limit(api, namespace, "pods", "0")
 
     await created(api, namespace)
 
@@ -261,7 +261,7 @@ async def test_quota_that_blocks_a_rollback_is_reported(suite: Suite, api: Clien
         await until_deployment(api, "m", namespace, is_running)
         await change_spec(api, namespace, "/spec/image", CPU["image"])
         await until_deployment(api, "m", namespace, is_running)
-        await limit(api, namespace, pods=1)
+        await limit(api, namespace, "pods", "1")
 
         await change_spec(api, namespace, "/spec/image", OTHER_IMAGE)
 
@@ -271,13 +271,28 @@ async def test_quota_that_blocks_a_rollback_is_reported(suite: Suite, api: Clien
     assert phase(received) == "Running"
 
 
-async def limit(api: Client, namespace: str, *, pods: int) -> None:
+async def test_model_runs_under_a_quota_of_cpu_limits(suite: Suite, api: Client, namespace: str) -> None:
+    await limit(api, namespace, "limits.cpu", "64")
+    await created(api, namespace)
+    refused = await until_deployment(
+        api, "m", namespace, lambda obj: "limits.cpu" in obj.get("status", {}).get("message", "")
+    )
+
+    await change_spec(api, namespace, "/spec/resources/cpuLimit", "8")
+
+    async with node(api, namespace):
+        running = await until_deployment(api, "m", namespace, is_running)
+    assert phase(refused) != "Running"
+    assert reason(running, "Ready") == "DeploymentReady"
+
+
+async def limit(api: Client, namespace: str, resource: str, amount: str) -> None:
     """By a ResourceQuota."""
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "few", "namespace": namespace},
-        "spec": {"hard": {"pods": str(pods)}},
+        "spec": {"hard": {resource: amount}},
     }
     await api.create(QUOTAS, quota, manager="test")
     await until(
