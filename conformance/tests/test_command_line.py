@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from kubefoundry_conformance.cases import Unusable
+from kubefoundry_conformance.cluster import waiting
+from kubefoundry_conformance.cluster.settings import QUIET, RESTARTED
 from kubefoundry_conformance.functions.subject import load_provider
 from kubefoundry_conformance.main import main
 
@@ -151,3 +153,26 @@ def test_wrong_case_fails_and_is_reported(capsys: pytest.CaptureFixture[str], tm
     assert code == 1
     assert "seen:     broken: Failed/Failed" in output
     assert "1%20failed-red" in output
+
+
+@pytest.mark.parametrize("factor", ["0", "-1", "0.5", "many"])
+def test_patience_is_refused_below_one(factor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["provider", "--cases", "none", "--patience", factor])
+
+    assert f"'{factor}' is not a number from 1 on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [(waiting.SECONDS, 6 * waiting.SECONDS), (RESTARTED, 6 * RESTARTED), (QUIET, QUIET)],
+    ids=["a state", "a state after a restart", "a forbidden state"],
+)
+def test_patience_multiplies_waits_for_a_state(
+    seconds: float, expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "_patience", 1.0)
+
+    waiting.set_patience(6)
+
+    assert waiting.longest(seconds) == expected

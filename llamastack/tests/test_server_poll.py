@@ -17,6 +17,7 @@ from kubefoundry_llamastack import server_poll
 from kubefoundry_llamastack.server_poll import ServerPoll, poll, provider
 from kubefoundry_sdk._api.foreign_json import encode, nested
 from kubefoundry_sdk._runtime.store import Key
+from support.waiting import SECONDS
 
 KEY = ("team", "chat")
 PROVIDER = {"api": "inference", "provider_id": "echo", "provider_type": "remote::echo", "config": {}}
@@ -56,7 +57,7 @@ async def first_answer(url: str) -> ServerPoll:
     poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
     poll.follow(KEY, url, pods="1 of 1")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         assert await reported.get() == KEY
     work.cancel()
     return poll
@@ -90,7 +91,7 @@ async def test_server_poll_polls_new_pods_at_once(url: str, listed: list[dict[st
     reported: asyncio.Queue[Key] = asyncio.Queue()
     poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         poll.follow(KEY, url, pods="old")
         await reported.get()
         listed.clear()
@@ -214,7 +215,7 @@ async def test_server_poll_continues_after_internal_error(
     reported: asyncio.Queue[Key] = asyncio.Queue()
     poll = ServerPoll(reported.put_nowait)
     work = asyncio.create_task(poll.run())
-    async with asyncio.timeout(10), saying(b'{"data":[' + row(provider_id="bad") + b"]}") as bad:
+    async with asyncio.timeout(SECONDS), saying(b'{"data":[' + row(provider_id="bad") + b"]}") as bad:
         poll.follow(("team", "bad"), bad, pods="1 of 1")
         assert await reported.get() == ("team", "bad")
         poll.follow(KEY, url, pods="1 of 1")

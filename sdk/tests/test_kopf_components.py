@@ -14,6 +14,7 @@ from kubefoundry_local.ports import free_port
 from kubefoundry_sdk._runtime import health, options
 from kubefoundry_sdk._runtime.process import Process, SetUp
 from kubefoundry_sdk.kopf import _run
+from support.waiting import SECONDS
 
 NOWHERE = """
 apiVersion: v1
@@ -52,7 +53,7 @@ async def test_failed_component_is_reported_and_starts_again(tmp_path: Path) -> 
         await _run("part", prepare, stop)
     failed = await ready()
     running = asyncio.create_task(_run("part", prepare, stop))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         while "does not run" in (again := await ready()):
             pass
     stop.set()

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from kubefoundry_sdk._api import formats
+from kubefoundry_sdk._cluster import transport
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._runtime import recorder as recorder_module
@@ -107,7 +108,7 @@ async def test_an_end_does_not_wait_for_a_server_that_does_not_answer(
             await asyncio.sleep(0)
 
             sending.cancel()
-            async with asyncio.timeout(SECONDS / 4):
+            async with asyncio.timeout(transport.DEADLINE / 2):
                 await asyncio.wait([sending])
 
     assert sending.cancelled()

@@ -36,7 +36,7 @@ def _kept_planes() -> Iterator[None]:
 def check(arguments: list[str], report: Path) -> tuple[int, list[str], int]:
     """Run the kit, and return its exit code, the violations and the number of passed checks."""
     log = report.with_suffix(".log")
-    code = main([*arguments, "--json", str(report), "--log", str(log)])
+    code = main([*arguments, "--patience", "6", "--json", str(report), "--log", str(log)])
     assert log.stat().st_size, "what the process logged is kept"
     results = json.loads(report.read_text(encoding="utf-8"))["results"]
     failed = [

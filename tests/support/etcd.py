@@ -15,7 +15,7 @@ OBJECTS: Final = b"/registry/"
 EVERY: Final = b"/registry0"
 """The first key after all keys that begin with OBJECTS."""
 
-SECONDS: Final = 30.0
+SECONDS: Final = 180.0
 
 
 class Etcd:

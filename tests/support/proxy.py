@@ -21,6 +21,7 @@ from kubefoundry_local.ports import free_port
 from kubefoundry_local.suite import Component, Suite
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_simulators.certificate import self_signed
+from support.waiting import SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Proxy:
                 payload.transport.abort()
         return len(cut)
 
-    async def until(self, holds: Callable[[Counter[str]], bool], seconds: float = 30) -> None:
+    async def until(self, holds: Callable[[Counter[str]], bool], seconds: float = SECONDS) -> None:
         """Wait until `holds` is true of the counts."""
         async with asyncio.timeout(seconds), self.changed:
             await self.changed.wait_for(lambda: holds(self.answered))

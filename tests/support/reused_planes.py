@@ -31,8 +31,8 @@ IDLE: Final = 2
 ROUNDS: Final = 20
 """Attempts to reset etcd. The API server may write during an attempt."""
 
-DEADLINE: Final = 60.0
-"""Seconds until the API server has received a change of etcd, at most. A busy disk has stopped one for 10 s."""
+DEADLINE: Final = 180.0
+"""Seconds until the API server has received a change of etcd, at most."""
 
 NAMESPACES: Final = b"/registry/namespaces/"
 

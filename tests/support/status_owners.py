@@ -8,7 +8,7 @@ from kubefoundry_core.decision import REPORTED
 from kubefoundry_sdk._api import managed_fields, names
 from kubefoundry_sdk._api.kinds import Object
 
-RELEASE = 120.0
+RELEASE = 240.0
 """Seconds until core has released the fields that a provider reports. It takes up to 40 on a busy machine."""
 
 

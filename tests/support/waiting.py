@@ -10,8 +10,8 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 
-SECONDS = 60.0
-"""Seconds of every wait, at most. It ends a hang even on a busy machine. The failure shows the last state."""
+SECONDS = 180.0
+"""Seconds of every wait, at most. A disk has stopped a control plane for 71 s. A failure shows the last state."""
 
 AGAIN = 0.1
 """Seconds until the next request for a kind that is not served yet, a moment after its CRD is established."""
@@ -42,7 +42,12 @@ async def until(
                     if holds(last):
                         return last
                     async for event in client.watch(
-                        kind, namespace, resource_version=version, seconds=60, silence=120, selector=selector
+                        kind,
+                        namespace,
+                        resource_version=version,
+                        seconds=600,
+                        silence=SECONDS,
+                        selector=selector,
                     ):
                         if event["type"] in ("ADDED", "MODIFIED", "DELETED"):
                             last = None if event["type"] == "DELETED" else event["object"]

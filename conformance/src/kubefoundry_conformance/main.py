@@ -104,8 +104,9 @@ def _check_process_of(options: argparse.Namespace, provider: Provider | None) ->
         Unusable: The options or a file cannot be used.
     """
     # Imported here, because the reader of kubeconfigs takes half a second to import.
-    from kubefoundry_conformance.cluster import processes
+    from kubefoundry_conformance.cluster import processes, waiting
 
+    waiting.set_patience(options.patience)
     if options.crd is None and provider is None:
         raise Unusable("give the upstream CRD: --crd FILE (with --functions a kind of Kubernetes needs none)")
     upstream = provider.upstream if provider else None
@@ -129,8 +130,9 @@ def check_selector(options: argparse.Namespace) -> tuple[str, list[Result]]:
     Raises:
         Unusable: The options or a file cannot be used.
     """
-    from kubefoundry_conformance.cluster import processes
+    from kubefoundry_conformance.cluster import processes, waiting
 
+    waiting.set_patience(options.patience)
     providers = options.providers.split(",")
     if len(set(providers)) < 2:
         raise Unusable("name two providers that the selector may choose: --providers A,B")
@@ -172,6 +174,12 @@ def _examples(text: str) -> int:
     return int(text)
 
 
+def _patience(text: str) -> float:
+    if not (text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return float(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="kubefoundry-conformance", description=__doc__)
     parser.add_argument("--version", action="version", version=versions.text())
@@ -185,6 +193,13 @@ def _parser() -> argparse.ArgumentParser:
         subject.add_argument("--json", type=Path, metavar="FILE", help="writes the report as JSON, too")
         subject.add_argument("--junit", type=Path, metavar="FILE", help="writes the report as JUnit XML, too")
         subject.add_argument("--log", type=Path, metavar="FILE", help="keeps what the process has logged")
+        subject.add_argument(
+            "--patience",
+            type=_patience,
+            default=1.0,
+            metavar="FACTOR",
+            help="multiplies the 20 seconds that a check of a process waits for a state: for a slow cluster",
+        )
         subject.add_argument("--badge", action="store_true", help="prints a line of Markdown for a README")
     return parser
 

@@ -15,8 +15,6 @@ from support.waiting import SECONDS
 from support.wire import Asked, events, ok, wire
 
 LISTING = {"apiVersion": "v1", "metadata": {"resourceVersion": "1"}}
-LONGEST = 10.0
-"""Seconds until it ends, at most. The suite waits 30."""
 
 
 @pytest.mark.slow
@@ -63,5 +61,5 @@ async def test_simulator_stops_without_its_api_server(tmp_path: Path, webhooks: 
         )
         await at_work.wait()
     process.terminate()
-    async with asyncio.timeout(LONGEST):
+    async with asyncio.timeout(SECONDS):
         assert await process.wait() == 0

@@ -23,6 +23,7 @@ from support.admission import dry_runs
 from support.deployments import model_deployment
 from support.refused_specs import AGGREGATED, DISAGGREGATED, REFUSED
 from support.schema_values import values
+from support.waiting import SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -141,7 +142,7 @@ def test_every_field_is_explained(installed: ControlPlane) -> None:
 
 def _published_schemas(cluster: ControlPlane) -> dict[str, Any]:
     """The server's OpenAPI; it is published a moment after the CRD is established."""
-    until = monotonic() + 30
+    until = monotonic() + SECONDS
     while True:
         answer = cluster.kubectl("get", "--raw", f"/openapi/v3/apis/{names.API_VERSION}", check=False)
         schemas: dict[str, Any] = json.loads(answer.stdout or "{}").get("components", {}).get("schemas", {})

@@ -15,7 +15,7 @@ from support.admission import BY_WEBHOOK
 from support.deployments import CPU, GPU, model_deployment
 from support.memory import most_held
 from support.namespaces import new_namespace
-from support.waiting import phase, until_deployment
+from support.waiting import SECONDS, phase, until_deployment
 
 pytestmark = pytest.mark.integration
 
@@ -79,7 +79,7 @@ async def test_model_is_refused_when_its_namespace_is_full(suite: Suite, api: Cl
 
 
 async def _admitted(api: Client, namespace: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(SECONDS):
         while True:
             body = model_deployment("again", namespace, CPU, provider="nobody")
             body["metadata"]["annotations"] = {

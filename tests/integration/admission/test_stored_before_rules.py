@@ -142,7 +142,7 @@ async def test_they_can_be_labelled_and_deleted_but_not_spoilt_further(
     )
     await until(api, MODEL_DEPLOYMENTS, name, namespace, lambda obj: obj is None)
 
-    upgraded.plane.kubectl("delete", "namespace", namespace, "--timeout=120s")
+    upgraded.plane.kubectl("delete", "namespace", namespace, "--timeout=180s")
 
 
 async def test_a_model_that_serves_goes_on_under_a_bad_change(

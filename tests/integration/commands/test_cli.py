@@ -268,7 +268,7 @@ async def test_waiting_ends_with_the_words_of_a_refusal(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, spec, provider="kaito"), manager="test"
     )
 
-    done = await kubefoundry("wait", "m", "--timeout", "60")
+    done = await kubefoundry("wait", "m", "--timeout", "180")
 
     assert (done.code, "does not support sglang" in done.err) == (1, True), done.err
     await api.delete(
@@ -277,7 +277,7 @@ async def test_waiting_ends_with_the_words_of_a_refusal(
         namespace,
         uid=(await api.get(MODEL_DEPLOYMENTS, "m", namespace))["metadata"]["uid"],
     )
-    assert (await kubefoundry("wait", "m", "--for", "deleted", "--timeout", "60")).code == 0
+    assert (await kubefoundry("wait", "m", "--for", "deleted", "--timeout", "180")).code == 0
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ async def test_wait_ends_at_a_model_that_is_scaled_to_zero(
     await running(api, namespace, GPU, "dynamo")
     assert (await kubefoundry("scale", "m", "0")).code == 0
 
-    done = await kubefoundry("wait", "m", "--timeout", "60")
+    done = await kubefoundry("wait", "m", "--timeout", "180")
 
     assert (done.code, "is scaled to zero" in done.err) == (1, True), done
 
@@ -437,7 +437,7 @@ async def test_kubectl_can_wait_for_scaling_to_zero(
     assert (await kubefoundry("scale", "m", "0")).code == 0
 
     reason = '--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=ScaledToZero'
-    waited = suite.plane.kubectl("wait", "md/m", "-n", namespace, reason, "--timeout=60s")
+    waited = suite.plane.kubectl("wait", "md/m", "-n", namespace, reason, "--timeout=180s")
 
     assert "condition met" in waited.stdout
 

@@ -31,13 +31,13 @@ def test_provider_kuberay_passes(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     manifest = ["--manifest", str(ROOT / "manifests/providers/kuberay.yaml")]
 
-    code = main(["provider", *manifest, *files, "--json", str(tmp_path / "report.json")])
+    code = main(["provider", "--patience", "6", *manifest, *files, "--json", str(tmp_path / "report.json")])
 
     assert (code, failed(tmp_path / "report.json")) == (0, set()), capsys.readouterr().out
 
 
 def test_our_selector_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with kept_planes():
-        code = main([*SELECTOR, "--json", str(tmp_path / "report.json")])
+        code = main([*SELECTOR, "--patience", "6", "--json", str(tmp_path / "report.json")])
 
     assert (code, failed(tmp_path / "report.json")) == (0, set()), capsys.readouterr().out

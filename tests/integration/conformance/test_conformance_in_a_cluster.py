@@ -49,6 +49,8 @@ async def kit(plane: ControlPlane, *more: str, **options: str) -> asyncio.subpro
         "provider",
         "--kubeconfig",
         str(plane.kubeconfig),
+        "--patience",
+        "6",
         *arguments,
         cwd=ROOT,
         stdout=asyncio.subprocess.PIPE,

@@ -25,7 +25,7 @@ EVERY = pytest.mark.parametrize("provider", UPSTREAM)
 PATIENCE = {"KUBEFOUNDRY_FINALIZER_TIMEOUT": "5"}
 """Seconds, in place of 5 minutes: within them the provider has to say what it waits for."""
 
-GARBAGE = 120.0
+GARBAGE = 300.0
 """Bound on what the garbage collector has to do first, which learns of new kinds every 30 s only."""
 
 

@@ -15,12 +15,9 @@ from kubefoundry_sdk._api.kinds import LEASES, MODEL_DEPLOYMENTS
 from kubefoundry_sdk._cluster.client import Client
 from support.deployments import GPU, model_deployment
 from support.proxy import Fault, Proxy, behind
-from support.waiting import phase, until_deployment
+from support.waiting import SECONDS, phase, until_deployment
 
 pytestmark = pytest.mark.integration
-
-LONGEST = 30.0
-"""Seconds within which a leader has to say that its Lease is lost: it stands for 15."""
 
 
 @pytest.fixture
@@ -42,7 +39,7 @@ async def test_it_stays_writes_nothing_and_goes_on_afterwards(
     await api.create(
         MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
     )
-    async with asyncio.timeout(LONGEST):
+    async with asyncio.timeout(SECONDS):
         while not lost(component.log.read_text()[said:]):
             await proxy.until(_another(proxy))
     held = await api.get(LEASES, "kubefoundry-provider-dynamo", "kubefoundry-system")

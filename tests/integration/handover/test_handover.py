@@ -24,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 ENDPOINTS = {"kaito": "m", "dynamo": "m-frontend", "kuberay": "m-serve-svc"}
 
-GARBAGE = 120.0
+GARBAGE = 300.0
 """Bound on a hand-over: an operator waits until the garbage collector, which learns of new kinds every 30 s only, has
 taken the Services of the object before."""
 

@@ -22,7 +22,7 @@ RESET = {"op": "replace", "path": "/metadata/managedFields", "value": [{}]}
 RESELECT = {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.ai/reselect": "1"}}
 TO_KUBERAY = {"op": "replace", "path": "/spec/provider/name", "value": "kuberay"}
 WAITING = "Waiting for provider dynamo to confirm that it can take over"
-GARBAGE = 120.0
+GARBAGE = 300.0
 
 
 async def reset(api: Client, namespace: str) -> None:

@@ -20,7 +20,7 @@ from support.wishes import edit_model
 pytestmark = pytest.mark.integration
 
 PAIRS = [(old, new) for old in UPSTREAM for new in UPSTREAM if old != new]
-GARBAGE = 120.0
+GARBAGE = 300.0
 
 
 async def until_only(api: Client, namespace: str, old: str, new: str) -> None:

@@ -30,7 +30,7 @@ SGLANG = {**GPU, "engine": {"type": "sglang"}}
 NAME = {"op": "add", "path": "/spec/provider", "value": {"name": "kuberay"}}
 DRY_RUN = {"op": "add", "path": "/metadata/annotations", "value": {"kubefoundry.ai/dry-run": "true"}}
 KEPT = "; the last good version keeps serving"
-TOO_LATE = 90.0
+TOO_LATE = 300.0
 """Bound on a hand-over: the garbage collector learns of new kinds every 30 s only."""
 
 

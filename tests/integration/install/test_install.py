@@ -192,7 +192,7 @@ async def test_crds_that_it_creates_fit_the_server(plane: ControlPlane) -> None:
         assert (added.code, await has_selectable_fields(api)) == (0, False), added.err
         gone = await kubefoundry("controller uninstall", "--yes", "--crds")
         assert gone.code == 0, gone.err
-        plane.kubectl("wait", "--for=delete", f"namespace/{SYSTEM}", "--timeout=60s")
+        plane.kubectl("wait", "--for=delete", f"namespace/{SYSTEM}", "--timeout=180s")
 
         again = await kubefoundry("controller install", "--yes")
 

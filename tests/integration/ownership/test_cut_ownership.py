@@ -174,8 +174,8 @@ async def versions(api: Client, kind: Kind, first: Object, last: Object) -> Asyn
         kind,
         meta["namespace"],
         resource_version=first["metadata"]["resourceVersion"],
-        seconds=60,
-        silence=60,
+        seconds=600,
+        silence=600,
         selector={"fieldSelector": f"metadata.name={meta['name']}"},
     ):
         if event["type"] == "MODIFIED":

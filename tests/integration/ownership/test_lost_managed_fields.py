@@ -54,7 +54,7 @@ async def test_lost_ownership_is_restored_at_the_event(
     operation = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
     await api.json_patch(kind, "m", namespace, [operation], manager="kubectl-edit")
 
-    await until(api, kind, "m", namespace, lambda obj: obj and owns_content(obj, manager), seconds=30)
+    await until(api, kind, "m", namespace, lambda obj: obj and owns_content(obj, manager))
     assert "metadata.managedFields" in await until_event(api, namespace, "DriftDetected")
     await until_scraped(
         suite.components[provider],

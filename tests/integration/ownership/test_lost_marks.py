@@ -165,7 +165,7 @@ async def test_annotation_gives_an_unknown_object_back(
     )
 
     # A kind of Kubernetes' own is watched by labels, so nothing shows the annotation: it is tried again.
-    after = await until(api, kind, "m", namespace, lambda obj: is_marked(obj, uid), seconds=60)
+    after = await until(api, kind, "m", namespace, lambda obj: is_marked(obj, uid))
     assert after is not None
     await until_deployment(api, "m", namespace, is_created)
 

@@ -21,7 +21,7 @@ from support.waiting import message, phase, reason, until, until_deployment
 pytestmark = pytest.mark.integration
 
 
-GARBAGE = 120.0
+GARBAGE = 300.0
 """Bound on a new object under an old name: its operator waits until the garbage collector has taken the old one's
 Services, and that learns of new kinds every 30 s only."""
 

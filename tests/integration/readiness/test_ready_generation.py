@@ -47,7 +47,7 @@ async def test_new_models_wait_for_no_settled_status(suite: Suite, api: Client, 
     messages, serving = set(), set[str]()
     async with asyncio.timeout(SECONDS):
         async for event in api.watch(
-            MODEL_DEPLOYMENTS, namespace, resource_version=version, seconds=60, silence=120
+            MODEL_DEPLOYMENTS, namespace, resource_version=version, seconds=600, silence=600
         ):
             obj = event["object"]
             messages.add((obj.get("status") or {}).get("message"))
@@ -116,8 +116,8 @@ async def test_what_serve_makes_of_an_edit_is_waited_for(suite: Suite, api: Clie
         MODEL_DEPLOYMENTS,
         namespace,
         resource_version=edited["metadata"]["resourceVersion"],
-        seconds=60,
-        silence=120,
+        seconds=600,
+        silence=600,
     ):
         if event["type"] == "MODIFIED":
             states.append(ready(event["object"]))
@@ -198,7 +198,7 @@ async def states(
     found: list[tuple[str, int]] = []
     version = since["metadata"]["resourceVersion"]
     async for event in api.watch(
-        MODEL_DEPLOYMENTS, namespace, resource_version=version, seconds=60, silence=120
+        MODEL_DEPLOYMENTS, namespace, resource_version=version, seconds=600, silence=600
     ):
         if event["type"] == "MODIFIED":
             found.append(ready(event["object"]))

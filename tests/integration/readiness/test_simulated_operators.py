@@ -248,6 +248,6 @@ async def test_they_end_though_the_api_server_has_ended_before(
     served = await webhooks.serve(cluster)
     served._registered.append(f"{webhooks.CONFIGURATIONS}/registered")
 
-    async with asyncio.timeout(SECONDS / 4):
+    async with asyncio.timeout(SECONDS):
         await served.close()
         await cluster.close()

@@ -31,7 +31,7 @@ SEQUENCES: Final = [
     names for names in product(NAMES, repeat=EDITS) if all(one != other for one, other in pairwise(names))
 ]
 """All of that many edits. One that repeats a name is a shorter one, and those are the beginnings of these."""
-SECONDS: Final = 120.0
+SECONDS: Final = 300.0
 """Bound on all hand-overs of one step."""
 
 

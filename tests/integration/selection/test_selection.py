@@ -102,7 +102,7 @@ async def until_event(api: Client, namespace: str, note: str) -> None:
             if any(event["note"] == note for event in events):
                 return
             async for event in api.watch(
-                EVENTS, namespace, resource_version=version, seconds=60, silence=120
+                EVENTS, namespace, resource_version=version, seconds=600, silence=600
             ):
                 if event["object"].get("note") == note:
                     return

@@ -187,7 +187,7 @@ async def test_what_it_would_have_cleaned_up_is_given_up(suite: Suite, api: Clie
         note = await until_event(api, namespace, "FinalizerTimeout")
         assert f"DynamoGraphDeployment {namespace}/m" in note
         # What the finalizer stood for, the garbage collector does.
-        await until(api, GRAPHS, "m", namespace, lambda obj: obj is None, seconds=120)
+        await until(api, GRAPHS, "m", namespace, lambda obj: obj is None, seconds=300)
 
 
 @GONE

@@ -71,7 +71,7 @@ async def test_no_model_is_written_to_or_lost(
         suite.plane.kubectl("delete", "-f", install, "--wait=false", check=False)
         kept, _ = await api.list(MODEL_DEPLOYMENTS, namespace)
         assert {one["metadata"]["name"] for one in kept} >= set(models)
-        suite.plane.kubectl("wait", "--for=delete", "namespace/kubefoundry-system", "--timeout=120s")
+        suite.plane.kubectl("wait", "--for=delete", "namespace/kubefoundry-system", "--timeout=180s")
         suite.install_ground()
         run(suite, ROOT / "manifests", {})
         await until_every_model_had_its_turn(api, namespace, "installed-again")

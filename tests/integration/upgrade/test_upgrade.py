@@ -152,7 +152,7 @@ async def changed(
         name,
         namespace,
         lambda obj: runs(obj) and runs(obj) != runs(before),
-        seconds=120,
+        seconds=300,
     )
     await until_deployment(
         api,

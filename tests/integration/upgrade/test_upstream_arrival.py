@@ -35,7 +35,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
 def absent(suite: Suite, namespace: str, provider: str) -> Iterator[None]:
     """No upstream CRD at the start, and the provider started after it went; a deletion takes the API server 5 s."""
     crd = f"crd/{UPSTREAM[provider].crd}"
-    suite.plane.kubectl("wait", "--for=delete", "--timeout=120s", crd)
+    suite.plane.kubectl("wait", "--for=delete", "--timeout=180s", crd)
     component = suite.components[provider]
     component.stop()
     component.start()

@@ -83,7 +83,7 @@ async def test_part_that_admission_takes_back_is_not_ready(suite: Suite, api: Cl
             live = await api.get(UPSTREAM["dynamo"], "m", namespace)
             assert "--max-model-len" in str(live["spec"])
         kubefoundry = CommandLine(suite.plane.kubeconfig, namespace)
-        listed, waited = await kubefoundry("status"), await kubefoundry("wait", "m", "--timeout", "60s")
+        listed, waited = await kubefoundry("status"), await kubefoundry("wait", "m", "--timeout", "180s")
         assert "NotApplied" in listed.out
         assert (waited.code, WORKER_REPLICAS in waited.out + waited.err) == (1, True)
     # Without an edit, because the refused write is tried again. Its delay has doubled with each refusal.

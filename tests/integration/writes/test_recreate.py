@@ -154,7 +154,7 @@ async def test_a_change_back_while_waiting_is_honoured(suite: Suite, api: Client
             and obj["status"]["observedGeneration"] == back["metadata"]["generation"]
             and reason(obj, "ResourceCreated") == "ResourceCreated"
         ),
-        seconds=120,
+        seconds=300,
     )
     live = await api.get(kind, "m", namespace)
     assert live["metadata"]["uid"] != before["metadata"]["uid"]

@@ -44,7 +44,7 @@ REFUSED: Final[tuple[tuple[dict[str, Any], str | None], ...]] = (
 )
 """And those that end in a condition."""
 
-PATIENCE: Final = 60.0
+PATIENCE: Final = 180.0
 """Seconds within which a restarted API server takes requests again."""
 
 BY_HAND: Final = 2

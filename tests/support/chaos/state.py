@@ -13,7 +13,7 @@ from kubefoundry_sdk._cluster.client import Client
 from support.kinds import UPSTREAM
 from support.waiting import phase, reason, until_deployment
 
-CONVERGES: Final = 120.0
+CONVERGES: Final = 300.0
 """Seconds for each: what has failed eight times in a row is tried again within 50."""
 
 HISTORY: Final = ("observedGeneration", "lastTransitionTime", "selection")

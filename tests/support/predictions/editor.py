@@ -25,7 +25,7 @@ from support.predictions.world import KINDS, Upstream, is_accepted, registered, 
 from support.upstream import PROVIDERS, STANDINS
 from support.waiting import until, until_deployment
 
-SECONDS: Final = 120.0
+SECONDS: Final = 300.0
 """For the controllers to settle an edit: eight retries of a write take less."""
 
 CRDS: Final = [option for name in PROVIDERS for option in ("--crd", str(STANDINS / f"{name}.yaml"))]

@@ -12,7 +12,7 @@ from kubefoundry_conformance.check import Finding, Skipped
 from kubefoundry_conformance.cluster.deployments import Place
 from kubefoundry_conformance.cluster.rig import Rig, of_rig
 from kubefoundry_conformance.cluster.settings import MANAGER
-from kubefoundry_conformance.cluster.waiting import SECONDS, NotSeen, condition, phase
+from kubefoundry_conformance.cluster.waiting import SECONDS, NotSeen, condition, longest, phase
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.reasons import PROVIDER_COMPATIBLE, RESOURCE_CREATED
 from kubefoundry_sdk._cluster.errors import ApiError
@@ -85,7 +85,7 @@ async def _wait_until_effective(rig: Rig, upstream: Object) -> None:
     owner = {"ownerReferences": meta["ownerReferences"]} if meta.get("ownerReferences") else {}
     other["metadata"] = {"generateName": meta["name"], "namespace": meta["namespace"], **owner}
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(longest(SECONDS)):
             while True:
                 try:
                     await rig.api.create(rig.kind, other, manager=MANAGER, dry_run=True)

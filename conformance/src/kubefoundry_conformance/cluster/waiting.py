@@ -15,12 +15,25 @@ from kubefoundry_sdk._cluster.errors import ApiError
 SECONDS: Final = 20.0
 """Longest wait for a state, in seconds."""
 
+_patience = 1.0
+
 Holds = Callable[[Object | None], Any]
 Present = Callable[[Object], Any]
 
 
 class NotSeen(Exception):
     """Raised if an expected state does not come in time; the message has the last state."""
+
+
+def set_patience(factor: float) -> None:
+    """Multiply each wait for a state by a factor from now on."""
+    global _patience
+    _patience = factor
+
+
+def longest(seconds: float) -> float:
+    """Return the longest wait. A wait below SECONDS is for a forbidden state, so it is not multiplied."""
+    return seconds * _patience if seconds >= SECONDS else seconds
 
 
 async def until(
@@ -34,7 +47,7 @@ async def until(
         name: The name of the object.
         namespace: The namespace, None for an object of the cluster.
         holds: Tests a state; None stands for a missing object.
-        seconds: The longest wait.
+        seconds: The longest wait, which `longest` may multiply.
 
     Returns:
         The first state for which `holds` is true.
@@ -43,6 +56,7 @@ async def until(
         NotSeen: `holds` was true of no state in time.
     """
     last: Object | None = None
+    seconds = longest(seconds)
     try:
         async with asyncio.timeout(seconds):
             async for last in changes(api, kind, name, namespace):
@@ -108,6 +122,7 @@ async def first(queue: asyncio.Queue[Object], holds: Present, *, seconds: float 
         NotSeen: `holds` was true of no state in time.
     """
     last: Object | None = None
+    seconds = longest(seconds)
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -126,7 +141,7 @@ async def event(api: Client, name: str, namespace: str, reason: str, word: str) 
     """
     reasons: set[str] = set()
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(longest(SECONDS)):
             async for item in _events(api, namespace):
                 if about(item, name):
                     reasons.add(str(item.get("reason")))

@@ -28,8 +28,11 @@ ROOT: Final = Path(__file__).parents[4]
 
 GIVEN: Final = "KUBEFOUNDRY_TEST_KUBECONFIG"
 
-SERVED: Final = 30.0
+SERVED: Final = 120.0
 """Longest wait for a CRD to be served, in seconds."""
+
+HANDSHAKE: Final = "net/http: TLS handshake timeout"
+"""Error of kubectl without a connection."""
 
 DAY: Final = 86_400
 
@@ -78,13 +81,18 @@ class ControlPlane:
         self, *arguments: str, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as administrator. Raises CannotRun with its output if it fails and `check` is set."""
-        result = subprocess.run(
-            [*self.kubectl_command, "--kubeconfig", str(self.kubeconfig), *arguments],
-            input=input,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        deadline = time.monotonic() + SERVED
+        while True:
+            result = subprocess.run(
+                [*self.kubectl_command, "--kubeconfig", str(self.kubeconfig), *arguments],
+                input=input,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            # A stalled API server finishes no handshake, and kubectl waits only 10 s for it. Nothing was sent then.
+            if HANDSHAKE not in result.stderr or time.monotonic() > deadline:
+                break
         if check and result.returncode:
             raise CannotRun(
                 f"kubectl {' '.join(arguments[:4])}: {result.stderr.strip() or result.stdout.strip()}"
@@ -264,7 +272,7 @@ def end(process: subprocess.Popen[str]) -> None:
     """Stop a control plane."""
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(60)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -40,12 +40,12 @@ OPT_IN: Final = {"llamastack": "llamastack/llamastack.yaml"}
 """Components that are installed only on request."""
 
 NAMESPACE: Final = "kubefoundry-system"
-START: Final = 60.0
+START: Final = 180.0
 PROBE: Final = 0.02
 """Longest wait for a component to become ready, and interval of its checks, in seconds."""
 
-WEBHOOK_TIMEOUT: Final = 10
-"""Time-out of reviews in seconds, the default of Kubernetes."""
+WEBHOOK_TIMEOUT: Final = 30
+"""Time-out of reviews in seconds, the longest of Kubernetes."""
 
 STOP: Final = 30.0
 """Seconds between SIGTERM and SIGKILL, as with a kubelet."""
@@ -106,12 +106,16 @@ class Component:
 
 @dataclass(slots=True)
 class Suite:
-    """The components that are installed on a control plane, and their processes."""
+    """The components that are installed on a control plane, and their processes.
+
+    `webhook_timeout` is the time-out of reviews in seconds for components that are installed afterwards.
+    """
 
     plane: ControlPlane
     folder: Path
     components: dict[str, Component] = field(default_factory=dict)
     simulators: list[Process] = field(default_factory=list)
+    webhook_timeout: int = WEBHOOK_TIMEOUT
 
     def install_ground(self) -> None:
         """Install namespace, CRDs and user roles, and wait until both kinds are served."""
@@ -142,7 +146,9 @@ class Suite:
 
     def _apply(self, documents: Sequence[dict[str, Any]], web: int) -> None:
         applied = [
-            local_webhooks(document, web) for document in documents if document["kind"] != "Deployment"
+            local_webhooks(document, web, self.webhook_timeout)
+            for document in documents
+            if document["kind"] != "Deployment"
         ]
         apply(self.plane, applied)
 
@@ -289,7 +295,7 @@ def pod_environment(container: Mapping[str, Any]) -> dict[str, str]:
     return variables
 
 
-def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
+def local_webhooks(document: dict[str, Any], port: int, timeout: int = WEBHOOK_TIMEOUT) -> dict[str, Any]:
     """Replace the Service of a webhook configuration by a loopback URL. Other objects stay unchanged.
 
     The time-out becomes longer, because a machine with a control plane and all components may answer later than a
@@ -298,5 +304,5 @@ def local_webhooks(document: dict[str, Any], port: int) -> dict[str, Any]:
     for webhook in document.get("webhooks", ()) if "WebhookConfiguration" in document["kind"] else ():
         path = webhook["clientConfig"]["service"]["path"]
         webhook["clientConfig"] = {"url": f"https://127.0.0.1:{port}{path}"}
-        webhook["timeoutSeconds"] = WEBHOOK_TIMEOUT
+        webhook["timeoutSeconds"] = timeout
     return document

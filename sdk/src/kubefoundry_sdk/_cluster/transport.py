@@ -19,8 +19,8 @@ from kubefoundry_sdk._cluster.errors import ApiError, Silent, TooLong, Unreachab
 DEADLINE: Final = 30.0
 """Seconds that a call may take; the API server's own limit for a request is 60."""
 
-CONNECT: Final = 5.0
-"""Seconds to establish a connection."""
+CONNECT: Final = 20.0
+"""Seconds to establish a connection, with TLS. An API server that stalls finishes no handshake."""
 
 ERROR: Final = 2**20
 """Bytes of a refusal that are read."""

@@ -105,7 +105,7 @@ class Holder:
                 if await self._renew():
                     log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
                     return
-            except (ApiError, Unreachable, TimeoutError) as error:
+            except (ApiError, Unreachable) as error:
                 if isinstance(error, ApiError) and (error.denied or error.rejected):
                     self.refused = (
                         f"lease {self._namespace}/{self._name} cannot be held: {error.message}; "
@@ -143,7 +143,7 @@ class Holder:
                         raise LeaseLost(
                             f"lease {self._namespace}/{self._name} was acquired by another replica"
                         )
-                except (ApiError, Unreachable, TimeoutError) as error:
+                except (ApiError, Unreachable) as error:
                     log.warning("renewing lease %s/%s failed: %s", self._namespace, self._name, error)
                 if not self.holds:
                     raise LeaseLost(f"lease {self._namespace}/{self._name} could not be renewed in time")
@@ -156,8 +156,11 @@ class Holder:
     async def _renew(self) -> bool:
         """Run `_try` within RENEW seconds."""
         sent = now()
-        async with asyncio.timeout(RENEW):
-            is_held = await self._try()
+        try:
+            async with asyncio.timeout(RENEW):
+                is_held = await self._try()
+        except TimeoutError:
+            raise Unreachable(f"no response within {RENEW:.0f} s") from None
         self.refused = None
         if not is_held:
             return False
