@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_local.suite import Suite
+from kubefoundry_local.suite import NAMESPACE, Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.client import Client
-from kubefoundry_selector import keep_or_choose
+from kubefoundry_selector import NoChoice, keep_or_choose
 from kubefoundry_selector.candidate import Provider, provider, request
 from support.deployments import CPU, DISAGGREGATED, GPU, model_deployment
 from support.suites import install_crd
@@ -114,16 +114,35 @@ def test_choice_outside_the_candidates_is_rejected() -> None:
         keep_or_choose(model(GPU), ALL, lambda wish, candidates: POLICY.Choice("kaito", "why not"))
 
 
+def test_reason_for_no_choice_is_reported_without_rules() -> None:
+    fields = keep_or_choose(model(GPU), ALL, lambda wish, candidates: NoChoice("the budget of n is spent"))
+
+    assert fields is not None
+    [condition] = fields["conditions"]
+    assert condition["reason"] == "NoMatchingProvider"
+    assert "the budget of n is spent" in condition["message"]
+    assert "rule" not in condition["message"]
+
+
 @pytest.mark.integration
 async def test_selector_by_cost_replaces_the_default_one(fresh: Suite, api: Client, namespace: str) -> None:
     install_crd(fresh, standin("dynamo").document)
     fresh.simulate("dynamo")
     selector = fresh.install("selector")
-    fresh.plane.kubectl("apply", "-f", str(FOLDER / "prices.yaml"))
+    prices = str(FOLDER / "prices.yaml")
+    fresh.plane.kubectl("apply", "-f", prices)
+    no_prices = '{"data": {"dynamo.gpu": null}}'
+    where = ("configmap", "kubefoundry-prices", "-n", NAMESPACE)
+    fresh.plane.kubectl("patch", *where, "--type=merge", "-p", no_prices)
     selector.command = [sys.executable, str(FOLDER / "by_cost.py"), *selector.command[1:]]
     fresh.start("core", "dynamo", "selector")
 
     await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU), manager="test")
+    await until_deployment(
+        api, "m", namespace, lambda obj: reason(obj, "ProviderSelected") == "NoMatchingProvider"
+    )
+    # The choice depends on an object that only this selector watches.
+    fresh.plane.kubectl("apply", "-f", prices)
     running = await until_deployment(api, "m", namespace, serves)
     assert running["status"]["provider"]["selectedReason"] == "cheapest gpu at 2.49 an hour → dynamo"
 

@@ -28,7 +28,7 @@ HUB_PORT: Final = 8090
 ENGINE: Final = {"KUBEFOUNDRY_DEFAULT_IMAGE": f"llamacpp={image.NAME}"}
 """Environment of provider direct: the default image, because this machine cannot pull the real one."""
 
-PATIENCE: Final = "60"
+PATIENCE: Final = "180"
 """Longest wait for the model to become ready after a change, in seconds."""
 
 INTRODUCTION: Final = f"""

@@ -21,7 +21,7 @@ from kubefoundry_sdk._runtime.store import Key, Store
 
 FOLDER: Final = ROOT / "examples"
 NAMESPACE: Final = "models"
-PATIENCE: Final = 60.0
+PATIENCE: Final = 180.0
 """Longest wait for all examples to run, in seconds; the slowest takes ten."""
 
 OF_EVERY_NAMESPACE: Final = frozenset({"configmap/kube-root-ca.crt", "serviceaccount/default"})
@@ -103,11 +103,11 @@ def remove(plane: ControlPlane) -> list[str]:
     Returns:
         The remaining objects of the namespace, of all kinds, without Events and the objects of every namespace.
     """
-    plane.kubectl("delete", "modeldeployments", "--all", "-n", NAMESPACE, "--timeout=60s")
+    plane.kubectl("delete", "modeldeployments", "--all", "-n", NAMESPACE, "--timeout=180s")
     # Children of upstream objects: the garbage collector deletes them soon.
     children = _left(plane)
     if children:
-        plane.kubectl("wait", "--for=delete", *children, "-n", NAMESPACE, "--timeout=60s", check=False)
+        plane.kubectl("wait", "--for=delete", *children, "-n", NAMESPACE, "--timeout=180s", check=False)
     return _left(plane)
 
 
