@@ -45,6 +45,8 @@ class Engine:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         """Stream each of `words` as an event as soon as it is put. None ends the answer."""
+        # The API server's proxy drops the rest of a request once it forwards a response, and then breaks off both.
+        await request.read()
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         while (word := await self.words.get()) is not None:
