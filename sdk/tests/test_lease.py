@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import socket
-from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -15,11 +14,9 @@ from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._runtime import lease
 from kubefoundry_sdk._runtime.lease import Expiry, Holder, LeaseLost, expired
-from support.simulated_time import SimulatedTime
+from support.simulated_time import in_simulated_time
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, ok, refusal, wire
-
-P = ParamSpec("P")
 
 
 class Server:
@@ -52,17 +49,6 @@ class Server:
 
 def holder(api: Wire, identity: str) -> Holder:
     return Holder(api.client, name="l", namespace="n", identity=identity)
-
-
-def in_simulated_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a test in a loop that skips the time of a Lease: a machine that stops for a second loses none."""
-
-    @functools.wraps(test)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        with asyncio.Runner(loop_factory=SimulatedTime) as runner:
-            runner.run(test(*args, **kwargs))
-
-    return run
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from kubefoundry_sdk._runtime.backoff import Backoff
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.start import CannotStart
 from kubefoundry_sdk._runtime.store import Key
+from support.simulated_time import in_simulated_time
 from support.waiting import SECONDS
 from support.wire import Asked, Wire, ok, refusal, wire
 
@@ -166,6 +167,7 @@ async def running(api: Wire, *flags: str, set_up: Callable[[Process], None]) -> 
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("DURATION", 2.0), ("RENEW", 0.6), ("RETRY", 0.1)):
         monkeypatch.setattr(lease, name, seconds)
+    monkeypatch.setattr(lease, "now", lambda: asyncio.get_running_loop().time())
     monkeypatch.setattr(start, "WAITS", (0.001,))
     monkeypatch.setattr(supervision, "PAUSES", Backoff(0.001, 0.001))
 
@@ -248,6 +250,7 @@ async def test_background_work_that_fails_ends_nothing_else(quick: None) -> None
             await beside.wait()
 
 
+@in_simulated_time
 async def test_leader_without_lease_writes_nothing_and_retries(quick: None) -> None:
     """Its work is cut short and restarted; the process stays."""
     server = Server()
@@ -285,6 +288,7 @@ async def test_leader_without_lease_writes_nothing_and_retries(quick: None) -> N
         await it.client.apply(MODEL_DEPLOYMENTS, MODEL, manager="me")
 
 
+@in_simulated_time
 async def test_a_leader_that_stood_still_writes_nothing(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it has looked at its Lease again, as after SIGSTOP and SIGCONT or the machine's sleep."""
     clock, slept = lease.now, 0.0
