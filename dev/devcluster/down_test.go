@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 
 func waitForArgs(t *testing.T, pid int, want string) {
 	t.Helper()
-	for range 100 {
+	for range 6000 {
 		raw, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 		if bytes.Contains(raw, []byte(want)) {
 			return

@@ -106,9 +106,10 @@ func (r *running) waitForEnd(limit time.Duration, pids map[string]int) int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// goneSoon also takes a zombie as gone: its new parent may be slow to reap it.
+// goneSoon waits a minute, as a disk may stall. It also takes a zombie as gone:
+// its new parent may be slow to reap it.
 func goneSoon(pid int) bool {
-	for range 100 {
+	for range 3000 {
 		raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(raw), ") Z ") {
 			return true
@@ -143,7 +144,7 @@ func TestRestartsKeepEverything(t *testing.T) {
 	pids := first.next("apiserver-ready").Pids
 
 	_ = first.cmd.Process.Signal(syscall.SIGTERM)
-	if code := first.waitForEnd(5*time.Second, pids); code != 0 {
+	if code := first.waitForEnd(time.Minute, pids); code != 0 {
 		t.Errorf("exit code %d: %s", code, first.stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pid")); err == nil {
@@ -156,7 +157,7 @@ func TestRestartsKeepEverything(t *testing.T) {
 	}
 	second.mustKubectl("get", "configmap", "one")
 	_ = second.cmd.Process.Kill()
-	second.waitForEnd(time.Second, second.ready.Pids)
+	second.waitForEnd(time.Minute, second.ready.Pids)
 
 	third := startUp(t, dir)
 	if out, err := third.kubectl("get", "configmap", "one"); err == nil {
@@ -167,7 +168,7 @@ func TestRestartsKeepEverything(t *testing.T) {
 func TestEndOfAChildIsTold(t *testing.T) {
 	r := startUp(t, t.TempDir())
 	_ = syscall.Kill(r.ready.Pids[etcdName], syscall.SIGKILL)
-	if code := r.waitForEnd(5*time.Second, r.ready.Pids); code != 1 {
+	if code := r.waitForEnd(time.Minute, r.ready.Pids); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
 	if !strings.Contains(r.stderr.String(), "etcd ended unexpectedly (signal: killed)") {
@@ -197,10 +198,8 @@ func TestEndOfTheParentEndsAll(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	_ = shell.Process.Kill()
-	for begin := time.Now(); !goneSoon(e.Pid); {
-		if time.Since(begin) > 6*time.Second {
-			t.Fatal("the supervisor still runs")
-		}
+	if !goneSoon(e.Pid) {
+		t.Fatal("the supervisor still runs")
 	}
 	for name, pid := range e.Pids {
 		if !goneSoon(pid) {
@@ -225,5 +224,5 @@ func TestGarbageCollectionOfGivenKinds(t *testing.T) {
 	apply("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: owned\n  ownerReferences:\n" +
 		"  - {apiVersion: example.com/v1, kind: Thing, name: owner, uid: " + uid + "}\n")
 	r.mustKubectl("delete", "thing", "owner")
-	r.mustKubectl("wait", "--for=delete", "configmap/owned", "--timeout=10s")
+	r.mustKubectl("wait", "--for=delete", "configmap/owned", "--timeout=180s")
 }
