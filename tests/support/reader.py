@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from kubefoundry_local.control_plane import ControlPlane
+from kubefoundry_local.control_plane import ControlPlane, run_kubectl
 from kubefoundry_sdk._cluster.client import Client
 from support.command_line import CommandLine, Done
 from support.message_commands import command_in
@@ -72,5 +71,5 @@ class Reader:
 
 
 def _run(command: list[str]) -> Done:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_kubectl(command)
     return Done(done.returncode, done.stdout, done.stderr)

@@ -337,7 +337,7 @@ CASES: Final = (
         "core/admission/modeldeployments: kubefoundry plan {} --set PATH=VALUE -n {}",
         edited_identity,
         "RECREATED",
-        fill={"PATH=VALUE": "model.id=org/model"},
+        fill={"PATH=VALUE": "model.id=org/third"},
     ),
     Case("cli/commands/explain: kubefoundry reselect {}", kept_selection, over=is_running),
     Case("direct/observe: kubectl rollout resume deployment/{} -n {}", direct_paused, over=rollout_resumed),

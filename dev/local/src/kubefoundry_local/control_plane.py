@@ -81,18 +81,7 @@ class ControlPlane:
         self, *arguments: str, input: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as administrator. Raises CannotRun with its output if it fails and `check` is set."""
-        deadline = time.monotonic() + SERVED
-        while True:
-            result = subprocess.run(
-                [*self.kubectl_command, "--kubeconfig", str(self.kubeconfig), *arguments],
-                input=input,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            # A stalled API server finishes no handshake, and kubectl waits only 10 s for it. Nothing was sent then.
-            if HANDSHAKE not in result.stderr or time.monotonic() > deadline:
-                break
+        result = run_kubectl([*self.kubectl_command, "--kubeconfig", str(self.kubeconfig), *arguments], input)
         if check and result.returncode:
             raise CannotRun(
                 f"kubectl {' '.join(arguments[:4])}: {result.stderr.strip() or result.stdout.strip()}"
@@ -266,6 +255,18 @@ def own_control_plane(
         yield plane
     finally:
         end(plane.process if plane and plane.process else process)
+
+
+def run_kubectl(command: Sequence[str], input: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run kubectl, again if it gets no connection.
+
+    A stalled API server finishes no TLS handshake, and kubectl waits only 10 s for it. Nothing was sent then.
+    """
+    deadline = time.monotonic() + SERVED
+    while True:
+        result = subprocess.run(command, input=input, capture_output=True, text=True, check=False)
+        if HANDSHAKE not in result.stderr or time.monotonic() > deadline:
+            return result
 
 
 def end(process: subprocess.Popen[str]) -> None:
