@@ -217,6 +217,21 @@ async def test_given_back_at_the_end_the_next_one_takes_it_at_once() -> None:
 
 
 @in_simulated_time
+async def test_lease_is_taken_as_soon_as_it_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "RETRY", 2 * lease.DURATION)
+    server = Server()
+    async with wire(server.answer) as api:
+        await holder(api, "a").take()
+        begun = asyncio.get_running_loop().time()
+
+        await holder(api, "b").take()
+
+        waited = asyncio.get_running_loop().time() - begun
+    assert server.holder == "b"
+    assert lease.DURATION <= waited <= lease.DURATION + 1
+
+
+@in_simulated_time
 async def test_lease_is_retaken_by_its_own_replica_alone() -> None:
     server = Server()
     async with wire(server.answer) as api:

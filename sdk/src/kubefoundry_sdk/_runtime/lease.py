@@ -22,10 +22,12 @@ log = logging.getLogger(__name__)
 
 DURATION: Final = 15.0
 RENEW: Final = 5.0
-RETRY: Final = 2.0
-"""Seconds: how long a Lease is valid without renewal, how often it is renewed, how often others try (duration and
-retry as in Kubernetes' own components; renewal is rarer because it is the only traffic of an idle installation)."""
-
+RETRY: Final = 0.9
+"""Seconds: how long a Lease is valid without renewal, how often it is renewed, how often others try (duration as in
+Kubernetes' own components; renewal is rarer because it is the only traffic of an idle installation with one replica).
+Others notice the last renewal of a leader that dies up to RETRY later, so they lead within DURATION and a second."""
+AFTERWARDS: Final = 0.01
+"""Seconds after a Lease's end at which it has certainly expired."""
 
 _REMEDIES: Final = {
     Obstacle.POLICY: "contact the owner of that webhook or policy",
@@ -71,7 +73,11 @@ def expired(lease: Object | None, age: float) -> bool:
     spec = (lease or {}).get("spec") or {}
     if not spec.get("holderIdentity"):
         return True
-    return age > float(spec.get("leaseDurationSeconds") or DURATION)
+    return age > _duration(lease)
+
+
+def _duration(lease: Object | None) -> float:
+    return float(((lease or {}).get("spec") or {}).get("leaseDurationSeconds") or DURATION)
 
 
 class Holder:
@@ -89,6 +95,8 @@ class Holder:
         self._lease: Object | None = None
         self._renewed: float | None = None
         """The time at which the request was sent that took or renewed the Lease last; None while it is not held."""
+        self._expires_in = 0.0
+        """Seconds until the Lease of another replica has expired if it is not renewed, at the last attempt."""
         self.refused: str | None = None
         """Why the Lease cannot be taken, if the API server or its admission refuses that: waiting does not help."""
 
@@ -101,10 +109,12 @@ class Holder:
         """Wait until the Lease is ours."""
         failures = 0
         while True:
+            pause = RETRY
             try:
                 if await self._renew():
                     log.info("holding lease %s/%s as %s", self._namespace, self._name, self._identity)
                     return
+                pause = min(RETRY, self._expires_in)
             except (ApiError, Unreachable) as error:
                 if isinstance(error, ApiError) and (error.denied or error.rejected):
                     self.refused = (
@@ -116,7 +126,7 @@ class Holder:
                         "acquiring lease %s/%s failed, retrying: %s", self._namespace, self._name, error
                     )
                 failures += 1
-            await asyncio.sleep(RETRY)
+            await asyncio.sleep(pause)
 
     def _remedy(self, error: ApiError) -> str:
         """Return the advice about a refused write. A webhook may deny it with any code."""
@@ -197,6 +207,7 @@ class Holder:
         age = self._expiry.see(lease["metadata"]["resourceVersion"])
         holder = (lease.get("spec") or {}).get("holderIdentity")
         if holder != self._identity and not expired(lease, age):
+            self._expires_in = _duration(lease) - age + AFTERWARDS
             return False
         self._lease = lease
         return True
