@@ -16,7 +16,7 @@ export MYPYPATH := $(subst $(empty) ,:,$(wildcard $(PACKAGES:%=%/src)) conforman
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release test-monitoring site
+.PHONY: help setup demo demo-llamastack test check test-unit test-integration test-oldest test-helm3 test-upstream test-pods transcript llamastack-releases hostile-packages test-faults test-operators test-kueue chaos predictions differential test-go test-ray lint behaviours accept-llamastack conformance mutations bench truth wheels crds manifests docs images test-images lock lock-debian clean engine-options simulate simulate-known test-conversion test-compatibility release test-release test-monitoring site
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 26
@@ -79,6 +79,11 @@ chaos: setup ## a long run of random faults and edits, each time another (KUBEFO
 	KUBEFOUNDRY_CHAOS_ROUNDS=$${KUBEFOUNDRY_CHAOS_ROUNDS:-60} KUBEFOUNDRY_CHAOS_SEED=$${KUBEFOUNDRY_CHAOS_SEED:-$$(date +%s)} \
 	  KUBEFOUNDRY_NAME_EDITS=4 $(BIN)/python -m pytest -q tests/integration/faults/test_chaos.py \
 	    tests/integration/selection/test_provider_name_sequences.py
+
+test-faults: setup ## each component killed after each of its writes, its leader killed and frozen; ten minutes
+	@dev/devcluster/build > /dev/null
+	KUBEFOUNDRY_FAULTS=all $(BIN)/python -m pytest -q -n 2 tests/integration/faults/test_crash_points.py \
+	  tests/integration/faults/test_replicas.py
 
 predictions: setup ## 1,000 random edits: what the command line predicts is what the controllers do
 	@dev/devcluster/build > /dev/null

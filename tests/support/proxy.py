@@ -6,8 +6,8 @@ import asyncio
 import json
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -217,6 +217,25 @@ async def behind(suite: Suite, name: str, folder: Path) -> AsyncIterator[Proxy]:
         (account / "ca.crt").write_bytes(authority)
         component.start()
         component.wait_ready()
+
+
+@asynccontextmanager
+async def all_behind(suite: Suite, names: Sequence[str], folder: Path) -> AsyncIterator[dict[str, Proxy]]:
+    """Install and start components, each behind a proxy of its own. The suite is stopped at the end."""
+    async with AsyncExitStack() as stack:
+        proxies = {}
+        for name in names:
+            component = suite.install(name)
+            authority = folder / f"{name}.crt"
+            account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
+            authority.write_bytes((account / "ca.crt").read_bytes())
+            proxies[name] = await stack.enter_async_context(
+                between(component, suite.plane.server, authority, folder / name)
+            )
+        # In a thread: they give their Leases back through the proxies.
+        stack.push_async_callback(asyncio.to_thread, suite.stop)
+        await asyncio.to_thread(suite.start, *names)
+        yield proxies
 
 
 def certificate(folder: Path) -> tuple[Path, Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from aiohttp import web
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk._cluster.client import Client
+from support.audit import AuditLog
 from support.deployments import GPU, model_deployment
 from support.proxy import Fault, Proxy, behind
 from support.waiting import phase, until, until_deployment
@@ -83,6 +85,47 @@ async def test_a_passing_fault_is_overcome(suite: Suite, api: Client, namespace:
         assert proxy.answered[str(fault.code)] == 2, (matches, fault)
         await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
         await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+
+
+def reset(request: web.Request) -> None:
+    """Break the connection."""
+    assert request.transport is not None
+    request.transport.abort()
+
+
+def cut_off(request: web.Request) -> None:
+    """Answer with a part of an object."""
+    raise web.HTTPOk(text='{"kind": "Dyn', content_type="application/json")
+
+
+def bad_gateway(request: web.Request) -> None:
+    """Answer as a load balancer that has lost the server."""
+    raise web.HTTPBadGateway
+
+
+@pytest.mark.parametrize("answer", [reset, cut_off, bad_gateway])
+async def test_lost_answer_causes_no_second_object(
+    suite: Suite, api: Client, namespace: str, proxy: Proxy, answer: Callable[[web.Request], None]
+) -> None:
+    log, lost = AuditLog(suite), Counter[str]()
+
+    def done(request: web.Request) -> None:
+        """Lose the first two answers of each kind of write, which the server has carried out."""
+        for matches in (finalizer, to_upstream, to_status):
+            if f"/namespaces/{namespace}/" in request.path and matches(request):
+                lost[matches.__name__] += 1
+                if lost[matches.__name__] <= 2:
+                    answer(request)
+
+    proxy.done = done
+    await api.create(
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
+    )
+
+    await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+    requests = log.requests("provider-dynamo", namespace, GRAPHS.plural)
+    assert [entry["responseStatus"]["code"] for entry in requests].count(201) == 1
+    assert all(lost[matches.__name__] for matches in (finalizer, to_upstream, to_status))
 
 
 async def test_retry_after_is_obeyed(suite: Suite, api: Client, namespace: str, proxy: Proxy) -> None:

@@ -6,14 +6,14 @@ import asyncio
 import random
 import signal
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
 from kubefoundry_local.suite import Suite
-from support.proxy import Fault, Proxy, between
+from support.proxy import Fault, Proxy, all_behind
 
 SHARE: Final = 0.3
 """Of the answers that are faulty."""
@@ -100,17 +100,5 @@ async def ground(suite: Suite, folder: Path, chance: random.Random) -> AsyncIter
     """All components started, each behind its proxy."""
     # Reviews by a frozen core must end before the request that they belong to.
     suite.webhook_timeout = 5
-    async with AsyncExitStack() as stack:
-        proxies = {}
-        for name in COMPONENTS:
-            component = suite.install(name)
-            authority = folder / f"{name}.crt"
-            account = Path(component.environment["KUBEFOUNDRY_SERVICE_ACCOUNT_DIR"])
-            authority.write_bytes((account / "ca.crt").read_bytes())
-            proxies[name] = await stack.enter_async_context(
-                between(component, suite.plane.server, authority, folder / name)
-            )
-        # In a thread: they give their Leases back through the proxies.
-        stack.push_async_callback(asyncio.to_thread, suite.stop)
-        await asyncio.to_thread(suite.start, *COMPONENTS)
+    async with all_behind(suite, COMPONENTS, folder) as proxies:
         yield Ground(suite, proxies, chance)
