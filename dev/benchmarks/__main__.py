@@ -15,6 +15,7 @@ from benchmarks import (
     burst,
     direct,
     drift,
+    fairness,
     latency,
     memory,
     report,
@@ -35,6 +36,7 @@ COUNTS: Final = {
     "g": 5,
     "i": 60,
     "j": 100,
+    "l": 500,
     "d": 100,
     "e": 1000,
     "f": 1000,
@@ -99,6 +101,7 @@ async def _sections(rig: Rig, counts: dict[str, int]) -> AsyncIterator[Section]:
         "d": requests.at_rest,
         "i": drift.put_back,
         "j": upgrade.restart_with_new_images,
+        "l": fairness.edits_beside_a_crowd,
         "e": burst.at_once,
     }
     for key, measure in measures.items():
