@@ -6,16 +6,35 @@ import base64
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from llamastack_providers import request
+from llamastack_providers import request, service
+from llamastack_providers.service import Health, Service
 from support.provider_images import image
 from support.provider_pod import Pod
 
 pytestmark = pytest.mark.integration
 
+SERVICE = {"mode": "Sidecar", "transport": "TCP", "address": "http://127.0.0.1:18400"}
 GOOD = {"providerId": "a", "image": "i", "container": "c", "api": "inference", "order": 0}
+
+WRONG_SERVICES: list[Any] = [
+    [],
+    {},
+    {**SERVICE, "mode": "Inline"},
+    {**SERVICE, "mode": []},
+    {**SERVICE, "transport": "UDP"},
+    {**SERVICE, "address": 1},
+    {**SERVICE, "required": "yes"},
+    {**SERVICE, "startSeconds": 0},
+    {**SERVICE, "startSeconds": True},
+    {**SERVICE, "health": 18500},
+    {**SERVICE, "health": {"port": 65536, "path": "/"}},
+    {**SERVICE, "health": {"port": 18500, "path": "healthz"}},
+    {**SERVICE, "tokenFile": None},
+]
 
 
 def test_long_input_fits_into_arguments(pod: Pod, tmp_path: Path) -> None:
@@ -48,6 +67,14 @@ def test_long_input_fits_into_arguments(pod: Pod, tmp_path: Path) -> None:
         *(
             ["install", "--input", *request.encode({**GOOD, "providerId": name})]
             for name in ("", "..", "a/b")
+        ),
+        *(["install", "--input", *request.encode({**GOOD, "service": wrong})] for wrong in WRONG_SERVICES),
+        *(
+            ["preflight", "--input", *request.encode({"image": "i", "container": "c", "providers": [wrong]})]
+            for wrong in (
+                {"service": SERVICE},
+                {"providerId": "a", "service": {**SERVICE, "address": ""}},
+            )
         ),
         ["preflight", "--input", *request.encode({"image": "i"})],
         ["merge-config", "--input", *request.encode({"image": "i", "container": "c", "providers": {}})],
@@ -99,3 +126,34 @@ def test_tool_runs_on_every_installed_python(pod: Pod, tmp_path: Path, version: 
 
     assert ended.code == 0, ended.log
     assert "acme_echo/provider.py" in pod.installed()
+
+
+def test_service_is_parsed_with_defaults() -> None:
+    providers = [{"providerId": "a", "image": "i", "service": SERVICE}, {"providerId": "b", "image": "i"}]
+
+    preflight = request.preflight({"providers": providers})
+    merge = request.merge({"providers": providers})
+
+    expected = Service("Sidecar", "TCP", "http://127.0.0.1:18400", True, 60, None, "")
+    assert preflight.services == merge.services == {"a": expected}
+
+
+def test_service_is_parsed_with_every_key() -> None:
+    value = {
+        **SERVICE,
+        "required": False,
+        "startSeconds": 5,
+        "health": {"port": 18500, "path": "/healthz"},
+        "tokenFile": "/run/lls-provider/a/token",
+    }
+
+    provider = request.provider({**GOOD, "service": value})
+
+    health = Health(18500, "/healthz")
+    address, token = "http://127.0.0.1:18400", "/run/lls-provider/a/token"
+    assert provider.service == Service("Sidecar", "TCP", address, False, 5, health, token)
+
+
+def test_names_of_a_service_contain_the_provider_id() -> None:
+    assert service.url_variable("acme-2b") == "KUBEFOUNDRY_PROVIDER_ACME_2B_URL"
+    assert service.token_file("acme-2b") == "/run/lls-provider/acme-2b/token"

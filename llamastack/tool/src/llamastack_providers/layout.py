@@ -20,6 +20,9 @@ TERMINATION_LOG: Final = "/dev/termination-log"
 TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 """Mounted by Kubernetes unless the pod or its ServiceAccount refuses it."""
 
+SERVICES: Final = "/run/lls-provider"
+"""The server's container has a folder here for each provider's service, with its socket and its token."""
+
 SPEC_FILE: Final = "lls-provider-spec.yaml"
 CRD_FILE: Final = "crd-config.yaml"
 RECORD_FILE: Final = "installed.json"

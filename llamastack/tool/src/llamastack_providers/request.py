@@ -6,11 +6,12 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from llamastack_providers import apis, layout
+from llamastack_providers import apis, layout, service
 from llamastack_providers.errors import Code, Failure
+from llamastack_providers.service import Service
 from llamastack_providers.summary import Origin
 
 CHUNK: Final = 100_000
@@ -30,6 +31,7 @@ class Provider:
         api: Its section's key.
         order: Its position among all, from 0.
         config: Its configuration, None if the user gave none.
+        service: Its service, None if it has none.
     """
 
     provider_id: str
@@ -37,6 +39,7 @@ class Provider:
     api: str
     order: int
     config: Json | None = None
+    service: Service | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,13 @@ class Merge:
     Attributes:
         expected: Image by provider id, for all that should be installed.
         base: Name of the base configuration in messages.
+        services: Service by provider id, for the providers that have one.
     """
 
     expected: Mapping[str, str]
     model_endpoints: tuple[ModelEndpoint, ...]
     base: str
+    services: Mapping[str, Service] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +79,13 @@ class Preflight:
         seconds: Seconds for each provider to load.
         secret: Variables whose values come from a Secret or ConfigMap.
         unknown: Why there may be secrets in other places. Empty if there are none.
+        services: Service by provider id, for the providers that have one.
     """
 
     seconds: int
     secret: tuple[str, ...]
     unknown: str
+    services: Mapping[str, Service] = field(default_factory=dict)
 
 
 def encode(request: Mapping[str, Any]) -> list[str]:
@@ -131,7 +138,8 @@ def provider(value: Json) -> Provider:
     provider_id = _text(value, "providerId")
     if provider_id in (".", "..") or "/" in provider_id:
         raise Failure(Code.BadCall, f"providerId {provider_id!r} cannot name a folder")
-    return Provider(provider_id, _text(value, "image"), apis.section(api), order, config)
+    own_service = service.parse(value.get("service"))
+    return Provider(provider_id, _text(value, "image"), apis.section(api), order, config, own_service)
 
 
 def merge(value: Json) -> Merge:
@@ -145,7 +153,8 @@ def merge(value: Json) -> Merge:
         ModelEndpoint(_text(item, "providerId"), _text(item, "urlVariable"), item.get("config") or {})
         for item in _objects(value, "modelDeployments")
     )
-    return Merge(expected, models, str(value.get("base") or f"{layout.BASE_CONFIG}/run.yaml"))
+    base = str(value.get("base") or f"{layout.BASE_CONFIG}/run.yaml")
+    return Merge(expected, models, base, _services(value))
 
 
 def preflight(value: Json) -> Preflight:
@@ -159,7 +168,20 @@ def preflight(value: Json) -> Preflight:
         raise Failure(Code.BadCall, f"seconds must be a number from 1, not {seconds!r}")
     if not isinstance(secret, list) or not all(isinstance(item, str) for item in secret):
         raise Failure(Code.BadCall, "secret must be a list of names of variables")
-    return Preflight(seconds, tuple(secret), str(value.get("unknown", "")))
+    services = _services(value)
+    for provider_id, item in services.items():
+        if not item.address:
+            raise Failure(Code.BadCall, f"service.address of provider {provider_id!r} is missing")
+    return Preflight(seconds, tuple(secret), str(value.get("unknown", "")), services)
+
+
+def _services(value: Json) -> dict[str, Service]:
+    parsed = {
+        _text(item, "providerId"): service.parse(item["service"])
+        for item in _objects(value, "providers")
+        if "service" in item
+    }
+    return {provider_id: item for provider_id, item in parsed.items() if item}
 
 
 def _text(value: Json, key: str) -> str:
