@@ -52,7 +52,7 @@ def test_crd_accepts_providers_in_every_section() -> None:
         assert section["x-kubernetes-list-type"] == "atomic"
         assert "x-kubernetes-validations" not in section
         assert item["required"] == ["providerId", "image"]
-        assert set(item["properties"]) == {"providerId", "image", "imagePullPolicy", "config"}
+        assert set(item["properties"]) == {"providerId", "image", "imagePullPolicy", "service", "config"}
         assert item["properties"]["imagePullPolicy"]["default"] == "IfNotPresent"
         assert item["properties"]["config"]["x-kubernetes-preserve-unknown-fields"] is True
 

@@ -85,7 +85,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
     ],
 )
 def test_refusal_names_cause_and_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:
-    text = checks.refusal(make(**server)) or ""
+    text = checks.refusal(make(**server), Settings()) or ""
 
     assert all(phrase in text for phrase in phrases)
 
@@ -93,7 +93,7 @@ def test_refusal_names_cause_and_remedy(make: Make, server: Object, phrases: tup
 def test_valid_cr_is_not_refused(make: Make) -> None:
     cr = make(externalProviders={"inference": [ECHO]}, modelDeployments=[{"name": "llama"}])
 
-    assert checks.refusal(cr) is None
+    assert checks.refusal(cr, Settings()) is None
 
 
 def digest(cr: Distribution, pod_inputs: PodInputs = FOUND, override: str = "", **server: Any) -> str:
@@ -320,8 +320,8 @@ def test_name_is_refused_when_service_name_is_invalid(make: Make, name: str, fit
     cr = replace(make(containerSpec={"port": 8321}), name=name)
     unserved = replace(make(), name=name)
 
-    assert (checks.refusal(cr) is None) is fits
-    assert checks.refusal(unserved) is None
+    assert (checks.refusal(cr, Settings()) is None) is fits
+    assert checks.refusal(unserved, Settings()) is None
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_name_is_refused_when_service_name_is_invalid(make: Make, name: str, fit
 def test_provider_deadline_is_checked(make: Make, deadline: str, fits: bool) -> None:
     cr = replace(make(), annotations={PROVIDER_SECONDS_ANNOTATION: deadline})
 
-    refused = checks.refusal(cr)
+    refused = checks.refusal(cr, Settings())
 
     assert (refused is None) is fits
     assert refused is None or (PROVIDER_SECONDS_ANNOTATION in refused and "3600" in refused)

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kubefoundry_llamastack import service_checks
 from kubefoundry_llamastack.names import EXTRACT, MERGE, PROVIDER_SECONDS_ANNOTATION
-from kubefoundry_llamastack.render import tool
-from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.render import sidecars, tool
+from kubefoundry_llamastack.render.request import Distribution, Settings
 from llamastack_providers import layout
 
 RESERVED: Final = frozenset(
@@ -28,9 +29,9 @@ PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFEC
 """Paths of the mounts in the server's container."""
 
 
-def refusal(cr: Distribution) -> str | None:
+def refusal(cr: Distribution, settings: Settings) -> str | None:
     """Return the first problem as what, why and what to do, or None if there is none."""
-    return next(
+    problem = next(
         filter(
             None,
             # in the order of the fields: later ones rely on earlier ones
@@ -49,6 +50,7 @@ def refusal(cr: Distribution) -> str | None:
         ),
         None,
     )
+    return problem or service_checks.refusal(cr, settings)
 
 
 def _check_name(cr: Distribution) -> str | None:
@@ -147,14 +149,17 @@ def _check_reserved_names(cr: Distribution) -> str | None:
     if not cr.extended:
         return None
     overrides = cr.spec.server.pod_overrides
+    reserved = RESERVED | {item["name"] for item in sidecars.volumes(cr)}
     for volume in (overrides.volumes if overrides else None) or ():
-        if volume.get("name") in RESERVED:
+        if volume.get("name") in reserved:
             return (
                 f"spec.server.podOverrides.volumes: the name '{volume['name']}' is reserved for the operator; "
                 "use another"
             )
+    has_services = bool(sidecars.of(cr))
     for field, path in _mounts(cr):
-        if posixpath.normpath(f"/{path.lstrip('/')}") in PATHS:
+        place = posixpath.normpath(f"/{path.lstrip('/')}")
+        if place in PATHS or (has_services and f"{place}/".startswith(f"{layout.SERVICES}/")):
             return f"spec.server.{field}: '{path}' is reserved for the operator; use another"
     if (name := cr.spec.server.container_spec.name) in (EXTRACT, MERGE):
         return f"spec.server.containerSpec.name: '{name}' is reserved for the operator; use another"

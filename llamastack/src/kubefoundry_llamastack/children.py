@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kubefoundry_llamastack import (
     dependencies,
     distribution,
+    kubernetes_release,
     names,
     reasons,
     tool_config_maps,
     workload,
 )
 from kubefoundry_llamastack.dependencies import Source
+from kubefoundry_llamastack.kubernetes_release import Release
 from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.observe import deployments, pods
 from kubefoundry_llamastack.ownership import controller_of, ownership
-from kubefoundry_llamastack.render import ca_bundle
+from kubefoundry_llamastack.render import ca_bundle, sidecars
 from kubefoundry_llamastack.render import children as render
 from kubefoundry_llamastack.render.request import Distribution, Settings, owner
 from kubefoundry_llamastack.snapshot import Obstacle
@@ -77,6 +79,7 @@ class Children:
         self._tool = tool
         self._now = now
         self._memory = memory
+        self._release: Release | None = None
 
     async def write(self, cr: Distribution, raw_spec: Object) -> Outcome:
         """Bring the children to the state that the CR requests, as far as possible.
@@ -97,14 +100,16 @@ class Children:
         for kind, manifest in first:
             if manifest is not None:
                 await self._apply(kind, manifest, cr, outcome)
-        await self._deployment(cr, raw_spec, config, outcome)
+        release = await self._read_release() if sidecars.of(cr) else None
+        await self._deployment(cr, raw_spec, config, release, outcome)
         policy = (
             render.network_policy(cr, self._settings.namespace)
             if self._wants_network_policy(cr, config)
             else None
         )
+        by_container = release is not None and release >= kubernetes_release.CONTAINER_METRICS
         rest: tuple[tuple[Kind, Object | None], ...] = (
-            (names.AUTOSCALERS, render.autoscaler(cr)),
+            (names.AUTOSCALERS, render.autoscaler(cr, by_container=by_container)),
             (names.DISRUPTION_BUDGETS, render.disruption_budget(cr)),
             (names.NETWORK_POLICIES, policy),
             (names.INGRESSES, render.ingress(cr)),
@@ -116,6 +121,12 @@ class Children:
             cr, {kind for kind, manifest in (*first, *rest) if manifest is not None}, outcome
         )
         return outcome
+
+    async def _read_release(self) -> Release:
+        """Return the API server's release when this process first needed it: an upgrade changes no pods."""
+        if self._release is None:
+            self._release = kubernetes_release.parse(await self._writer.client.read("/version"))
+        return self._release
 
     def _wants_network_policy(self, cr: Distribution, config: distribution.OperatorConfig) -> bool:
         """Check the feature flag. If it is unreadable, the CR keeps the NetworkPolicy that it has."""
@@ -158,7 +169,12 @@ class Children:
             outcome.retry_after(error.retry)
 
     async def _deployment(
-        self, cr: Distribution, raw_spec: Object, config: distribution.OperatorConfig, outcome: Outcome
+        self,
+        cr: Distribution,
+        raw_spec: Object,
+        config: distribution.OperatorConfig,
+        release: Release | None,
+        outcome: Outcome,
     ) -> None:
         store = self._stores.deployments
         try:
@@ -178,13 +194,20 @@ class Children:
         )
         outcome.resolved = dependency.resolved
         outcome.obstacles += dependency.obstacles
+        if release and (text_of_flag := kubernetes_release.refusal(self._settings, release)):
+            outcome.obstacles.append(Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", text_of_flag))
         # Without all dependencies the current Deployment keeps running unchanged.
         if outcome.obstacles and any(item.type == reasons.DEPLOYMENT_READY for item in outcome.obstacles):
             return
         assert dependency.inputs is not None
+        pod_inputs = replace(
+            dependency.inputs,
+            native_sidecars=release is not None
+            and kubernetes_release.has_native_sidecars(self._settings, release),
+        )
         if text and not await self._apply(CONFIG_MAPS, ca_bundle.config_map(cr, text), cr, outcome):
             return
-        inputs = (cr, dependency.inputs, dependency.image_override, raw_spec)
+        inputs = (cr, pod_inputs, dependency.image_override, raw_spec)
         is_ca_current = text is None or (
             ca_config_map is not None and ca_config_map.get("data") == {ca_bundle.KEY: text}
         )
@@ -197,7 +220,7 @@ class Children:
             live is not None and self._is_refused_by_restricted(live),
         )
         decision = workload.decide(
-            cr, dependency.inputs, self._settings, workload.digest_inputs(*inputs), live, record, before
+            cr, pod_inputs, self._settings, workload.digest_inputs(*inputs), live, record, before
         )
         mounted = workload.tool_of(decision.body["spec"]["template"])
         missing = mounted == self._tool.name(cr.name) and mounted not in self._tool_config_maps(cr)

@@ -166,7 +166,14 @@ class Controller:
 def settings(process: Process) -> Settings:
     """Return the operator's own configuration, from its flags."""
     options = process.options
-    return Settings(options.provider_size_limit, options.init_resources, process.namespace, options.mirror)
+    return Settings(
+        options.provider_size_limit,
+        options.init_resources,
+        process.namespace,
+        options.mirror,
+        options.provider_services,
+        options.native_sidecars,
+    )
 
 
 def set_up(process: Process) -> None:

@@ -46,6 +46,23 @@ def main() -> None:
         nargs="?",
         const=True,
     )
+    options.flag(
+        parser,
+        "--provider-services",
+        "run services of external providers (alpha); without it, a LlamaStackDistribution with one is refused",
+        default=False,
+        read=options.boolean,
+        nargs="?",
+        const=True,
+    )
+    options.flag(
+        parser,
+        "--native-sidecars",
+        "start the services of providers as init containers that restart: true, false, or auto, which does so from "
+        "Kubernetes 1.32 on; running pods keep their choice",
+        default="auto",
+        read=parse_choice,
+    )
     options.mirror(parser)
     sys.exit(run(PROGRAM, parser.parse_args(), set_up, needs=LLSD.api_version))
 
@@ -58,6 +75,17 @@ def parse_size(text: str) -> str:
     """
     if not re.fullmatch(formats.QUANTITY, text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a quantity such as 2Gi")
+    return text
+
+
+def parse_choice(text: str) -> str:
+    """Return the text if it is auto, true or false.
+
+    Raises:
+        ArgumentTypeError: It is another text.
+    """
+    if text not in ("auto", "true", "false"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not auto, true or false")
     return text
 
 

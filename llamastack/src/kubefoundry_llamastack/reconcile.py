@@ -150,7 +150,7 @@ class Operator:
         retry: float | None = None
         obstacles: list[Obstacle] = []
         resolved = []
-        if refusal := checks.refusal(cr):
+        if refusal := checks.refusal(cr, self.settings):
             obstacles = build_obstacles(cr, refusal)
         else:
             outcome = await self.children.write(cr, live["spec"])

@@ -25,6 +25,7 @@ from kubefoundry_llamastack.names import (
     USER_CONFIG_HASH,
     endpoint_variable,
 )
+from kubefoundry_llamastack.render import sidecars
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
 from kubefoundry_sdk._api import names
@@ -225,8 +226,13 @@ def decide(
     if before.is_refused:
         pod_inputs = replace(pod_inputs, restricted=True)
     elif live is not None and record is None:
-        # A label of the namespace alone replaces no pods.
-        pod_inputs = replace(pod_inputs, restricted=_is_restricted(live["spec"]["template"]))
+        # A label of the namespace alone replaces no pods, nor does a flag of the operator.
+        template = live["spec"]["template"]
+        pod_inputs = replace(
+            pod_inputs,
+            restricted=_is_restricted(template),
+            native_sidecars=sidecars.is_native(template, pod_inputs.native_sidecars),
+        )
     body = deployment(cr, pod_inputs, settings)
     keeps_template = (
         record is not None
@@ -321,7 +327,7 @@ def _adopt(cr: Distribution, body: Object, live: Object, previous: PreviousState
     if not annotations:
         # A render without annotations has no map either.
         template["metadata"].pop("annotations", None)
-    [container] = template["spec"]["containers"]
+    container = template["spec"]["containers"][0]
     for live_container in live_template["spec"].get("containers") or ():
         # Only the server has a counterpart in the render: other containers were injected.
         if live_container.get("name") == container["name"]:

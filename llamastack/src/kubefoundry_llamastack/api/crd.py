@@ -30,6 +30,11 @@ FRAGMENTS: Final = (
     ("server.podOverrides.volumes[]", "Volume"),
     ("server.podOverrides.volumeMounts[]", "VolumeMount"),
     ("server.topologySpreadConstraints[]", "TopologySpreadConstraint"),
+    *(
+        (f"server.externalProviders.{section.alias}[].service.{field}", kind)
+        for section in ExternalProviders.model_fields.values()
+        for field, kind in (("env[]", "EnvVar"), ("resources", "ResourceRequirements"))
+    ),
 )
 """Parts of a pod, and what Kubernetes calls them."""
 
@@ -48,6 +53,7 @@ def definition() -> Object:
     _rule(at(spec, "server.distribution"), "!(has(self.name) && has(self.image))", NAME_OR_IMAGE)
     for section in ExternalProviders.model_fields.values():
         _open(at(spec, f"server.externalProviders.{section.alias}[].config"))
+        # No rules for `service`: in 13 lists without a limit they exceed the API server's budget for CEL.
     config = at(spec, "server.modelDeployments[].config")
     _open(config)
     config["properties"] = {"base_url": {"type": "string", "description": "Rejected."}}

@@ -12,12 +12,16 @@ from pydantic import Field
 
 from kubefoundry_llamastack.api.fragments import QUANTITY
 from kubefoundry_sdk._api import formats
-from kubefoundry_sdk._api.fields import ApiModel
+from kubefoundry_sdk._api.fields import ApiModel, Quantity
+from llamastack_providers.service import START_SECONDS
 
 Int32 = Annotated[int, Field()]
 Text = Annotated[str, Field(min_length=1)]
 JsonObject = dict[str, Any]
 ATOMIC = Field(json_schema_extra={"x-kubernetes-list-type": "atomic"})
+Port = Annotated[int, Field(ge=1024, le=65535)]
+Words = Annotated[list[str], Field(max_length=64)]
+PullPolicy = Literal["Always", "Never", "IfNotPresent"]
 ProviderId = Annotated[str, Field(min_length=1, max_length=45, pattern=formats.DNS_LABEL)]
 """45 characters: with `external-provider-` before it, it names an init container (sources §5.2)."""
 
@@ -158,6 +162,67 @@ class TlsConfig(ApiModel):
     """Certificate authorities that the server trusts."""
 
 
+class ServiceHealth(ApiModel):
+    """How the kubelet checks a service."""
+
+    port: Port | None = None
+    """Port of the listener for health checks, on all addresses. Defaults to 18500 plus the service's position."""
+
+    path: Annotated[str, Field(max_length=253, pattern="^/")] | None = None
+    """Path whose answer to GET is 200 while the service accepts requests. Defaults to /healthz."""
+
+    exec: Annotated[list[Text], Field(min_length=1, max_length=16)] | None = None
+    """Command that ends with exit code 0 while the service accepts requests, instead of port and path."""
+
+    start_seconds: Annotated[int, Field(ge=1, le=3600)] = START_SECONDS
+    """Seconds that the service has to start."""
+
+
+class ProviderService(ApiModel):
+    """A process of its own that a provider calls.
+
+    The provider itself is installed into the server like any other.
+    """
+
+    mode: Literal["Sidecar"] = "Sidecar"
+    """Where it runs. Sidecar: in a container of each pod of the server."""
+
+    image: Text | None = None
+    """Image of the service. Defaults to the provider's image."""
+
+    image_pull_policy: PullPolicy = "IfNotPresent"
+    """When to pull the image."""
+
+    command: Words | None = None
+    """Command, instead of the image's entrypoint."""
+
+    args: Words | None = None
+    """Arguments of the command."""
+
+    transport: Literal["UnixSocket", "TCP"] | None = None
+    """How the provider reaches the service. Defaults to UnixSocket, a file that only the server and this service
+    have. With TCP it listens on the pod's loopback address, where every container of the pod can connect."""
+
+    port: Port | None = None
+    """Port for requests over TCP. Defaults to 18400 plus the service's position."""
+
+    health: ServiceHealth = Field(default_factory=ServiceHealth)
+    """How the kubelet checks the service."""
+
+    required: bool = True
+    """Whether the server waits for the service to start, and gets no requests while the service is unhealthy. If
+    false, it gets none only while the service's container does not run, because Kubernetes counts every container."""
+
+    env: list[JsonObject] | None = None
+    """Environment variables of the service alone. Names that begin with LLS_PROVIDER_ are the operator's."""
+
+    resources: JsonObject | None = None
+    """Requests and limits of the container. Defaults to requests of 100m CPU and 128Mi memory."""
+
+    scratch: Quantity | None = None
+    """Size limit of a volume at /tmp. With it, the rest of the file system is read-only."""
+
+
 class ExternalProvider(ApiModel):
     """A provider that an init container installs from an image."""
 
@@ -167,8 +232,11 @@ class ExternalProvider(ApiModel):
     image: Text
     """Image with /lls-provider/lls-provider-spec.yaml and the provider's wheels."""
 
-    image_pull_policy: Literal["Always", "Never", "IfNotPresent"] = "IfNotPresent"
+    image_pull_policy: PullPolicy = "IfNotPresent"
     """When to pull the image."""
+
+    service: ProviderService | None = None
+    """A process of its own that the provider calls. Requires the operator's flag --provider-services."""
 
     config: JsonObject | None = None
     """The provider's settings, passed on unchanged. Do not put secrets here: refer to a variable as ${env.NAME} and

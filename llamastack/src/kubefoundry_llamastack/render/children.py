@@ -122,20 +122,31 @@ def disruption_budget(cr: Distribution) -> Object | None:
     return manifest
 
 
-def autoscaler(cr: Distribution) -> Object | None:
-    """Render the HorizontalPodAutoscaler."""
+def autoscaler(cr: Distribution, *, by_container: bool = False) -> Object | None:
+    """Render the HorizontalPodAutoscaler.
+
+    Args:
+        cr: The CR.
+        by_container: Whether it measures the server's container alone. The pod's average would hide a busy server
+            behind an idle service.
+    """
     autoscaling = cr.spec.server.autoscaling
     if autoscaling is None:
         return None
     targets = (("cpu", autoscaling.target_cpu), ("memory", autoscaling.target_memory))
-    metrics = [
-        {
-            "type": "Resource",
-            "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": percent}},
+    metrics: list[Object] = []
+    for name, percent in targets:
+        if percent is None:
+            continue
+        source: Object = {
+            "name": name,
+            "target": {"type": "Utilization", "averageUtilization": percent},
         }
-        for name, percent in targets
-        if percent is not None
-    ]
+        if by_container:
+            source["container"] = cr.spec.server.container_spec.name
+            metrics.append({"type": "ContainerResource", "containerResource": source})
+        else:
+            metrics.append({"type": "Resource", "resource": source})
     spec: Object = {
         "scaleTargetRef": {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "name": cr.name},
         "maxReplicas": autoscaling.max_replicas,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from kubefoundry_llamastack import confidential
 from kubefoundry_llamastack.names import (
@@ -14,9 +13,9 @@ from kubefoundry_llamastack.names import (
     endpoint_variable,
     pod_labels,
 )
-from kubefoundry_llamastack.render import ca_bundle, init, server, tool
+from kubefoundry_llamastack.render import ca_bundle, init, server, sidecars, tool
+from kubefoundry_llamastack.render.containers import last_of_each, with_requests
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
-from kubefoundry_sdk._api import quantity
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.pod_status import LAST_WORDS
 
@@ -59,13 +58,13 @@ def _template(cr: Distribution, inputs: PodInputs, settings: Settings) -> Object
         "serviceAccountName": account or f"{cr.name}-sa",
         "securityContext": _security(inputs),
         "volumes": _volumes(cr, inputs, settings),
-        "containers": [_container(cr, inputs)],
+        "containers": [_container(cr, inputs), *sidecars.ordinary(cr, native=inputs.native_sidecars)],
         **_spread(cr),
     }
     if not confidential.mounts_token(cr):
         pod["automountServiceAccountToken"] = False
     if init_containers := init.containers(cr, inputs, settings):
-        pod["initContainers"] = init_containers
+        pod["initContainers"] = [*init_containers, *sidecars.native(cr, native=inputs.native_sidecars)]
     if overrides and overrides.termination_grace_period_seconds is not None:
         pod["terminationGracePeriodSeconds"] = overrides.termination_grace_period_seconds
     meta: Object = {"labels": pod_labels(cr.name)}
@@ -131,7 +130,8 @@ def environment(cr: Distribution, inputs: PodInputs) -> list[Object]:
         {"name": endpoint_variable(provider_id), "value": url}
         for provider_id, url in inputs.endpoints.items()
     ]
-    return _last_of_each([*own, *(cr.spec.server.container_spec.env or ())], "name")
+    own += sidecars.server_environment(cr)
+    return last_of_each([*own, *(cr.spec.server.container_spec.env or ())], "name")
 
 
 def resources(cr: Distribution) -> Object:
@@ -140,26 +140,11 @@ def resources(cr: Distribution) -> Object:
     Without requests in the CR, they are one CPU for each worker and 1Gi, but never above the limits. With
     `workers` the limits are the same (sources §5.1).
     """
-    requested = cr.spec.server.container_spec.resources or {}
-    limits = requested.get("limits") or {}
-    defaults = {
-        name: _lower(amount, limits.get(name))
-        for name, amount in (("cpu", str(cr.spec.server.workers or 1)), ("memory", "1Gi"))
-    }
-    result: Object = {**requested, "requests": {**defaults, **(requested.get("requests") or {})}}
+    defaults = {"cpu": str(cr.spec.server.workers or 1), "memory": "1Gi"}
+    result = with_requests(cr.spec.server.container_spec.resources, defaults)
     if cr.spec.server.workers is not None:
-        result["limits"] = {**result["requests"], **limits}
+        result["limits"] = {**result["requests"], **(result.get("limits") or {})}
     return result
-
-
-def _lower(amount: str, limit: int | str | None) -> int | str:
-    if limit is None:
-        return amount
-    try:
-        return min(amount, limit, key=quantity.parse)
-    except ValueError:
-        # The API server rejects an invalid quantity with a message of its own.
-        return amount
 
 
 def mount_path(cr: Distribution) -> str:
@@ -176,7 +161,8 @@ def _mounts(cr: Distribution, inputs: PodInputs) -> list[Object]:
         mounts.append({"name": "user-config", "mountPath": "/etc/llama-stack/", "readOnly": True})
     overrides = cr.spec.server.pod_overrides
     user_mounts = (overrides.volume_mounts if overrides else None) or ()
-    return _last_of_each([*mounts, *init.server_mounts(cr), *user_mounts], "mountPath")
+    own_mounts = [*mounts, *init.server_mounts(cr), *sidecars.server_mounts(cr, read_only=True)]
+    return last_of_each([*own_mounts, *user_mounts], "mountPath")
 
 
 def _volumes(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[Object]:
@@ -192,7 +178,8 @@ def _volumes(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[Ob
         volumes.append({"name": "user-config", "configMap": {"name": name}})
     overrides = cr.spec.server.pod_overrides
     user_volumes = (overrides.volumes if overrides else None) or ()
-    return _last_of_each([*volumes, *init.volumes(cr, inputs, settings), *user_volumes], "name")
+    own_volumes = [*volumes, *init.volumes(cr, inputs, settings), *sidecars.volumes(cr)]
+    return last_of_each([*own_volumes, *user_volumes], "name")
 
 
 def _spread(cr: Distribution) -> Object:
@@ -223,11 +210,3 @@ def _spread(cr: Distribution) -> Object:
             "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
         }
     return fields
-
-
-def _last_of_each(items: Iterable[Any], key: str) -> list[Any]:
-    """Return the items with unique keys: the last one, in the position of the first."""
-    by_key: dict[Any, Any] = {}
-    for item in items:
-        by_key[item.get(key)] = item
-    return list(by_key.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
-from kubefoundry_llamastack.render import tool
+from kubefoundry_llamastack.render import sidecars, tool
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.pod_status import LAST_WORDS
@@ -57,6 +57,8 @@ def containers(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[
                 _mount("external-providers", layout.EXTERNAL_PROVIDERS, read_only=True),
                 base_mount(inputs),
                 _mount("config", layout.CONFIG),
+                # It writes each service's token.
+                *sidecars.server_mounts(cr, read_only=False),
             ],
         )
     )

@@ -54,12 +54,16 @@ class Settings:
         init_resources: Requests and limits of the init containers.
         namespace: The operator's namespace.
         mirror: The registry with copies of the distributions' images; empty for theirs.
+        provider_services: Whether providers may have services.
+        native_sidecars: Whether a service is an init container that restarts: `auto`, `true` or `false`.
     """
 
     size_limit: str = "2Gi"
     init_resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     namespace: str = "kubefoundry-system"
     mirror: str = ""
+    provider_services: bool = False
+    native_sidecars: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class PodInputs:
         endpoints: Base URL of each ModelDeployment by provider id.
         tool: Name of the ConfigMap with the zipapp.
         restricted: Whether the namespace admits only pods of the Pod Security level `restricted`.
+        native_sidecars: Whether a service is an init container that restarts.
     """
 
     image: str
@@ -94,6 +99,7 @@ class PodInputs:
     endpoints: Mapping[str, str] = field(default_factory=dict)
     tool: str = ""
     restricted: bool = False
+    native_sidecars: bool = False
 
 
 def child(kind_of: str, api_version: str, name: str, cr: Distribution, **body: object) -> Object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_llamastack.render import tool
+from kubefoundry_llamastack.render import sidecars, tool
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api.kinds import Object
 
@@ -113,14 +113,15 @@ PERIOD: Final = 10
 def probes(cr: Distribution) -> Object:
     """Render the probes.
 
-    The startup probe is the existing operator's only one. With providers it waits for preflight and five
+    The startup probe is the existing operator's only one. With providers it waits for services, preflight and five
     minutes more. A server that does not answer for half a minute gets no requests. After five minutes it is
     restarted, and not earlier, because a provider may keep it busy for a while.
     """
     failures = 3
     if cr.extended:
         loading = tool.provider_seconds(cr) * len(cr.spec.providers())
-        seconds = PREFLIGHT_SECONDS + loading + SERVER_SECONDS
+        starting = sum(item.spec.health.start_seconds for item in sidecars.of(cr) if item.spec.required)
+        seconds = starting + PREFLIGHT_SECONDS + loading + SERVER_SECONDS
         failures = seconds // PERIOD
     health = {"path": "/v1/health", "port": cr.port}
     return {

@@ -15,6 +15,7 @@ from kubefoundry_llamastack.names import (
     PROVIDER_SECONDS_ANNOTATION,
     endpoint_variable,
 )
+from kubefoundry_llamastack.render import sidecars
 from kubefoundry_llamastack.render.request import Distribution, UserConfig
 from llamastack_providers import layout
 from llamastack_providers.request import PROVIDER_SECONDS, encode
@@ -39,6 +40,7 @@ exec "$python" {ZIPAPP} "$@"
 def install(cr: Distribution) -> dict[str, list[str]]:
     """Return the command of each install container, by provider id."""
     commands = {}
+    services = sidecars.descriptions(cr)
     for order, (section, provider) in enumerate(cr.spec.providers()):
         fields: dict[str, Any] = {
             "providerId": provider.provider_id,
@@ -49,6 +51,8 @@ def install(cr: Distribution) -> dict[str, list[str]]:
         }
         if provider.config is not None:
             fields["config"] = provider.config
+        if provider.provider_id in services:
+            fields["service"] = services[provider.provider_id]
         commands[provider.provider_id] = _command("install", fields)
     return commands
 
@@ -106,8 +110,15 @@ def provider_seconds(cr: Distribution) -> int:
     return int(cr.annotations.get(PROVIDER_SECONDS_ANNOTATION, PROVIDER_SECONDS))
 
 
-def _installed(cr: Distribution) -> list[dict[str, str]]:
-    return [{"providerId": item.provider_id, "image": item.image} for _, item in cr.spec.providers()]
+def _installed(cr: Distribution) -> list[dict[str, Any]]:
+    services = sidecars.descriptions(cr)
+    installed = []
+    for _, item in cr.spec.providers():
+        fields: dict[str, Any] = {"providerId": item.provider_id, "image": item.image}
+        if item.provider_id in services:
+            fields["service"] = services[item.provider_id]
+        installed.append(fields)
+    return installed
 
 
 def _command(subcommand: str, fields: dict[str, Any]) -> list[str]:

@@ -1,0 +1,162 @@
+"""Tests the checks of services of providers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+from hypothesis import assume, given, settings
+from pydantic import ValidationError
+
+from kubefoundry_llamastack import checks, workload
+from kubefoundry_llamastack.api.crd import at, definition
+from kubefoundry_llamastack.reconcile import build_obstacles, read
+from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
+from kubefoundry_sdk.testing._server import schemas
+from support.llamastack import llsd
+from support.schema_values import values
+
+Make = Callable[..., Distribution]
+Object = dict[str, Any]
+
+ON: Final = Settings(provider_services=True)
+FOUND: Final = PodInputs(image="example.com/stack:1", tool="chat-provider-tool-0", native_sidecars=True)
+FULL: Final[Object] = {
+    "mode": "Sidecar",
+    "image": "example.com/service:1",
+    "imagePullPolicy": "Always",
+    "command": ["/serve"],
+    "args": ["-x"],
+    "transport": "TCP",
+    "port": 9000,
+    "health": {"port": 9001, "path": "/ok", "startSeconds": 5},
+    "required": True,
+    "env": [{"name": "A", "value": "1"}],
+    "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}},
+    "scratch": "1Gi",
+}
+
+
+def providers(*services: Object) -> Object:
+    items = [
+        {"providerId": f"p{number}", "image": "i", "service": item} for number, item in enumerate(services)
+    ]
+    return {"externalProviders": {"inference": items}}
+
+
+TCP: Final[Object] = {"transport": "TCP"}
+
+
+@pytest.mark.accept("L2-05")
+@pytest.mark.parametrize(
+    ("server", "phrases"),
+    [
+        (providers({**TCP, "port": 9000}, {**TCP, "port": 9000}), ("9000", "'p0'", "'p1'")),
+        (providers({**TCP, "port": 18500}), ("18500", "requests", "health checks")),
+        (providers({"health": {"port": 8321}}), ("8321", "containerSpec.port", "health.port")),
+        (
+            {**providers({**TCP, "port": 9000}), "containerSpec": {"port": 9000}},
+            ("9000", "containerSpec.port", "service.port"),
+        ),
+        (providers({"port": 9000}), ("'p0'", "transport: TCP")),
+        (providers({"health": {"exec": ["a"], "port": 9000}}), ("'p0'", "health.exec")),
+        (providers(*({} for _ in range(17))), ("17", "16")),
+        (
+            {**providers({}), "containerSpec": {"name": "provider-p0"}},
+            ("containerSpec.name", "'provider-p0'", "use another"),
+        ),
+        (providers({"env": [{"name": "LLS_PROVIDER_LISTEN"}]}), ("'p0'", "LLS_PROVIDER_LISTEN")),
+        (providers({"scratch": "0Gi"}), ("'p0'", "scratch", "'0Gi'")),
+        (providers({"args": ["x" * 300_000]}), ("256 KiB", "shorten")),
+        (
+            {**providers({}), "podOverrides": {"volumes": [{"name": "svc-p0", "emptyDir": {}}]}},
+            ("podOverrides.volumes", "'svc-p0'"),
+        ),
+        (
+            {**providers({}), "podOverrides": {"volumeMounts": [{"mountPath": "/run//lls-provider/p0"}]}},
+            ("podOverrides.volumeMounts", "/run//lls-provider/p0"),
+        ),
+    ],
+    ids=[
+        *("port twice", "own ports", "default of the server", "port of the server", "port of a socket"),
+        *("exec and port", "17 services", "container", "variable", "scratch", "size", "volume", "mount"),
+    ],
+)
+def test_invalid_service_is_refused_with_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:
+    text = checks.refusal(make(**server), ON) or ""
+
+    assert [phrase for phrase in phrases if phrase not in text] == []
+    assert [item.reason for item in build_obstacles(make(**server), text)] == ["InvalidSpec"]
+
+
+@pytest.mark.accept("L2-05")
+@pytest.mark.parametrize(
+    "server",
+    [
+        providers(*({} for _ in range(16))),
+        providers(*({**TCP} for _ in range(16))),
+        providers(FULL),
+        providers({"health": {"exec": ["/check"]}}, {"health": {"exec": ["/check"]}}),
+        {
+            "externalProviders": {"inference": [{"providerId": "a", "image": "i"}]},
+            "podOverrides": {"volumeMounts": [{"mountPath": "/run/lls-provider/p0"}]},
+        },
+    ],
+    ids=["16 services", "16 services over TCP", "all fields", "without ports", "no service"],
+)
+def test_valid_service_is_not_refused(make: Make, server: Object) -> None:
+    assert checks.refusal(make(**server), ON) is None
+
+
+@pytest.mark.accept("L2-37")
+def test_service_is_refused_by_name_while_gate_is_off(make: Make) -> None:
+    text = checks.refusal(make(**providers({})), Settings()) or ""
+
+    assert "'p0'" in text
+    assert "--provider-services" in text
+
+
+SCHEMA: Final = at(
+    definition()["spec"]["versions"][0]["schema"]["openAPIV3Schema"],
+    "spec.server.externalProviders.inference[].service",
+)
+
+
+@pytest.mark.accept("L2-39")
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(values(SCHEMA, odd=True))
+def test_any_stored_service_is_refused_or_rendered(service: Any) -> None:
+    assume(not schemas.problems(service, SCHEMA))
+
+    size = largest_object(service)
+
+    assert size < 1_000_000
+
+
+@pytest.mark.accept("L2-39")
+@pytest.mark.parametrize("text", ["x", "🦙", "\u202e", "\\", "\x01"], ids=ascii)
+@pytest.mark.parametrize("count", [1, 16])
+def test_longest_services_fit_into_one_object(text: str, count: int) -> None:
+    lengths = [2**power for power in range(20)]
+    sizes = [largest_object(*[{"args": [text * (length // count)]}] * count) for length in lengths]
+
+    assert sizes[0] > 0
+    assert sizes[-1] == 0
+    assert max(sizes) < 1_000_000
+
+
+def largest_object(*services: Any) -> int:
+    """Return the size of the largest object that the operator writes, 0 if it refuses the services."""
+    live = llsd("chat", "team", **providers(*services))
+    live["metadata"] |= {"uid": "u", "generation": 1}
+    try:
+        cr = read(live)
+    except ValidationError:
+        return 0
+    if checks.refusal(cr, ON) is not None:
+        return 0
+    decision = workload.decide(cr, FOUND, ON, "inputs", None, None)
+    written = (decision.body, workload.record_config_map(cr, decision.record))
+    return max(len(json.dumps(item)) for item in written)
