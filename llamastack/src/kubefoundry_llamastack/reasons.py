@@ -13,6 +13,7 @@ STORAGE_READY: Final = "StorageReady"
 STORAGE_EXCLUSIVE: Final = "StorageExclusive"
 SERVICE_READY: Final = "ServiceReady"
 PROVIDERS_READY: Final = "ExternalProvidersReady"
+PROVIDER_DEGRADED: Final = "ProviderDegraded"
 MODELS_RESOLVED: Final = "ModelDeploymentsResolved"
 SERVER_STABLE: Final = "ServerStable"
 SOLE_OPERATOR: Final = "SoleOperator"
@@ -56,7 +57,17 @@ REASONS: Final[dict[str, frozenset[str]]] = {
             "ConfigExtractFailed",
             "ConfigMergeFailed",
             "PreflightFailed",
+            "ServiceNotReady",
             "DuplicateProviderId",
+        }
+    ),
+    PROVIDER_DEGRADED: frozenset(
+        {
+            "ServiceCrashLoop",
+            "ServiceNotReady",
+            "ServiceOutOfMemory",
+            "ServiceImagePullFailed",
+            "ServiceConfigInvalid",
         }
     ),
     MODELS_RESOLVED: frozenset(
@@ -66,7 +77,8 @@ REASONS: Final[dict[str, frozenset[str]]] = {
     SOLE_OPERATOR: frozenset({"OldOperatorRunning", "OldCRDInstalled", "AdoptedBySuccessor"}),
     PAUSED: frozenset({"ReconcilePaused"}),
 }
-"""StorageExclusive, ServerStable and SoleOperator exist only while False, Paused only while True."""
+"""StorageExclusive, ServerStable and SoleOperator exist only while False, and Paused and ProviderDegraded only while
+True."""
 
 PROGRESS: Final = frozenset(
     {

@@ -16,7 +16,16 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubefoundry_llamastack import checks, coexistence, names, reasons, report, storage
+from kubefoundry_llamastack import (
+    checks,
+    coexistence,
+    degradation,
+    installed_schema,
+    names,
+    reasons,
+    report,
+    storage,
+)
 from kubefoundry_llamastack.api.spec import Spec
 from kubefoundry_llamastack.children import Children
 from kubefoundry_llamastack.memory import Memory
@@ -45,6 +54,12 @@ INTERNAL: Final = (
     "The operator failed with an internal error: {}; what runs is left as it is; retrying with back-off, the "
     "operator's log has more"
 )
+
+RECHECKS: Final = (
+    (reasons.SERVER_STABLE, observed.SHORT_RUN),
+    (reasons.PROVIDER_DEGRADED, degradation.STEADY_SECONDS),
+)
+"""Seconds after which each of these conditions may end without an event."""
 
 
 @dataclass(slots=True)
@@ -190,9 +205,9 @@ class Operator:
         )
         before = live.get("status") or {}
         new_status = report.status(snapshot, before, _now())
-        await self._write(live, new_status)
-        is_unstable = find(new_status["conditions"], reasons.SERVER_STABLE) is not None
-        return observed.SHORT_RUN if is_unstable else None
+        await self._write(live, installed_schema.fitting(new_status, self.stores.definition.definition))
+        lasting = (seconds for type_, seconds in RECHECKS if find(new_status["conditions"], type_))
+        return min(lasting, default=None)
 
     def _shared_claims(self, cr: Distribution, live: Object) -> dict[str, str]:
         if not storage.written_claims(cr.name, live):

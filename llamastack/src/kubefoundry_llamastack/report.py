@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from kubefoundry_llamastack import model_deployments, reasons, storage
+from kubefoundry_llamastack import degradation, model_deployments, reasons, storage
 from kubefoundry_llamastack.disclosure import disclosed
 from kubefoundry_llamastack.distribution import IMAGES, status_name
-from kubefoundry_llamastack.observe import deployments, pods
+from kubefoundry_llamastack.observe import deployments, pods, sidecars
 from kubefoundry_llamastack.observe.containers import status_of
 from kubefoundry_llamastack.observe.deployments import Counts
 from kubefoundry_llamastack.observe.pods import Problem
 from kubefoundry_llamastack.observe.services import leads_to_pods
+from kubefoundry_llamastack.observe.sidecars import ServiceState
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.snapshot import Answer, Snapshot
@@ -27,6 +28,7 @@ PARTS = {
     "install": "ProviderFailed",
     "extract": "ConfigExtractFailed",
     "merge": "ConfigMergeFailed",
+    "service": "ServiceNotReady",
     "preflight": "PreflightFailed",
 }
 """Reason of ExternalProvidersReady, by the step of the pod's start that failed."""
@@ -46,12 +48,14 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
     cr = snapshot.cr
     counts = deployments.counts(snapshot.live)
     snapshot = replace(snapshot, answer=_answer(snapshot, before, counts))
-    rows = pods.rows(cr, snapshot.pods)
-    problem = pods.problem(cr, snapshot.pods)
+    services = sidecars.states(cr, snapshot.pods)
+    rows = _rows(snapshot, services, before, now)
+    problem = degradation.with_service_failure(pods.problem(cr, snapshot.pods), services)
     refused = deployments.creation_refused(snapshot.newest, len(snapshot.pods))
     conditions = [
         _deployment(snapshot, before, counts, problem, refused),
-        *_providers(snapshot, rows, problem),
+        *_providers(snapshot, rows, services, problem),
+        *degradation.conditions(services, rows, before, cr.generation, now),
         *_models(snapshot),
         *storage.conditions(snapshot),
         *_stability(snapshot, now),
@@ -76,12 +80,11 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
         result["routeURL"] = _route(snapshot.ingress)
     if rows and not any(item.reason == "InvalidSpec" for item in snapshot.obstacles):
         # A refused spec installs nothing, and may have any number of providers.
-        result["externalProviderStatus"] = _stamped(
-            rows, before.get("externalProviderStatus"), "providerId", "phase", now
-        )
+        result["externalProviderStatus"] = rows
+        result["providersReady"] = f"{sum(row['ready'] for row in rows)}/{len(rows)}"
     if snapshot.resolved:
         result["modelDeployments"] = _stamped(
-            [item.row for item in snapshot.resolved], before.get("modelDeployments"), "name", "ready", now
+            [item.row for item in snapshot.resolved], before.get("modelDeployments"), "name", ("ready",), now
         )
     return result
 
@@ -163,7 +166,25 @@ def _has_lost_pods(before: Mapping[str, Any], counts: Counts) -> bool:
     )
 
 
-def _providers(snapshot: Snapshot, rows: list[Object], problem: Problem | None) -> list[Condition]:
+def _rows(
+    snapshot: Snapshot, services: list[ServiceState], before: Mapping[str, Any], now: str
+) -> list[Object]:
+    """Return a row for each external provider, with its transition time."""
+    cr = snapshot.cr
+    server_ready = bool(snapshot.pods) and all(_serves(cr, pod) for pod in snapshot.pods)
+    types = pods.provider_types(cr, snapshot.pods)
+    rows = [
+        {**row, **({"type": types[row["providerId"]]} if row["providerId"] in types else {})}
+        for row in pods.rows(cr, snapshot.pods)
+    ]
+    rows = degradation.with_services(rows, services, server_ready=server_ready)
+    earlier = before.get("externalProviderStatus")
+    return _stamped(rows, earlier, "providerId", ("phase", "ready", "restarts"), now)
+
+
+def _providers(
+    snapshot: Snapshot, rows: list[Object], services: list[ServiceState], problem: Problem | None
+) -> list[Condition]:
     if not rows:
         return []
     type_, generation = reasons.PROVIDERS_READY, snapshot.cr.generation
@@ -173,11 +194,18 @@ def _providers(snapshot: Snapshot, rows: list[Object], problem: Problem | None) 
     if problem is not None and problem.part in PARTS:
         return [condition(type_, False, PARTS[problem.part], problem.message, generation=generation)]
     waiting = [row["providerId"] for row in rows if row["phase"] != "Ready"]
-    if waiting or not snapshot.pods or not all(_serves(snapshot.cr, pod) for pod in snapshot.pods):
-        text = f"Waiting for {', '.join(waiting)}" if waiting else "Waiting for preflight and the server"
+    unready = degradation.unready(services)
+    serve = bool(snapshot.pods) and all(_serves(snapshot.cr, pod) for pod in snapshot.pods)
+    if waiting or unready or not serve:
+        text = "Waiting for preflight and the server"
+        if unready:
+            text = f"Waiting for the services of {', '.join(unready)}"
+        if waiting:
+            text = f"Waiting for {', '.join(waiting)}"
         return [condition(type_, False, "ProvidersPending", text, generation=generation)]
     text = f"{len(rows)} of {len(rows)} external providers are installed"
-    text = "\n".join([text, *filter(None, [pods.merge_warnings(snapshot.pods)]), *_mismatches(snapshot)])
+    warnings = [*_mismatches(snapshot), *degradation.warnings(services)]
+    text = "\n".join([text, *filter(None, [pods.merge_warnings(snapshot.pods)]), *warnings])
     return [condition(type_, True, "ProvidersReady", text, generation=generation)]
 
 
@@ -292,14 +320,17 @@ def _route(ingress: Object) -> str:
     return ""
 
 
-def _stamped(rows: list[Object], before: Any, key: str, decides: str, now: str) -> list[Object]:
-    """Add to each row the time at which the deciding field last changed."""
+def _stamped(rows: list[Object], before: Any, key: str, deciding: tuple[str, ...], now: str) -> list[Object]:
+    """Add to each row the time at which a deciding field last changed.
+
+    A field that the earlier row lacks has not changed: an earlier release wrote it, or its CRD dropped the field.
+    """
     previous = {item.get(key): item for item in before or ()}
     stamped = []
     for row in rows:
-        earlier = previous.get(row[key])
-        is_same_state = earlier is not None and earlier.get(decides) == row[decides]
-        time = earlier.get("lastTransitionTime") if is_same_state and earlier else None
+        earlier = previous.get(row[key]) or {}
+        is_same_state = all(earlier.get(name, row.get(name)) == row.get(name) for name in deciding)
+        time = earlier.get("lastTransitionTime") if is_same_state else None
         stamped.append({**row, "lastTransitionTime": time or now})
     return stamped
 
@@ -323,6 +354,10 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
             earlier is None and item["reason"].endswith(("Pending", "NotReady"))
         )
         if (has_turned or has_other_reason) and not is_quiet:
-            is_good = item["status"] == "True" or item["reason"] in reasons.PROGRESS
-            events.append((is_good, item["reason"], item["message"]))
+            is_true = item["status"] == "True" and item["type"] != reasons.PROVIDER_DEGRADED
+            events.append((is_true or item["reason"] in reasons.PROGRESS, item["reason"], item["message"]))
+    if find(previous, reasons.PROVIDER_DEGRADED) and not find(
+        after.get("conditions"), reasons.PROVIDER_DEGRADED
+    ):
+        events.append((True, "ProviderRecovered", "No service of a provider fails any more"))
     return events

@@ -88,6 +88,7 @@ def _version(spec: Schema, status: Schema) -> Object:
             _column("Phase", ".status.phase"),
             _column("Operator Version", ".status.version.operatorVersion"),
             _column("Server Version", ".status.version.llamaStackServerVersion"),
+            _column("Providers", ".status.providersReady"),
             _column("Available", ".status.availableReplicas", "integer"),
             _column("Age", ".metadata.creationTimestamp", "date"),
         ],

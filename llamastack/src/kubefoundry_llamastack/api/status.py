@@ -11,6 +11,9 @@ from kubefoundry_sdk._api.status import Conditions
 
 Phase = Literal["Pending", "Initializing", "Ready", "Failed", "Terminating"]
 ProviderPhase = Literal["Pending", "Installing", "Ready", "Failed"]
+"""A new phase would be refused by the CRD of an earlier release, so services have fields of their own."""
+
+ProviderMode = Literal["Inline", "Sidecar"]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
@@ -76,7 +79,7 @@ class VersionInfo(ApiModel):
 
 
 class ExternalProviderStatus(ApiModel):
-    """Installation state of an external provider: the worst across the newest pods."""
+    """State of an external provider: the worst across the newest pods."""
 
     provider_id: str
     """Id of the provider."""
@@ -102,8 +105,23 @@ class ExternalProviderStatus(ApiModel):
     version: str | None = None
     """Version of the provider's package."""
 
+    type: str | None = None
+    """Type of the provider, as its image states it."""
+
+    mode: ProviderMode | None = None
+    """Where the provider works: Inline in the server, or with a service of its own."""
+
+    container: str | None = None
+    """Container of the service."""
+
+    ready: bool | None = None
+    """Whether the provider works: the server, or its service, is ready in every pod."""
+
+    restarts: int | None = None
+    """Restarts of the service in all pods."""
+
     last_transition_time: Time | None = None
-    """When the phase last changed."""
+    """When phase, ready or restarts last changed."""
 
 
 class ModelDeploymentStatus(ApiModel):
@@ -160,6 +178,9 @@ class Status(ApiModel):
         ),
     ] = Field(default_factory=list)
     """The external providers, in the order of installation."""
+
+    providers_ready: str | None = None
+    """External providers that are ready, and all of them: 2/3."""
 
     model_deployments: Annotated[
         list[ModelDeploymentStatus],

@@ -1,0 +1,109 @@
+"""Reports services of providers: rows of the status, warnings, and the condition ProviderDegraded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from kubefoundry_llamastack import reasons
+from kubefoundry_llamastack.observe.pods import Problem
+from kubefoundry_llamastack.observe.sidecars import ServiceState
+from kubefoundry_llamastack.reasons import condition
+from kubefoundry_sdk._api.conditions import Condition, find
+from kubefoundry_sdk._api.kinds import Object
+
+STEADY_SECONDS: Final = 60.0
+"""Seconds that every service is ready before ProviderDegraded goes, so that a crash loop is one outage."""
+
+DEPLOYMENT_REASONS: Final = {
+    "ServiceCrashLoop": "CrashLoop",
+    "ServiceOutOfMemory": "OutOfMemory",
+    "ServiceImagePullFailed": "ImagePullFailed",
+    "ServiceConfigInvalid": "ContainerConfigInvalid",
+    "ServiceNotReady": "PodsUnavailable",
+}
+"""Reason of DeploymentReady by the reason of ProviderDegraded."""
+
+CONSEQUENCES: Final = ("preflight", "pod")
+"""Steps of a pod's start that fail if a required service does."""
+
+
+def with_services(rows: list[Object], states: list[ServiceState], *, server_ready: bool) -> list[Object]:
+    """Return the rows with mode and readiness of each provider.
+
+    Args:
+        rows: The rows about the installation.
+        states: The services.
+        server_ready: Whether the server is ready in every pod. A provider without a service runs inside it.
+    """
+    by_id = {state.sidecar.provider_id: state for state in states}
+    result = []
+    for row in rows:
+        is_installed = row["phase"] == "Ready"
+        state = by_id.get(row["providerId"])
+        if state is None:
+            result.append({**row, "mode": "Inline", "ready": is_installed and server_ready})
+            continue
+        fields: Object = {
+            "mode": state.sidecar.spec.mode,
+            "container": state.sidecar.container,
+            "ready": is_installed and state.ready,
+            "restarts": state.restarts,
+        }
+        if is_installed and state.failure:
+            fields["message"] = state.failure.cause
+        result.append({**row, **fields})
+    return result
+
+
+def with_service_failure(problem: Problem | None, states: list[ServiceState]) -> Problem | None:
+    """Return the failure of a required service instead of its consequences in the same pods."""
+    for state in states:
+        if state.failure and state.sidecar.spec.required:
+            if problem is None or problem.part in CONSEQUENCES:
+                reason = DEPLOYMENT_REASONS[state.failure.reason]
+                return Problem("service", reason, state.failure.message)
+            break
+    return problem
+
+
+def unready(states: list[ServiceState]) -> list[str]:
+    """Return the providers whose required service is not ready."""
+    return [state.sidecar.provider_id for state in states if state.sidecar.spec.required and not state.ready]
+
+
+def warnings(states: list[ServiceState]) -> Iterator[str]:
+    """Yield a warning for each optional service that is not ready."""
+    for state in states:
+        if not state.ready and not state.sidecar.spec.required:
+            cause = f"The service of provider '{state.sidecar.provider_id}' is not ready"
+            yield f"WARNING: {state.failure.cause if state.failure else cause}; it is not required"
+
+
+def conditions(
+    states: list[ServiceState], rows: list[Object], before: Mapping[str, Any], generation: int, now: str
+) -> list[Condition]:
+    """Return ProviderDegraded while a service fails, and until all services have been ready for a while.
+
+    Args:
+        states: The services.
+        rows: The rows of the status, with their transition times.
+        before: The live status.
+        generation: Generation of the CR.
+        now: The time as RFC 3339.
+    """
+    type_ = reasons.PROVIDER_DEGRADED
+    failure = next((state.failure for state in states if state.failure), None)
+    if failure:
+        return [condition(type_, True, failure.reason, failure.message, generation=generation)]
+    earlier = find(before.get("conditions"), type_)
+    services = [row for row in rows if "container" in row]
+    if earlier is None or all(_is_steady(row, now) for row in services):
+        return []
+    return [condition(type_, True, earlier["reason"], earlier["message"], generation=generation)]
+
+
+def _is_steady(row: Object, now: str) -> bool:
+    since = datetime.fromisoformat(now) - datetime.fromisoformat(row["lastTransitionTime"])
+    return bool(row["ready"]) and since >= timedelta(seconds=STEADY_SECONDS)

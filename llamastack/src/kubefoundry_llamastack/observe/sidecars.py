@@ -1,0 +1,148 @@
+"""Observes the services of providers in a CR's newest pods.
+
+Messages never quote a service: the operator does not know its secrets, so it cannot remove them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubefoundry_llamastack.observe import containers
+from kubefoundry_llamastack.render import sidecars
+from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.render.sidecars import Sidecar
+from kubefoundry_sdk._api import pod_status
+from kubefoundry_sdk._api.kinds import Object
+
+NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
+"""Reasons of an end whose message is the container runtime's, because the service's process never ran."""
+
+KILLED: Final = frozenset({137, 143})
+"""Exit codes of a process that SIGKILL or SIGTERM has ended."""
+
+LOG: Final = "See the container's log: kubectl logs -n {namespace} {pod} -c {container}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a service does not work.
+
+    Attributes:
+        reason: Reason of the condition ProviderDegraded.
+        cause: One line about the service.
+        message: The cause, with facts and a remedy.
+    """
+
+    reason: str
+    cause: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """The state of a service.
+
+    Attributes:
+        sidecar: The service.
+        ready: Whether its container is ready in every pod.
+        restarts: Restarts of its containers in all pods.
+        failure: The first failure, None without any. A service that starts has none.
+    """
+
+    sidecar: Sidecar
+    ready: bool
+    restarts: int
+    failure: Failure | None
+
+
+def states(cr: Distribution, pods: list[Object]) -> list[ServiceState]:
+    """Return the state of each service, in the order of installation."""
+    alive = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in pod_status.FINISHED]
+    by_pod = [(pod, containers.statuses(pod)) for pod in alive]
+    server = cr.spec.server.container_spec.name
+    result = []
+    for sidecar in sidecars.of(cr):
+        seen = [
+            (pod, statuses.get(sidecar.container) or {}, statuses.get(server) or {})
+            for pod, statuses in by_pod
+        ]
+        failures = (_failure(sidecar, pod, own, served) for pod, own, served in seen)
+        result.append(
+            ServiceState(
+                sidecar,
+                ready=bool(seen) and all(bool(own.get("ready")) for _, own, _ in seen),
+                restarts=sum(int(own.get("restartCount") or 0) for _, own, _ in seen),
+                failure=next((failure for failure in failures if failure), None),
+            )
+        )
+    return result
+
+
+def _failure(
+    sidecar: Sidecar, pod: Object, own: Mapping[str, Any], server: Mapping[str, Any]
+) -> Failure | None:
+    """Return why the service does not work in this pod. Its last end counts until it is ready again."""
+    if own.get("ready"):
+        return None
+    meta = pod["metadata"]
+    log = LOG.format(namespace=meta.get("namespace"), pod=meta["name"], container=sidecar.container)
+    waiting = pod_status.waiting(own)
+    if waiting is not None and waiting[0] in pod_status.PULL:
+        remedy = (
+            "Check service.image. If the registry requires credentials, add a Secret of type "
+            "kubernetes.io/dockerconfigjson to imagePullSecrets of the pods' ServiceAccount."
+        )
+        return _built(sidecar, pod, "ServiceImagePullFailed", f"has no image: {_detail(*waiting)}", remedy)
+    if waiting is not None and waiting[0] in pod_status.CONFIGURATION:
+        remedy = (
+            "Correct what the message names in the provider's service, or create the object that it names."
+        )
+        return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(*waiting)}", remedy)
+    if end := pod_status.ended(own):
+        return _ended(sidecar, pod, end, log)
+    if pod_status.running(own) is not None and server.get("started"):
+        remedy = f"It runs, but its health check fails. {log}"
+        return _built(sidecar, pod, "ServiceNotReady", "is not ready", remedy)
+    return None
+
+
+def _ended(sidecar: Sidecar, pod: Object, end: Mapping[str, Any], log: str) -> Failure:
+    code, reason = end.get("exitCode"), str(end.get("reason") or "")
+    if reason == pod_status.OUT_OF_MEMORY:
+        remedy = "Raise service.resources.limits.memory of the provider."
+        text = "was killed, because it used more memory than its limit"
+        return _built(sidecar, pod, "ServiceOutOfMemory", text, remedy)
+    if reason in NOT_STARTED:
+        text = str(end.get("message") or "")
+        remedy = "Correct service.command, or use an image that contains it."
+        if "exec format error" in text:
+            remedy = "The image is built for another processor architecture; use one for the node's."
+        return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(reason, text)}", remedy)
+    remedy = f"{log} --previous"
+    if code == 0:
+        remedy = f"A service must run until it is stopped. {remedy}"
+    elif code in KILLED:
+        remedy = (
+            "The kubelet ends a service whose health check fails, and one that is not healthy "
+            f"{sidecar.spec.health.start_seconds} s after its start (service.health.startSeconds). {remedy}"
+        )
+    return _built(sidecar, pod, "ServiceCrashLoop", f"ended with exit code {code}", remedy)
+
+
+def _detail(reason: str, text: str) -> str:
+    return f"{reason}: {pod_status.one_line(text)}" if text else reason
+
+
+def _built(sidecar: Sidecar, pod: Object, reason: str, text: str, remedy: str) -> Failure:
+    cause = f"The service of provider '{sidecar.provider_id}' {text}"
+    facts = {
+        "Provider": sidecar.provider_id,
+        "Mode": sidecar.spec.mode,
+        "Image": sidecar.image,
+        "Pod": pod["metadata"]["name"],
+        "Container": sidecar.container,
+        "Resolution": remedy,
+    }
+    return Failure(reason, cause, "\n".join([cause, *(f"{key}: {value}" for key, value in facts.items())]))
