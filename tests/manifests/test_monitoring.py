@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import Metric
 import kubefoundry_core.main  # noqa: F401 (its metrics)
 from kubefoundry_core.metrics import STATES, Deployments, ProviderGauges
 from kubefoundry_core.provider_health import Providers
+from kubefoundry_llamastack import metrics as llamastack
 from kubefoundry_sdk._api.names import MODEL_LABEL
 from support.promql import MONITORING, alerts, boards, metrics_of, panel_queries
 
@@ -27,10 +28,11 @@ STATE_METRICS: Final = yaml.safe_load((MONITORING / "kube-state-metrics.yaml").r
 
 
 def families() -> Iterator[Metric]:
-    """Yield the metrics of core, which are also those of every other component."""
+    """Yield the metrics of core, which every other component has as well, and those of the LlamaStack operator."""
     yield from REGISTRY.collect()
     yield from Deployments(list, dict, per_object=True).collect()
     yield from ProviderGauges(dict, Providers(lambda: 0.0, 180.0)).collect()
+    yield from llamastack.ProviderGauges(list).collect()
 
 
 FAMILIES: Final = tuple(families())

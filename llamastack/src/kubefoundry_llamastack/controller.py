@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 
 from kubefoundry_llamastack import distribution, names, storage, tool_config_maps
+from kubefoundry_llamastack.metrics import ProviderGauges
 from kubefoundry_llamastack.names import INSTANCE_LABEL
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.observe.services import leads_to_pods
@@ -45,6 +46,7 @@ class Controller:
         self._pods: dict[Key, Key] = {}
         """CR of each pod and ReplicaSet, because a deletion event has no labels."""
         self._subscribe()
+        process.export(ProviderGauges(self._counted))
         for name, followed in (
             ("ModelDeployments", self._stores.model_deployments),
             ("LlamaStackDistributions", self._stores.definition),
@@ -59,6 +61,10 @@ class Controller:
                 else "the CRD of ModelDeployments is not checked yet"
             )
         )
+
+    def _counted(self) -> Iterable[Object]:
+        """Return the CRs to count. Only the leader counts them, so a sum over replicas counts each one once."""
+        return self._stores.distributions.objects() if self._process.leading.is_set() else ()
 
     async def _reconcile(self, key: Key) -> float | None:
         again = await self._operator.reconcile(key)
