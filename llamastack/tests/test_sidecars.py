@@ -23,6 +23,7 @@ FOUND = PodInputs(image="example.com/stack:1", tool="chat-provider-tool-0", nati
 ORDINARY = replace(FOUND, native_sidecars=False)
 INLINE = {"providerId": "echo", "image": "example.com/echo:1"}
 GUARD = {"providerId": "guard", "image": "example.com/guard:1"}
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 SECRET = {"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
 
 
@@ -82,7 +83,10 @@ def test_sidecar_follows_merge_with_defaults(make: Make) -> None:
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "volumeMounts": [{"name": "svc-guard", "mountPath": "/run/lls-provider"}],
+        "volumeMounts": [
+            {"name": "svc-guard", "mountPath": "/run/lls-provider"},
+            {"name": "svc-guard", "mountPath": TOKEN, "subPath": "no-token", "readOnly": True},
+        ],
         "startupProbe": {**check, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 30},
         "readinessProbe": {**check, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3},
         "livenessProbe": {**check, "periodSeconds": 30, "timeoutSeconds": 10, "failureThreshold": 5},
@@ -132,12 +136,9 @@ def test_volume_is_shared_by_service_merge_and_server_alone(make: Make) -> None:
     assert {"name": "svc-guard", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in pod["volumes"]
     assert by_name["llama-stack"][guard] == {"name": "svc-guard", "mountPath": guard, "readOnly": True}
     assert by_name["merge-config"][echo] == {"name": "svc-echo", "mountPath": echo}
-    assert by_name["provider-echo"] == {
-        layout.SERVICES: {"name": "svc-echo", "mountPath": layout.SERVICES},
-    }
-    assert by_name["provider-guard"] == {
-        layout.SERVICES: {"name": "svc-guard", "mountPath": layout.SERVICES},
-    }
+    assert by_name["provider-echo"][layout.SERVICES]["name"] == "svc-echo"
+    assert by_name["provider-guard"][layout.SERVICES]["name"] == "svc-guard"
+    assert {*by_name["provider-echo"]} == {*by_name["provider-guard"]} == {layout.SERVICES, TOKEN}
     assert not any(path.startswith(layout.SERVICES) for path in by_name["external-provider-guard"])
 
 
@@ -157,7 +158,7 @@ def test_sidecar_has_nothing_of_the_server(make: Make) -> None:
     *_, sidecar = pod["initContainers"]
     assert pod["automountServiceAccountToken"] is False
     assert {*variables(sidecar)} & {*variables(pod["containers"][0])} == set()
-    assert [item["name"] for item in sidecar["volumeMounts"]] == ["svc-guard"]
+    assert {item["name"] for item in sidecar["volumeMounts"]} == {"svc-guard"}
     assert "shareProcessNamespace" not in pod
 
 

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.integration
 
 Object = dict[str, Any]
 
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 GATE = "KUBEFOUNDRY_PROVIDER_SERVICES"
 NATIVE = "KUBEFOUNDRY_NATIVE_SIDECARS"
 SECTIONS = [str(field.alias) for field in ExternalProviders.model_fields.values()]
@@ -159,7 +160,24 @@ async def test_pod_with_services_is_admitted(
         "readOnlyRootFilesystem": True,
     }
     paths = {item["mountPath"] for item in containers["provider-guard"]["volumeMounts"]}
-    assert paths == {"/run/lls-provider", "/tmp"}
+    assert paths == {"/run/lls-provider", "/tmp", TOKEN}
+
+
+async def test_service_has_no_token_of_the_servers_account(api: Client, stack: Suite, namespace: str) -> None:
+    account = {"podOverrides": {"serviceAccountName": "default"}}
+
+    await api.create(LLSD, served("token", namespace, {}, **account), manager="user")
+    pod = await new_pod(api, "token", namespace, "example.com/guard:1")
+
+    containers = [*pod["spec"]["initContainers"], *pod["spec"]["containers"]]
+    volumes = {
+        item["name"]: mount["name"]
+        for item in containers
+        for mount in item["volumeMounts"]
+        if mount["mountPath"] == TOKEN
+    }
+    assert volumes["provider-guard"] == "svc-guard"
+    assert volumes["llama-stack"].startswith("kube-api-access-")
 
 
 @pytest.mark.accept("L2-32")

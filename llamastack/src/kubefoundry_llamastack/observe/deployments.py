@@ -106,7 +106,10 @@ def _failure(newest: Object | None) -> str | None:
 
 def _remedy(text: str) -> str:
     if "exceeded quota" in text:
-        return "Request less in containerSpec.resources, or have the namespace's quota raised."
+        return (
+            "Request less in containerSpec.resources and in service.resources of providers, or have the namespace's "
+            "quota raised."
+        )
     if POD_SECURITY in text:
         return (
             "The operator sets the security contexts that the level restricted requires. If the message names "
@@ -114,7 +117,10 @@ def _remedy(text: str) -> str:
             "pod-security.kubernetes.io/enforce changed."
         )
     if "LimitRange" in text or "usage per" in text or "limit to request ratio" in text:
-        return "Set containerSpec.resources (init containers: --init-resources) within the LimitRange."
+        return (
+            "Set containerSpec.resources (services of providers: service.resources; init containers: "
+            "--init-resources) within the LimitRange."
+        )
     if "serviceaccount" in text:
         return "Create the ServiceAccount that the message names, or correct podOverrides.serviceAccountName."
     return "Change what the message names, or contact the cluster's administrator."

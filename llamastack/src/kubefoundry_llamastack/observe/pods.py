@@ -302,6 +302,7 @@ def describe_unscheduled(status: Mapping[str, Any]) -> str:
             )
         return (
             f"No node can run the pod: {message or reason}\n"
-            "Resolution: Add a node with enough capacity, or request less in containerSpec.resources."
+            "Resolution: Add a node with enough capacity, or request less in containerSpec.resources and in "
+            "service.resources of providers."
         )
     return ""

@@ -35,6 +35,8 @@ SECURITY: Final[Object] = {
 RESERVED_ENV: Final = "LLS_PROVIDER_"
 """Begins the names of the variables that the operator sets for a service."""
 
+TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+
 START_PERIOD: Final = 2
 """Seconds between two checks of a service that starts."""
 
@@ -165,7 +167,11 @@ def volumes(cr: Distribution) -> list[Object]:
 
 def _container(sidecar: Sidecar) -> Object:
     spec = sidecar.spec
-    mounts = [{"name": sidecar.volume, "mountPath": layout.SERVICES}]
+    mounts = [
+        {"name": sidecar.volume, "mountPath": layout.SERVICES},
+        # The API server mounts the token of podOverrides.serviceAccountName only where nothing else is mounted.
+        {"name": sidecar.volume, "mountPath": TOKEN_FOLDER, "subPath": "no-token", "readOnly": True},
+    ]
     security = SECURITY
     if spec.scratch is not None:
         mounts.append({"name": sidecar.scratch_volume, "mountPath": "/tmp"})
