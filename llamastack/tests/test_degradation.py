@@ -190,7 +190,9 @@ def test_optional_service_is_only_a_warning(make: Make) -> None:
 
 def test_crash_loop_is_one_outage(make: Make) -> None:
     """The service ends every 20 seconds, and is ready for a moment after each start."""
-    cr, status, transitions = cr_of(make), {}, []
+    cr = cr_of(make)
+    status: Object = {}
+    transitions: list[str] = []
     for second in range(0, 100, 20):
         for offset, state in ((0, {"terminated": CRASH}), (5, READY)):
             after = status_of(cr, pod(service(second // 20, **state)), before=status, second=second + offset)

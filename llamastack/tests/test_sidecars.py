@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_llamastack import kubernetes_release, workload
+from kubefoundry_llamastack.main import parse_choice
 from kubefoundry_llamastack.render import children, server, tool
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
@@ -238,6 +240,12 @@ def test_native_sidecars_follow_flag_and_release(
 
     assert kubernetes_release.has_native_sidecars(settings, release) is is_native
     assert kubernetes_release.refusal(settings, release) is None
+
+
+@pytest.mark.parametrize("text", ["", "yes", "True", "1", "auto "])
+def test_other_values_of_native_sidecars_are_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="auto, true or false"):
+        parse_choice(text)
 
 
 @pytest.mark.accept("L2-04")

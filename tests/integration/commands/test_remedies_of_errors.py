@@ -25,8 +25,9 @@ from kubefoundry_dashboard.create import Draft
 from kubefoundry_dashboard.main import command as dashboard
 from kubefoundry_llamastack.coexistence import find_conflict
 from kubefoundry_llamastack.dependencies import drops_our_fields
-from kubefoundry_llamastack.observe import containers
+from kubefoundry_llamastack.observe import containers, sidecars
 from kubefoundry_llamastack.observe.containers import ContainerRole
+from kubefoundry_llamastack.reconcile import read
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import CRDS, MODEL_DEPLOYMENTS, PODS, Object
@@ -36,6 +37,7 @@ from support import pods
 from support.command_line import Running
 from support.deployments import GPU, model_deployment
 from support.edits import running
+from support.llamastack import GUARD, container, llsd, pod_status
 from support.message_commands import ROOT, SITES, command_in
 from support.proxy import Fault, before
 from support.reader import Reader
@@ -259,6 +261,40 @@ async def test_log_of_a_llama_stack_container_is_asked_for(reader: Reader) -> No
     failed = containers.read(containers.status_of(pod, "main"), role)
     done = await reader.follow(
         failed.message, "llamastack/observe/containers: kubectl logs -n {} {} -c {} --previous"
+    )
+
+    # no kubelet runs here: the API server has found pod and container
+    assert "not found" not in done.err, done
+    assert "is not valid for pod" not in done.err, done
+
+
+@pytest.mark.parametrize(
+    "state", [{"terminated": {"exitCode": 3}}, {"running": {}}], ids=["ended", "unhealthy"]
+)
+async def test_log_of_a_provider_service_is_asked_for(reader: Reader, state: Object) -> None:
+    cr = llsd("chat", reader.namespace, externalProviders={"safety": [{**GUARD, "service": {}}]})
+    cr["metadata"] |= {"uid": "uid-1", "generation": 1}
+    name = f"chat-{next(iter(state))}"
+    names_of_containers = ("llama-stack", "provider-guard")
+    body: Object = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": reader.namespace},
+        "spec": {
+            "containers": [{"name": item, "image": "example.com/any:1"} for item in names_of_containers]
+        },
+    }
+    await pods.account(reader.api, reader.namespace)
+    created = await reader.api.create(PODS, body, manager="kubelet")
+    serving = {**container("llama-stack", running={}), "started": True}
+    service = {**container("provider-guard", **state), "ready": False}
+    await pod_status(reader.api, created, {"phase": "Running", "containerStatuses": [serving, service]})
+    pod = await reader.api.get(PODS, name, reader.namespace)
+
+    [found] = sidecars.states(read(cr), [pod])
+    assert found.failure is not None
+    done = await reader.follow(
+        found.failure.message, "llamastack/observe/sidecars: kubectl logs -n {} {} -c {}"
     )
 
     # no kubelet runs here: the API server has found pod and container

@@ -22,8 +22,6 @@ NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 KILLED: Final = frozenset({137, 143})
 """Exit codes of a process that SIGKILL or SIGTERM has ended."""
 
-LOG: Final = "See the container's log: kubectl logs -n {namespace} {pod} -c {container}"
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -87,7 +85,10 @@ def _failure(
     if own.get("ready"):
         return None
     meta = pod["metadata"]
-    log = LOG.format(namespace=meta.get("namespace"), pod=meta["name"], container=sidecar.container)
+    log = (
+        "See the container's log: "
+        f"kubectl logs -n {meta.get('namespace')} {meta['name']} -c {sidecar.container}"
+    )
     waiting = pod_status.waiting(own)
     if waiting is not None and waiting[0] in pod_status.PULL:
         remedy = (
