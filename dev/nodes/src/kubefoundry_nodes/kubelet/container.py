@@ -38,8 +38,9 @@ BACK_OFF: Final = (5.0, 60.0)
 """First and longest delay of a restart in seconds; delays double. A kubelet uses 10 and 300. The first restart is
 immediate, as in a kubelet."""
 
-AFTER_HOOK: Final = 2.0
-"""Shortest grace in seconds after a preStop hook (kubelet 1.36: minimumGracePeriodInSeconds)."""
+LEAST_GRACE: Final = 2.0
+"""Shortest grace in seconds after a preStop hook, and for a sidecar that waited for its turn (kubelet 1.36:
+minimumGracePeriodInSeconds)."""
 
 NEVER_STARTED: Final = "1970-01-01T00:00:00Z"
 CANNOT_START: Final = 128
@@ -86,7 +87,7 @@ class Life:
     Attributes:
         around: State that it shares with the other containers.
         spec: The container of the pod's spec.
-        init: Whether it is an init container.
+        init: Whether the next container waits for its end. False for a sidecar.
         state: Its state in the pod's status.
         running: The current run, or None.
     """
@@ -98,10 +99,11 @@ class Life:
     running: Process | None = None
     _sandbox: Sandbox | None = None
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _begun: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Run the container until it ends and is not restarted."""
-        policy = self.around.pod["spec"]["restartPolicy"]
+        policy = self.spec.get("restartPolicy") or self.around.pod["spec"]["restartPolicy"]
         for number in itertools.count():
             container = await self._prepare(number)
             if self.around.ending:
@@ -110,6 +112,10 @@ class Life:
             if self.around.ending or not status.restartable(policy, code, init=self.init):
                 return
             await self._back_off(failed=number)
+
+    async def until_started(self) -> None:
+        """Wait until the container has started once: it runs, and its startup probe has succeeded."""
+        await self._begun.wait()
 
     async def stop(self, grace: float) -> None:
         """End the current run, and wait until the state reports the end."""
@@ -122,7 +128,7 @@ class Life:
         hook = (self.spec.get("lifecycle") or {}).get("preStop")
         if hook and grace > 0:
             left = await self._pre_stop(running, hook, grace)
-            await running.stop(max(left, AFTER_HOOK))
+            await running.stop(max(left, LEAST_GRACE))
         else:
             await running.stop(grace)
 
@@ -256,6 +262,7 @@ class Life:
 
     def _started(self) -> None:
         self.state.started = True
+        self._begun.set()
         self.around.changed()
 
     def _ready(self, ready: bool) -> None:

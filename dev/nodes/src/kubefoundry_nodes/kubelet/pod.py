@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from kubefoundry_nodes.kubelet import addresses, status, syscalls, volumes
-from kubefoundry_nodes.kubelet.container import AGAIN, Life, Surroundings
+from kubefoundry_nodes.kubelet.container import AGAIN, LEAST_GRACE, Life, Surroundings
 from kubefoundry_nodes.kubelet.environment import Facts
 from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.kubelet_client import KubeletClient
@@ -68,7 +68,12 @@ class PodLife:
             (self.main, spec["containers"]),
         ):
             states += [
-                status.Container(container["name"], container["image"], {"waiting": {"reason": first}})
+                status.Container(
+                    container["name"],
+                    container["image"],
+                    {"waiting": {"reason": first}},
+                    sidecar=states is self.init and is_sidecar(container),
+                )
                 for container in containers
             ]
 
@@ -90,7 +95,7 @@ class PodLife:
                 living = group.create_task(self._live())
                 self._changed()
                 await self._end.wait()
-                await self._stop_containers()
+                await self._stop_containers(self._grace)
                 # Containers that still wait for their start must not start.
                 living.cancel()
                 await asyncio.wait({living})
@@ -103,7 +108,7 @@ class PodLife:
             await cleared(self.folder)
 
     async def _live(self) -> None:
-        """Run init containers in their order, then the others together."""
+        """Run init containers in their order, then the others together, and at last stop the sidecars."""
         self.folder.mkdir(parents=True)
         network = self.folder / "network"
         network.touch()
@@ -118,19 +123,39 @@ class PodLife:
         self._changed()
         pod_volumes = await volumes.wait_until_made(maker, AGAIN)
         self.around = self._surroundings(facts, pod_volumes, network)
-        spec = self.pod["spec"]
-        for state, container in zip(self.init, spec.get("initContainers") or (), strict=True):
-            life = Life(self.around, container, True, state)
+        async with asyncio.TaskGroup() as group:
+            sidecars: list[asyncio.Task[None]] = []
+            if await self._initialize(self.around, group, sidecars):
+                await self._run_main(self.around)
+            await self._stop_containers(self.pod["spec"]["terminationGracePeriodSeconds"])
+            for sidecar in sidecars:
+                # A sidecar that waits for its restart must not restart.
+                sidecar.cancel()
+
+    async def _initialize(
+        self, around: Surroundings, group: asyncio.TaskGroup, sidecars: list[asyncio.Task[None]]
+    ) -> bool:
+        """Run init containers until they end, and sidecars until they have started. Return whether all succeeded."""
+        for state, container in zip(self.init, self.pod["spec"].get("initContainers") or (), strict=True):
+            life = Life(around, container, not state.sidecar, state)
             self.lives.append(life)
+            if state.sidecar:
+                sidecars.append(group.create_task(life.run()))
+                await life.until_started()
+                continue
             await life.run()
             if not state.ready:
-                return
-        self.lives += [
-            Life(self.around, container, False, state)
-            for state, container in zip(self.main, spec["containers"], strict=True)
+                return False
+        return True
+
+    async def _run_main(self, around: Surroundings) -> None:
+        lives = [
+            Life(around, container, False, state)
+            for state, container in zip(self.main, self.pod["spec"]["containers"], strict=True)
         ]
+        self.lives += lives
         async with asyncio.TaskGroup() as group:
-            for life in self.lives[len(self.init) :]:
+            for life in lives:
                 group.create_task(life.run())
 
     def _surroundings(
@@ -155,10 +180,16 @@ class PodLife:
             reported=self._reported,
         )
 
-    async def _stop_containers(self) -> None:
+    async def _stop_containers(self, grace: float) -> None:
+        """Stop all containers at once, and then the sidecars one by one, the last one first."""
         if self.around:
             self.around.ending = True
-        await asyncio.gather(*(life.stop(self._grace) for life in self.lives))
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + grace
+        await asyncio.gather(*(life.stop(grace) for life in self.lives if not life.state.sidecar))
+        for life in reversed(self.lives):
+            if life.state.sidecar:
+                await life.stop(max(deadline - clock(), min(grace, LEAST_GRACE)))
 
     def _changed(self) -> None:
         self._changes += 1
@@ -216,6 +247,11 @@ class PodLife:
         if self._connected:
             result |= {"podIP": self.address, "podIPs": [{"ip": self.address}]}
         return result
+
+
+def is_sidecar(container: Mapping[str, Any]) -> bool:
+    """Check whether an init container is restartable."""
+    return container.get("restartPolicy") == "Always"
 
 
 async def cleared(folder: Path) -> None:

@@ -19,17 +19,28 @@ OURS: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersR
 
 @dataclass(slots=True)
 class Container:
-    """The state of a container. `state` and `last` have the form of the API."""
+    """The state of a container. `state` and `last` have the form of the API.
+
+    A sidecar is an init container that restarts.
+    """
 
     name: str
     image: str
     state: Object
+    sidecar: bool = False
     last: Object = field(default_factory=dict)
     restarts: int = 0
     started: bool = False
     ready: bool = False
     image_id: str = ""
     id: str = ""
+
+    @property
+    def pending(self) -> bool:
+        """Whether a sidecar has not started for the first time. A sidecar that restarts is not pending."""
+        if "running" in self.state:
+            return not self.started
+        return self.ended is None and not self.last
 
     @property
     def ended(self) -> Object | None:
@@ -81,10 +92,18 @@ def restartable(policy: str, code: int, *, init: bool) -> bool:
     return policy != "Never" and code != 0
 
 
+def created(container: Container) -> bool:
+    """Check whether the container was ever created."""
+    return "running" in container.state or bool(container.ended or container.last)
+
+
 def phase(policy: str, init: Sequence[Container], main: Sequence[Container], *, ending: bool) -> str:
     """Return the phase. If the pod is `ending`, no container is restarted, whatever the policy."""
     pending = False
     for container in init:
+        if container.sidecar:
+            pending |= container.pending and not any(map(created, main))
+            continue
         last = "waiting" in container.state and container.last.get("terminated")
         ended = container.ended or last or None
         if ended is None:
@@ -98,7 +117,7 @@ def phase(policy: str, init: Sequence[Container], main: Sequence[Container], *, 
     ]
     if pending or None in ended_main:
         return "Pending"
-    if len(ended_main) < len(main):
+    if len(ended_main) < len(main) or any("running" in one.state for one in init if one.sidecar):
         return "Running"
     codes = [ended["exitCode"] for ended in ended_main if ended]
     if not ending and any(restartable(policy, code, init=False) for code in codes):
@@ -137,10 +156,14 @@ def conditions(
     phase_: str, init: Sequence[Container], main: Sequence[Container], *, sandbox: bool
 ) -> list[Object]:
     """Return the kubelet's conditions. `sandbox`: whether the pod has its network."""
-    incomplete = [container.name for container in init if not container.ready]
-    begun = any("running" in container.state or container.ended or container.last for container in main)
-    initialized = begun or not incomplete
-    unready = [container.name for container in main if not container.ready]
+    incomplete = [
+        container.name
+        for container in init
+        if not (container.started if container.sidecar else container.ready)
+    ]
+    initialized = any(map(created, main)) or not incomplete
+    serving = [*(container for container in init if container.sidecar), *main]
+    unready = [container.name for container in serving if not container.ready]
     result = [_condition("PodReadyToStartContainers", sandbox)]
     if phase_ == "Succeeded":
         result.append(_condition("Initialized", True, "PodCompleted"))
