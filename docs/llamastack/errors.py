@@ -56,6 +56,26 @@ EXAMPLES: Final[dict[Code, tuple[Origin, str, dict[str, Any]]]] = {
         "but is placed under externalProviders.safety",
         {"api": "inference"},
     ),
+    Code.ServiceMissing: (
+        INSTALL,
+        "the provider has a service, but lls-provider-spec.yaml has no spec.service",
+        {},
+    ),
+    Code.ServiceNeeded: (
+        INSTALL,
+        "lls-provider-spec.yaml says spec.service.required, but the provider has no service",
+        {},
+    ),
+    Code.TransportUnsupported: (
+        INSTALL,
+        "service.transport is UnixSocket, but the image supports only TCP",
+        {},
+    ),
+    Code.ConfigKeyTaken: (
+        INSTALL,
+        "config.url is set, but it is where the address of the service is written",
+        {},
+    ),
     Code.PathOutside: (INSTALL, "spec.wheelPath: ../echo.whl points to /echo.whl, outside /lls-provider", {}),
     Code.MissingWheel: (INSTALL, f"spec.wheelPath: packages/{ECHO} does not exist in the image", {}),
     Code.NoPackages: (INSTALL, "the image has no *.whl file in /lls-provider/packages/", {}),
@@ -173,6 +193,12 @@ EXAMPLES: Final[dict[Code, tuple[Origin, str, dict[str, Any]]]] = {
     Code.ApiDiffers: (
         SERVER,
         "get_provider_spec() returns a provider of the API safety, but it is used for inference",
+        LOADED,
+    ),
+    Code.ServiceNotReached: (
+        SERVER,
+        "container provider-my-echo did not answer at http://127.0.0.1:18500/healthz within 60 s: "
+        "[Errno 111] Connection refused",
         LOADED,
     ),
     Code.StartFailed: (SERVER, "RuntimeError: no answer from http://acme:8000", LOADED),

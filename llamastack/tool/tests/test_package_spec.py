@@ -25,6 +25,9 @@ from support.provider_images import spec
             for api in ("inference", "datasetio", "vector_io", "post_training", "tool_runtime")
         ),
         {"spec__providerType": "inline::a-1"},
+        {"spec__service": {}},
+        {"spec__service": {"configKey": "base_url", "transports": ["tcp"], "required": False}},
+        {"spec__service": {"health": "/healthz", "later": "unknown keys are allowed"}},
     ],
     ids=str,
 )
@@ -46,6 +49,17 @@ def test_package_spec_accepts_valid_file(changes: dict[str, Any]) -> None:
         ({"metadata__version": 1.0}, "metadata.version"),
         ({"metadata__version": "1.0"}, "metadata.version"),
         ({"metadata__version": "1.0.0\n"}, "metadata.version"),
+        ({"spec__service": "yes"}, "spec.service"),
+        *(
+            ({"spec__service": {"configKey": key}}, "spec.service.configKey")
+            for key in ("", "base-url", "class", 1, None, ["url"], "u" * 1025)
+        ),
+        *(
+            ({"spec__service": {"transports": transports}}, "spec.service.transports")
+            for transports in ([], "unix", None, ["unix", "udp"], [["unix"]])
+        ),
+        *(({"spec__service": {"health": path}}, "spec.service.health") for path in ("healthz", 1, None)),
+        *(({"spec__service": {"required": value}}, "spec.service.required") for value in ("yes", 1, None)),
         *(
             ({f"spec__{key}": None}, f"spec.{key}")
             for key in ("packageName", "providerType", "api", "wheelPath")

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "lint":
         from llamastack_providers import lint
 
-        return lint.main(options.folder)
+        return lint.main(options.folder, options.entry)
     if options.command == "init":
         return scaffold.main(options.folder, options.api, options.name)
     return _in_pod(options.command, options.input, Layout(options.root))
@@ -149,6 +149,9 @@ def _parser() -> argparse.ArgumentParser:
         )
     command = commands.add_parser("lint", help="check a folder that is to become /lls-provider of an image")
     command.add_argument("folder", type=Path)
+    command.add_argument(
+        "--entry", type=Path, metavar="FILE", help="the provider's entry in spec.server.externalProviders"
+    )
     command = commands.add_parser("init", help="write the sources of a new provider")
     command.add_argument("folder", type=Path)
     command.add_argument("--api", choices=scaffold.APIS, default=scaffold.APIS[0])

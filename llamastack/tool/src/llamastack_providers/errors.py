@@ -82,6 +82,31 @@ class Code(Enum):
         "The `Requires-Python` of a wheel excludes the Python of this container.",
         "Use a provider image with the Python version of the distribution, and wheels that allow it.",
     )
+    ServiceMissing = Entry(
+        "Cannot install provider '{id}': its image has no service",
+        "The provider has `service` in the LlamaStackDistribution, but the image's `lls-provider-spec.yaml` has no "
+        "`spec.service`.",
+        "Remove service from the provider in spec.server.externalProviders, or use an image of the provider that has "
+        "a service.",
+    )
+    ServiceNeeded = Entry(
+        "Cannot install provider '{id}': it cannot work without its service",
+        "`spec.service.required` in the image's `lls-provider-spec.yaml` is true (the default), but the provider has "
+        "no `service` in the LlamaStackDistribution.",
+        "Add service to the provider in spec.server.externalProviders.",
+    )
+    TransportUnsupported = Entry(
+        "Cannot install provider '{id}': it does not support the transport of its service",
+        "`spec.service.transports` in the image's `lls-provider-spec.yaml` does not list the transport that the "
+        "LlamaStackDistribution has for the service.",
+        "Set service.transport of the provider in spec.server.externalProviders to a transport of the image.",
+    )
+    ConfigKeyTaken = Entry(
+        "Cannot install provider '{id}': its config has the key for the service's address",
+        "The provider has a service, whose address is written into `config` under the key that the image's "
+        "`lls-provider-spec.yaml` names (`spec.service.configKey`). The LlamaStackDistribution sets the same key.",
+        "Remove the key from config of the provider in spec.server.externalProviders, or remove its service.",
+    )
     DependencyConflict = Entry(
         "Cannot install provider '{id}' due to dependency conflict",
         "Two packages cannot be installed together: they are different versions of one package, or one of them does "
@@ -232,6 +257,13 @@ class Code(Enum):
         "`api` of the ProviderSpec differs from `api` in `lls-provider-spec.yaml`; the server would call functions "
         "that the provider does not have, and exit.",
         "Use the same API in get_provider_spec() and lls-provider-spec.yaml.",
+    )
+    ServiceNotReached = Entry(
+        "The service of provider '{id}' did not become ready",
+        "The server waits for each required service, but the service did not answer within its time to start "
+        "(`service.health.startSeconds`).",
+        "See the log of the container that the reason names. If the service needs longer to start, raise "
+        "service.health.startSeconds of the provider in spec.server.externalProviders.",
     )
     StartFailed = Entry(
         "The server does not start with its external providers",

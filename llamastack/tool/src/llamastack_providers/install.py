@@ -20,6 +20,7 @@ from llamastack_providers import (
     placement,
     record,
     request,
+    service,
     staging,
     wheels,
     yaml_file,
@@ -29,6 +30,7 @@ from llamastack_providers.errors import Code, Failure
 from llamastack_providers.layout import Layout
 from llamastack_providers.package_spec import PackageSpec
 from llamastack_providers.record import Record
+from llamastack_providers.service import Service
 
 _UMASK: Final = 0o002
 """Group-writable: the next provider's image may run as another user of the pod's group (its fsGroup)."""
@@ -97,6 +99,34 @@ def check_placement(spec: PackageSpec, provider_id: str, image: str, section: st
     raise Failure(Code.ApiMismatch, reason, provider_id=provider_id, image=image, api=apis.section(spec.api))
 
 
+def check_service(
+    spec: PackageSpec, provider_id: str, entry: Service | None, config: Mapping[str, Any] | None
+) -> None:
+    """Check that the image and the provider's entry in the custom resource agree about a service.
+
+    Raises:
+        Failure: ServiceMissing, ServiceNeeded, TransportUnsupported or ConfigKeyTaken.
+    """
+    packaged = spec.service
+    if entry is None:
+        if packaged is not None and packaged.required:
+            reason = f"{layout.SPEC_FILE} says spec.service.required, but the provider has no service"
+            raise Failure(Code.ServiceNeeded, reason, provider_id=provider_id)
+        return
+    if packaged is None:
+        reason = f"the provider has a service, but {layout.SPEC_FILE} has no spec.service"
+        raise Failure(Code.ServiceMissing, reason, provider_id=provider_id)
+    supported = [service.TRANSPORTS[name] for name in packaged.transports]
+    if entry.transport not in supported:
+        reason = (
+            f"service.transport is {entry.transport}, but the image supports only {' and '.join(supported)}"
+        )
+        raise Failure(Code.TransportUnsupported, reason, provider_id=provider_id)
+    if packaged.config_key in (config or {}):
+        reason = f"config.{packaged.config_key} is set, but it is where the address of the service is written"
+        raise Failure(Code.ConfigKeyTaken, reason, provider_id=provider_id)
+
+
 def crd_config(provider: request.Provider) -> dict[str, Any]:
     """Return the content of crd-config.yaml: the provider's entry in the custom resource.
 
@@ -114,6 +144,7 @@ def _spec(provider: request.Provider, places: Layout) -> PackageSpec:
     except FileNotFoundError:
         raise Failure(Code.MissingSpec, f"Missing {package_spec.NAME} in image {provider.image}") from None
     check_placement(spec, provider.provider_id, provider.image, provider.api)
+    check_service(spec, provider.provider_id, provider.service, provider.config)
     return spec
 
 

@@ -11,7 +11,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from llamastack_providers import conflicts, dependencies, integrity, layout, package_spec, shadowing, wheels
+from llamastack_providers import (
+    conflicts,
+    dependencies,
+    install,
+    integrity,
+    layout,
+    package_spec,
+    service,
+    shadowing,
+    wheels,
+    yaml_file,
+)
 from llamastack_providers.dependencies import Distribution
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.package_spec import PackageSpec
@@ -21,8 +32,13 @@ _INTERPRETER_CODES: Final = frozenset({Code.WrongPlatform, Code.WrongArchitectur
 """Checked with the Python that runs the lint, which may not be the image's."""
 
 
-def main(folder: Path) -> int:
-    """Print every problem of the directory. Return 0 if it can be installed."""
+def main(folder: Path, entry: Path | None = None) -> int:
+    """Print every problem of the directory. Return 0 if it can be installed.
+
+    Args:
+        folder: The directory.
+        entry: A file with the provider's entry in spec.server.externalProviders.
+    """
     try:
         spec = _spec(folder)
         chosen = [wheels.read(path) for path in _selection(spec, folder)]
@@ -34,6 +50,7 @@ def main(folder: Path) -> int:
             *_shadowing(chosen),
             *_conflicts(chosen),
             *_provider_module(spec, chosen),
+            *(_entry(spec, entry) if entry else ()),
         ]
     except Failure as failure:
         failures, chosen = [failure], []
@@ -56,6 +73,23 @@ def _spec(folder: Path) -> PackageSpec:
     if broken:
         raise Failure(Code.InvalidSpec, "\n  ".join(broken))
     return package_spec.read(path)
+
+
+def _entry(spec: PackageSpec, path: Path) -> Iterator[Failure]:
+    """Check the provider's entry in the custom resource as the install container would."""
+    try:
+        value = yaml_file.load(path, path.name)
+        if not isinstance(value, dict):
+            raise Failure(Code.BadCall, f"{path} is not a provider of spec.server.externalProviders")
+        own_service = None
+        if isinstance(written := value.get("service"), dict):
+            defaults = {"mode": service.SIDECAR, "transport": service.UNIX_SOCKET}
+            own_service = service.parse({key: written.get(key, default) for key, default in defaults.items()})
+        config = value.get("config")
+        provider_id = str(value.get("providerId", ""))
+        install.check_service(spec, provider_id, own_service, config if isinstance(config, dict) else None)
+    except Failure as failure:
+        yield failure
 
 
 def _selection(spec: PackageSpec, folder: Path) -> tuple[Path, ...]:

@@ -31,10 +31,15 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Facts that the provider reports about itself at run time."""
+    """Facts that the provider reports about itself at run time.
+
+    Attributes:
+        takes_token: Whether its configuration is to get the file with the token for its service.
+    """
 
     provider_type: str
     api: str
+    takes_token: bool
 
 
 @dataclass(slots=True)
@@ -54,16 +59,22 @@ class Probe:
     types: Mapping[str, list[str]] = field(default_factory=dict)
     _rest: bytes = b""
 
-    def load(self, section: str, entry: Answer) -> Loaded:
+    def load(self, section: str, entry: Answer, token_file: str = "") -> Loaded:
         """Load a provider of run.yaml.
+
+        Args:
+            section: Its API.
+            entry: Its entry.
+            token_file: The file with the token for its service, empty if there is none.
 
         Raises:
             Failure: The provider is invalid.
         """
         provider = about(entry)
         try:
-            spec = self._ask({"section": section, "entry": entry}, self.seconds)
-            return Loaded(spec["type"], spec["api"])
+            request = {"section": section, "entry": entry, "token_file": token_file}
+            spec = self._ask(request, self.seconds)
+            return Loaded(spec["type"], spec["api"], spec["takes_token"])
         except _Ended as ended:
             text = f"{ended} while the provider was loaded"
             raise Failure(ended.code, text, provider_id=provider[0], module=provider[1]) from None

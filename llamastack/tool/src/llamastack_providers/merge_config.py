@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from llamastack_providers import apis, install, layout, merge, package_spec, record, site, yaml_file
+from llamastack_providers import apis, install, layout, merge, package_spec, record, service, site, yaml_file
 from llamastack_providers.errors import Code, Failure
 from llamastack_providers.layout import Layout
 from llamastack_providers.request import Merge
 
+_TOKEN_BYTES: Final = 32
+_TOKEN_MODE: Final = 0o640
 _OUTPUTS: Final = ("run.yaml", "extra-providers.yaml", "merge-log.txt")
 
 
@@ -56,7 +59,20 @@ def run(request: Merge, places: Layout) -> list[str]:
         draft.write_text(text, encoding="utf-8")
         draft.chmod(0o664)
         draft.replace(places.config / name)
+    for item in request.services.values():
+        if item.token_file:
+            _write_token(places.at(item.token_file))
     return warnings
+
+
+def _write_token(path: Path) -> None:
+    """Write a new token, which the service's container reads by the pod's group."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.touch(_TOKEN_MODE)
+    # The mask of the process may have removed the group's right.
+    path.chmod(_TOKEN_MODE)
+    path.write_text(secrets.token_hex(_TOKEN_BYTES))
 
 
 def _shadowed(places: Layout) -> list[str]:
@@ -84,7 +100,7 @@ def _externals(request: Merge, metadata: Path) -> list[merge.Addition]:
         image = request.expected[provider_id]
         raise Failure(Code.MissingMetadata, reason, provider_id=provider_id, image=image)
     installed = sorted(
-        (_installed(folder, request.expected.get(folder.name, "")) for folder in folders),
+        (_installed(folder, request) for folder in folders),
         key=lambda item: item.order,
     )
     images: dict[str, str] = {}
@@ -96,13 +112,16 @@ def _externals(request: Merge, metadata: Path) -> list[merge.Addition]:
     return [item.addition for item in installed]
 
 
-def _installed(folder: Path, image: str) -> _Installed:
+def _installed(folder: Path, request: Merge) -> _Installed:
     crd_entry: dict[str, Any] = {}
     for name in (layout.CRD_FILE, layout.SPEC_FILE):
         if not (folder / name).is_file():
             reason = f"{layout.EXTERNAL_PROVIDERS}/metadata/{folder.name}/{name} is missing"
             raise Failure(
-                Code.MissingMetadata, reason, provider_id=folder.name, image=crd_entry.get("image", image)
+                Code.MissingMetadata,
+                reason,
+                provider_id=folder.name,
+                image=crd_entry.get("image", request.expected.get(folder.name, "")),
             )
         if name == layout.CRD_FILE:
             crd_entry = yaml_file.load(folder / name, f"metadata/{folder.name}/{name}")
@@ -113,8 +132,15 @@ def _installed(folder: Path, image: str) -> _Installed:
         raise
     provider_id, api, image = crd_entry["providerId"], crd_entry["api"], crd_entry["image"]
     install.check_placement(spec, provider_id, image, api)
-    entry = {"provider_id": provider_id, "provider_type": spec.provider_type, "module": spec.package_name}
+    entry: merge.Entry = {
+        "provider_id": provider_id,
+        "provider_type": spec.provider_type,
+        "module": spec.package_name,
+    }
     if "config" in crd_entry:
         entry["config"] = crd_entry["config"]
+    if provider_id in request.services and spec.service is not None:
+        address = {spec.service.config_key: f"${{env.{service.url_variable(provider_id)}}}"}
+        entry["config"] = {**entry.get("config", {}), **address}
     addition = merge.Addition(apis.run_name(api) or api, entry, "external", f"image {image}")
     return _Installed(crd_entry["order"], provider_id, image, addition)

@@ -31,6 +31,25 @@ LARGEST: Final = 256 * 1024
 NAME: Final = f"{layout.PROVIDER}/{layout.SPEC_FILE}"
 
 
+DEFAULT_CONFIG_KEY: Final = "url"
+TRANSPORTS: Final = ("unix", "tcp")
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedService:
+    """The service that the image contains or needs.
+
+    Attributes:
+        config_key: The key of the provider's config that gets the service's address.
+        transports: Those of TRANSPORTS that the provider and its service support.
+        required: Whether the provider cannot work without it.
+    """
+
+    config_key: str
+    transports: tuple[str, ...]
+    required: bool
+
+
 @dataclass(frozen=True, slots=True)
 class PackageSpec:
     """The validated metadata.
@@ -38,6 +57,7 @@ class PackageSpec:
     Attributes:
         api: llama-stack's name of the API.
         dependency_wheels: None if the field is absent.
+        service: None if the image describes none.
     """
 
     name: str
@@ -47,6 +67,7 @@ class PackageSpec:
     api: str
     wheel_path: str
     dependency_wheels: tuple[str, ...] | None
+    service: PackagedService | None = None
 
 
 def read(path: Path, name: str = NAME) -> PackageSpec:
@@ -69,6 +90,17 @@ def read(path: Path, name: str = NAME) -> PackageSpec:
         api=spec["api"],
         wheel_path=spec["wheelPath"],
         dependency_wheels=None if wheels is None else tuple(wheels),
+        service=_packaged_service(spec.get("service")),
+    )
+
+
+def _packaged_service(value: Any) -> PackagedService | None:
+    if value is None:
+        return None
+    return PackagedService(
+        config_key=value.get("configKey", DEFAULT_CONFIG_KEY),
+        transports=tuple(value.get("transports", TRANSPORTS)),
+        required=value.get("required", True),
     )
 
 
@@ -139,6 +171,27 @@ def _spec(spec: Any) -> Iterator[str]:
         yield "spec.dependencyWheels: must be a list of paths"
     elif not all(wheel.isprintable() for wheel in wheels or ()):
         yield "spec.dependencyWheels: a path has characters that cannot be printed"
+    if spec.get("service") is not None:
+        yield from _service(spec["service"])
+
+
+def _service(service: Any) -> Iterator[str]:
+    if not isinstance(service, dict):
+        yield f"spec.service: must be a mapping, not {_shown(service)}"
+        return
+    key = service.get("configKey", DEFAULT_CONFIG_KEY)
+    if not isinstance(key, str) or not key.isidentifier() or keyword.iskeyword(key) or len(key) > LONGEST:
+        yield f"spec.service.configKey: {_shown(key)} is not a name of a field in Python such as url"
+    transports = service.get("transports", TRANSPORTS)
+    if not isinstance(transports, (list, tuple)) or not transports:
+        yield "spec.service.transports: must be a list with unix, tcp or both"
+    elif unknown := [item for item in transports if item not in TRANSPORTS]:
+        yield f"spec.service.transports: {_shown(unknown[0])} is not one of {', '.join(TRANSPORTS)}"
+    health = service.get("health", "/")
+    if not _text(health).startswith("/"):
+        yield f"spec.service.health: must be a path that begins with /, not {_shown(health)}"
+    if not isinstance(required := service.get("required", True), bool):
+        yield f"spec.service.required: must be true or false, not {_shown(required)}"
 
 
 def _required_text(mapping: dict[str, Any], key: str, parent: str) -> Iterator[str]:

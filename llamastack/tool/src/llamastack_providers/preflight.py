@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from llamastack_providers import (
@@ -19,6 +20,7 @@ from llamastack_providers import (
     layout,
     loading,
     provider_types,
+    readiness,
     record,
     redaction,
     shadowing,
@@ -95,9 +97,13 @@ class Check:
         is_changed = False
         for (section, entry), spec in zip(self.entries, loaded, strict=True):
             warnings += mismatches(section, entry, spec)
-            is_changed |= entry.get("provider_type") != spec.provider_type
+            is_changed |= entry.get("provider_type") != spec.provider_type or spec.takes_token
             # The runtime value wins (sources §5.2 "Comparison Behavior").
             entry["provider_type"] = spec.provider_type
+            if spec.takes_token:
+                token_file = self._token_file(entry)
+                entry["config"] = {**(entry.get("config") or {}), "token_file": token_file}
+        self._wait()
         effective = self.places.effective
         effective.parent.mkdir(parents=True, exist_ok=True)
         effective.write_bytes(yaml_file.dump(self.config).encode() if is_changed else content)
@@ -140,11 +146,31 @@ class Check:
                 print(f"Loading provider '{provider_id}' ({module})", flush=True)
                 text = "the container was ended while the provider was loaded"
                 self.doing(self.named(Failure(Code.ProbeDied, text, provider_id=provider_id, module=module)))
-                loaded.append(probe.load(section, entry))
+                loaded.append(probe.load(section, entry, self._token_file(entry)))
             types = [item.provider_type for item in loaded]
             if problem := provider_types.find_clash(self._typed(types), probe.types):
                 raise problem
         return loaded
+
+    def _token_file(self, entry: Entry) -> str:
+        """Return the path of the token for the provider's service, empty if it has none."""
+        own_service = self.request.services.get(str(entry.get("provider_id")))
+        return own_service.token_file if own_service else ""
+
+    def _wait(self) -> None:
+        """Wait until the required services are ready.
+
+        Raises:
+            Failure: ServiceNotReached.
+        """
+        # All services start together, so their times to start begin together.
+        began = time.monotonic()
+        for provider_id, item in self.request.services.items():
+            if item.required:
+                text = f"the container was ended while it waited for {readiness.target(item)}"
+                self.doing(self.named(Failure(Code.ServiceNotReached, text, provider_id=provider_id)))
+                print(f"Waiting for the service of provider '{provider_id}'", flush=True)
+                readiness.wait(provider_id, item, began + item.start_seconds, self.places)
 
     @contextlib.contextmanager
     def _probe(self) -> Iterator[Probe]:
@@ -237,15 +263,23 @@ def run(places: Layout, request: Preflight, doing: Callable[[Failure], None]) ->
 def redacted(config: Any, request: Preflight, places: Layout) -> Redaction:
     """Return the values that messages must not contain.
 
-    They are those of variables in the configuration or from a Secret, and the token of the ServiceAccount.
+    They are those of variables in the configuration or from a Secret, the token of the ServiceAccount, and the tokens
+    for services.
     """
     names = redaction.named_in(yaml_file.dump(config), request.secret)
     values = {name: os.environ.get(name, "") for name in names}
+    token = _token(places.at(layout.TOKEN))
+    files = [item.token_file for item in request.services.values() if item.token_file]
+    service_tokens = [_token(places.at(file)) for file in files]
+    return Redaction(values, frozenset(request.secret), request.unknown, token, service_tokens)
+
+
+def _token(path: Path) -> str:
+    """Return the content of a file, empty if it cannot be read."""
     try:
-        token = places.at(layout.TOKEN).read_text(errors="replace").strip()
+        return path.read_text(errors="replace").strip()
     except OSError:
-        token = ""
-    return Redaction(values, frozenset(request.secret), request.unknown, token)
+        return ""
 
 
 def _publish(failure: Failure, hidden: Redaction) -> None:

@@ -133,8 +133,8 @@ class Server:
             self.types = {member.value: sorted(specs) for member, specs in registry().items()}
 
 
-def check(server: Server, section: str, entry: Answer) -> Answer:
-    """Return `type` and `api` of the provider's spec, or a problem."""
+def check(server: Server, section: str, entry: Answer, token_file: str = "") -> Answer:
+    """Return `type`, `api` and `takes_token` of the provider's spec, or a problem."""
     if section not in server.apis:
         return problem("ApiUnknown", f"API '{section}' is not one of {', '.join(sorted(server.apis))}")
     package = str(entry["module"]).split("==")[0]
@@ -161,12 +161,22 @@ def check(server: Server, section: str, entry: Answer) -> Answer:
         return problem(
             "SpecInvalid", f"get_provider_spec() returned {types}; none is {entry.get('provider_type')}"
         )
-    return (
-        check_api(chosen, section)
-        or check_references(chosen)
-        or check_config(server, chosen, entry)
-        or {"type": str(chosen.provider_type), "api": api_of(chosen)}
-    )
+    if defect := check_api(chosen, section) or check_references(chosen):
+        return defect
+    config = entry.get("config") or {}
+    takes_token = bool(token_file) and "token_file" not in config and has_field(chosen, "token_file")
+    if takes_token:
+        entry = {**entry, "config": {**config, "token_file": token_file}}
+    return check_config(server, chosen, entry) or {
+        "type": str(chosen.provider_type),
+        "api": api_of(chosen),
+        "takes_token": takes_token,
+    }
+
+
+def has_field(spec: Any, name: str) -> bool:
+    """Check whether the configuration class of the spec, a pydantic model, has the field."""
+    return name in getattr(import_object(spec.config_class), "model_fields", ())
 
 
 def choose(specs: list[Any], section: str, provider_type: str) -> Any:
@@ -285,7 +295,7 @@ def answer(server: Server, request: Answer, say: Callable[[Answer], None]) -> An
     """Answer one line of standard input."""
     if "start" in request:
         return start(say, request["start"])
-    return check(server, request["section"], request["entry"])
+    return check(server, request["section"], request["entry"], request["token_file"])
 
 
 def answer_in_fork(server: Server, request: Answer, answers: IO[str], say: Callable[[Answer], None]) -> None:

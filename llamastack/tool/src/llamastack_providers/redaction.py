@@ -22,7 +22,8 @@ _PIECE: Final = 8
 _SHORTEST: Final = 4
 """A shorter value occurs in too many words to be removed from a text."""
 TOKEN: Final = "(token of the ServiceAccount)"
-"""Shown instead of the token."""
+SERVICE_TOKEN: Final = "(token of a provider's service)"
+"""Shown instead of the tokens."""
 _VARIABLE: Final = re.compile(r"\$\{env\.([A-Z0-9_]+)")
 
 
@@ -35,18 +36,22 @@ class Redaction:
         secret: Names of those that come from a Secret or ConfigMap.
         unknown: Why there may be secrets whose values are not among them. Empty if there are none.
         token: The token of the pod's ServiceAccount, empty if the container has none.
+        service_tokens: The tokens for the services of providers.
     """
 
     values: Mapping[str, str]
     secret: frozenset[str] = frozenset()
     unknown: str = ""
     token: str = ""
+    service_tokens: Sequence[str] = ()
     _pieces: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, value in self.values.items():
             self._add(value, f"${{env.{name}}}", in_parts=name in self.secret)
         self._add(self.token, TOKEN, in_parts=True)
+        for token in self.service_tokens:
+            self._add(token, SERVICE_TOKEN, in_parts=True)
 
     def _add(self, value: str, substitute: str, *, in_parts: bool) -> None:
         """Add the pieces of a value, in all of its forms, for which `clean` shows the substitute."""

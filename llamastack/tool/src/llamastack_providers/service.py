@@ -16,6 +16,8 @@ from llamastack_providers.errors import Code, Failure
 SIDECAR: Final = "Sidecar"
 UNIX_SOCKET: Final = "UnixSocket"
 TCP: Final = "TCP"
+TRANSPORTS: Final = {"unix": UNIX_SOCKET, "tcp": TCP}
+"""The transport of a custom resource by its name in an image's metadata."""
 START_SECONDS: Final = 60
 """Seconds that a service has to start by default."""
 HIGHEST_PORT: Final = 65535
@@ -50,6 +52,11 @@ class Service:
     start_seconds: int = START_SECONDS
     health: Health | None = None
     token_file: str = ""
+
+
+def container(provider_id: str) -> str:
+    """Return the name of the container that runs the service in the server's pod."""
+    return f"provider-{provider_id}"
 
 
 def url_variable(provider_id: str) -> str:
@@ -88,7 +95,7 @@ def parse(value: Any) -> Service | None:
         raise Failure(Code.BadCall, f"service.required must be true or false, not {required!r}")
     return Service(
         mode=_one_of(value, "mode", (SIDECAR,)),
-        transport=_one_of(value, "transport", (UNIX_SOCKET, TCP)),
+        transport=_one_of(value, "transport", tuple(TRANSPORTS.values())),
         address=_text(value, "address"),
         required=required,
         start_seconds=_number(seconds, "startSeconds", 3600),

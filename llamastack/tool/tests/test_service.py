@@ -1,0 +1,324 @@
+"""Tests providers that call a service: installation, merge, token, and the wait before the server starts."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from support.provider_images import image, provider_files, spec, write_spec
+from support.provider_pod import Pod
+from support.provider_server import Server, changed
+
+pytestmark = pytest.mark.integration
+
+PACKAGED: Final = {"configKey": "base_url", "transports": ["unix"], "required": True}
+SOCKET: Final = {"mode": "Sidecar", "transport": "UnixSocket"}
+TCP: Final = {"mode": "Sidecar", "transport": "TCP"}
+TOKEN_FILE: Final = "/run/lls-provider/echo/token"
+VARIABLE: Final = "${env.KUBEFOUNDRY_PROVIDER_ECHO_URL}"
+
+WITH_TOKEN: Final = """
+class Config:
+    model_fields = {"token_file": None}
+    def __init__(self, token_file, **values): ...
+async def get_adapter_impl(config, deps): ...
+"""
+LEAK: Final = f"raise RuntimeError('sent ' + open(ROOT + '{TOKEN_FILE}').read())"
+
+
+def service_image(folder: Path, service: Mapping[str, Any] | None) -> Path:
+    """Write an image of which the metadata has `spec.service`, or has none."""
+    written = image(folder)
+    if service is not None:
+        write_spec(written, spec(spec__service=dict(service)))
+    return written
+
+
+REFUSED: Final[dict[str, tuple[Mapping[str, Any] | None, dict[str, Any], str, str]]] = {
+    "no metadata": (
+        None,
+        {"service": SOCKET},
+        "ServiceMissing",
+        "lls-provider-spec.yaml has no spec.service",
+    ),
+    "no service": (PACKAGED, {}, "ServiceNeeded", "the provider has no service"),
+    "no service by default": ({}, {}, "ServiceNeeded", "the provider has no service"),
+    "another transport": (PACKAGED, {"service": TCP}, "TransportUnsupported", "supports only UnixSocket"),
+    "its key": (
+        PACKAGED,
+        {"service": SOCKET, "config": {"base_url": "http://x"}},
+        "ConfigKeyTaken",
+        "config.base_url is set",
+    ),
+}
+ACCEPTED: Final[dict[str, tuple[Mapping[str, Any] | None, dict[str, Any]]]] = {
+    "neither": (None, {}),
+    "both": (PACKAGED, {"service": SOCKET, "config": {"url": "http://x"}}),
+    "both transports by default": ({}, {"service": TCP}),
+    "an optional one is left out": ({**PACKAGED, "required": False}, {"config": {"base_url": "http://x"}}),
+}
+
+
+@pytest.mark.accept("L2-06")
+@pytest.mark.parametrize("name", REFUSED)
+def test_install_refuses_service_before_it_writes(pod: Pod, tmp_path: Path, name: str) -> None:
+    packaged, entry, code, reason = REFUSED[name]
+    before = pod.tree()
+
+    ended = pod.install(service_image(tmp_path / "echo", packaged), "echo", **entry)
+
+    assert ended.code == 1, ended.log
+    assert f"Code: {code}" in ended.message
+    assert reason in ended.message
+    assert pod.tree() == before
+
+
+@pytest.mark.accept("L2-06")
+@pytest.mark.parametrize("name", REFUSED)
+def test_lint_refuses_service_as_install_does(pod: Pod, tmp_path: Path, name: str) -> None:
+    packaged, entry, code, reason = REFUSED[name]
+    (tmp_path / "entry.yaml").write_text(yaml.safe_dump({"providerId": "echo", **entry}))
+    folder = service_image(tmp_path / "echo", packaged)
+
+    ended = pod.call("lint", str(folder), "--entry", str(tmp_path / "entry.yaml"))
+
+    assert ended.code == 1, ended.log
+    assert f"error: {code}: " in ended.log
+    assert reason in ended.log
+
+
+@pytest.mark.accept("L2-06")
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_service_that_fits_is_installed(pod: Pod, tmp_path: Path, name: str) -> None:
+    packaged, entry = ACCEPTED[name]
+    (tmp_path / "entry.yaml").write_text(yaml.safe_dump({"providerId": "echo", **entry}))
+    folder = service_image(tmp_path / "echo", packaged)
+
+    linted = pod.call("lint", str(folder), "--entry", str(tmp_path / "entry.yaml"))
+    ended = pod.install(folder, "echo", **entry)
+
+    assert linted.code == 0, linted.log
+    assert ended.code == 0, ended.log
+
+
+@pytest.mark.parametrize("entry", [[], {"service": {"transport": "UDP"}}, {"service": {"mode": 1}}], ids=str)
+def test_lint_refuses_invalid_entry(pod: Pod, tmp_path: Path, entry: object) -> None:
+    (tmp_path / "entry.yaml").write_text(yaml.safe_dump(entry))
+
+    ended = pod.call("lint", str(image(tmp_path / "echo")), "--entry", str(tmp_path / "entry.yaml"))
+
+    assert ended.code == 1, ended.log
+    assert "error: BadCall" in ended.log
+
+
+@pytest.mark.parametrize(
+    ("service", "config", "expected"),
+    [
+        (SOCKET, None, {"base_url": VARIABLE}),
+        (SOCKET, {"prefix": "x"}, {"prefix": "x", "base_url": VARIABLE}),
+        (None, {"prefix": "x"}, {"prefix": "x"}),
+    ],
+)
+def test_merge_writes_address_of_service(
+    pod: Pod,
+    tmp_path: Path,
+    service: Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
+    expected: Mapping[str, Any],
+) -> None:
+    described = {"service": service} if service else {}
+    packaged = {**PACKAGED, "required": service is not None}
+    fields = {**described, **({"config": config} if config else {})}
+    assert pod.install(service_image(tmp_path / "echo", packaged), "echo", **fields).code == 0
+    pod.base("version: 2\n")
+
+    ended = merge(pod, **described)
+
+    assert ended.code == 0, ended.log
+    for name in ("run.yaml", "extra-providers.yaml"):
+        [entry] = yaml.safe_load((pod.places.config / name).read_text())["providers"]["inference"]
+        assert entry["config"] == expected
+
+
+def merge(pod: Pod, **fields: Any) -> Any:
+    providers = [{"providerId": "echo", "image": pod.images["echo"], **fields}]
+    value = {"image": "distribution:1", "container": "merge-config", "providers": providers}
+    return pod.command("merge-config", {**value, "modelDeployments": []})
+
+
+def test_merge_writes_new_token_for_group_at_each_run(pod: Pod, tmp_path: Path) -> None:
+    assert pod.install(service_image(tmp_path / "echo", PACKAGED), "echo", service=SOCKET).code == 0
+    pod.base("version: 2\n")
+    tokens = []
+
+    for _ in range(2):
+        ended = merge(pod, service={**SOCKET, "tokenFile": TOKEN_FILE})
+        assert ended.code == 0, ended.log
+        tokens.append(pod.places.at(TOKEN_FILE).read_text())
+        assert tokens[-1] not in ended.log + ended.message
+
+    assert [len(bytes.fromhex(token)) for token in tokens] == [32, 32]
+    assert tokens[0] != tokens[1]
+    assert stat.S_IMODE(pod.places.at(TOKEN_FILE).stat().st_mode) == 0o640
+
+
+def asks(server: Server, **fields: Any) -> None:
+    """Make preflight's input describe the service of the provider."""
+    service = {**TCP, "address": "http://127.0.0.1:9", "tokenFile": TOKEN_FILE, "startSeconds": 1, **fields}
+    server.asked = {"providers": [{"providerId": "echo", "image": "images/echo:1", "service": service}]}
+
+
+@contextmanager
+def health(status: int) -> Iterator[int]:
+    """Serve a health listener, and yield its port."""
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/healthz" else 404)
+            self.end_headers()
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as listener:
+        thread = threading.Thread(target=listener.serve_forever, daemon=True)
+        thread.start()
+        yield listener.server_port
+        listener.shutdown()
+        thread.join()
+
+
+def test_preflight_passes_when_health_listener_answers(server: Server) -> None:
+    with health(200) as port:
+        asks(server, health={"port": port, "path": "/healthz"})
+
+        ended = server.preflight(HTTP_PROXY="http://127.0.0.1:9", http_proxy="http://127.0.0.1:9")
+
+    assert ended.code == 0, ended.log
+    assert "Waiting for the service of provider 'echo'" in ended.log
+
+
+def test_preflight_passes_when_traffic_address_accepts(server: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        asks(server, address=f"http://127.0.0.1:{listener.getsockname()[1]}")
+
+        ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+
+
+def test_preflight_passes_when_socket_accepts(server: Server) -> None:
+    # A socket's path has at most 107 bytes.
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/service.sock")
+        listener.listen()
+        place = server.places.at("/run/lls-provider")
+        place.parent.mkdir(parents=True)
+        place.symlink_to(folder)
+        short = Path(folder) / "root"
+        short.symlink_to(server.root)
+        server.root = short
+        asks(server, **SOCKET, address="http+unix:///run/lls-provider/service.sock")
+
+        ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (
+            {"health": {"port": 9, "path": "/healthz"}},
+            "at http://127.0.0.1:9/healthz within 1 s: [Errno 111]",
+        ),
+        ({"address": "http://127.0.0.1:9"}, "at http://127.0.0.1:9 within 1 s: [Errno 111]"),
+        ({**SOCKET, "address": "http+unix:///no.sock"}, "at http+unix:///no.sock within 1 s: [Errno 2]"),
+    ],
+)
+def test_preflight_names_service_that_is_not_reached(
+    server: Server, fields: Mapping[str, Any], reason: str
+) -> None:
+    asks(server, **fields)
+
+    ended = server.preflight()
+
+    assert ended.code == 1, ended.log
+    assert "Code: ServiceNotReached" in ended.message
+    assert "Provider: echo" in ended.message
+    assert f"container provider-echo did not answer {reason}" in ended.message
+    assert not server.places.effective.exists()
+
+
+def test_preflight_names_answer_of_unhealthy_service(server: Server) -> None:
+    with health(503) as port:
+        asks(server, health={"port": port, "path": "/healthz"})
+
+        ended = server.preflight()
+
+    assert "Code: ServiceNotReached" in ended.message
+    assert "it answered 503" in ended.message
+
+
+def test_preflight_does_not_wait_for_optional_service(server: Server) -> None:
+    asks(server, required=False)
+
+    ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+    assert "Waiting" not in ended.log
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"url": "http://x"}, {"url": "http://x", "token_file": TOKEN_FILE}),
+        ({"token_file": "/mine"}, {"token_file": "/mine"}),
+        (None, {"token_file": TOKEN_FILE}),
+    ],
+)
+def test_preflight_writes_token_file_for_config_class_with_field(
+    server: Server, config: object, expected: object
+) -> None:
+    server.provide(changed(init=WITH_TOKEN), provider_id="echo")
+    server.configure(config=config)
+    asks(server, required=False)
+
+    ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+    [_, entry] = yaml.safe_load(server.places.effective.read_text())["providers"]["inference"]
+    assert entry["config"] == expected
+
+
+def test_preflight_keeps_config_of_class_without_token_field(server: Server) -> None:
+    asks(server, required=False)
+
+    ended = server.preflight()
+
+    assert ended.code == 0, ended.log
+    assert server.places.effective.read_bytes() == (server.places.config / "run.yaml").read_bytes()
+
+
+@pytest.mark.accept("L2-21")
+def test_preflight_removes_token_of_service_from_messages(server: Server) -> None:
+    token = "0123456789abcdef" * 4
+    place = server.places.at(TOKEN_FILE)
+    place.parent.mkdir(parents=True)
+    place.write_text(token)
+    leak = f"ROOT = {str(server.root)!r}\n{LEAK}\n"
+    server.provide({**provider_files("acme_echo", "remote::acme-echo"), "acme_echo/__init__.py": leak})
+    asks(server)
+
+    ended = server.preflight()
+
+    assert ended.code == 1, ended.log
+    assert "sent (token of a provider's service)" in ended.message
+    assert token not in ended.message
