@@ -26,6 +26,7 @@ def start(suite: Suite, names: Path, etc: Path) -> None:
     """
     etc.mkdir()
     (etc / "hosts").symlink_to(names / FILE)
-    component = suite.install(OPERATOR)
+    # The feature is off by default.
+    component = suite.install(OPERATOR, environment={"KUBEFOUNDRY_PROVIDER_SERVICES": "true"})
     component.command = ["unshare", "--mount", "sh", "-ec", WITHIN, "sh", str(etc), *component.command]
     suite.start(OPERATOR)

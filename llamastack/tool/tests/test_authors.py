@@ -81,11 +81,13 @@ def test_lint_warns_when_result_depends_on_image(pod: Pod, tmp_path: Path) -> No
     assert "warning: WrongPlatform" in ended.log
 
 
-@pytest.mark.parametrize("api", scaffold.APIS)
-def test_init_sources_can_be_built_and_installed(pod: Pod, tmp_path: Path, api: str) -> None:
+@pytest.mark.parametrize(("api", "service"), [*((api, False) for api in scaffold.APIS), ("inference", True)])
+def test_init_sources_can_be_built_and_installed(pod: Pod, tmp_path: Path, api: str, service: bool) -> None:
     folder = tmp_path / "new"
+    option = ["--service"] if service else []
+    described = {"service": {"mode": "Sidecar", "transport": "TCP"}} if service else {}
 
-    written = pod.call("init", str(folder), "--name", "my-own", "--api", api)
+    written = pod.call("init", str(folder), "--name", "my-own", "--api", api, *option)
 
     assert written.code == 0, written.log
     for path in folder.rglob("*.py"):
@@ -94,7 +96,7 @@ def test_init_sources_can_be_built_and_installed(pod: Pod, tmp_path: Path, api: 
     done = subprocess.run([*build, "-w", folder / "packages", folder], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert pod.call("lint", str(folder)).code == 0
-    ended = pod.install(folder, "mine", api=api)
+    ended = pod.install(folder, "mine", api=api, **described)
     assert ended.code == 0, ended.log
     about = yaml.safe_load((pod.places.metadata / "mine" / "lls-provider-spec.yaml").read_text())
     assert f"{about['spec']['packageName']}/provider.py" in pod.installed()
@@ -113,11 +115,28 @@ def test_init_refuses_unusable_folder(pod: Pod, tmp_path: Path, name: str, exist
     assert not (folder / "pyproject.toml").exists()
 
 
-@pytest.mark.parametrize(("api", "name"), [("inference", "acme-echo"), ("safety", "acme-guard")])
-def test_examples_match_init(api: str, name: str) -> None:
+def test_init_refuses_service_of_other_api(pod: Pod, tmp_path: Path) -> None:
+    ended = pod.call("init", str(tmp_path / "new"), "--name", "my-own", "--api", "safety", "--service")
+
+    assert ended.code == 2
+    assert "--service writes a provider only with --api inference" in ended.log
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("api", "name", "service"),
+    [
+        ("inference", "acme-echo", False),
+        ("safety", "acme-guard", False),
+        ("inference", "acme-shout", True),
+    ],
+)
+def test_examples_match_init(api: str, name: str, service: bool) -> None:
     folder = EXAMPLES / name
     examples = {
         path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()
     }
 
-    assert examples == dict(scaffold.sources(api, name)), "out of date: see examples/llamastack/README.md"
+    assert examples == dict(scaffold.sources(api, name, service=service)), (
+        "out of date: see examples/llamastack/README.md"
+    )

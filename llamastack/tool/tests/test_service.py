@@ -156,6 +156,7 @@ def merge(pod: Pod, **fields: Any) -> Any:
     return pod.command("merge-config", {**value, "modelDeployments": []})
 
 
+@pytest.mark.accept("L2-21")
 def test_merge_writes_new_token_for_group_at_each_run(pod: Pod, tmp_path: Path) -> None:
     assert pod.install(service_image(tmp_path / "echo", PACKAGED), "echo", service=SOCKET).code == 0
     pod.base("version: 2\n")

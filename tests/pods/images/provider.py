@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,13 @@ LOCK: Final = environment.LOCKS / "build.txt"
 ECHO: Final = "example.com/acme-echo:0.1.0"
 GUARD: Final = "example.com/acme-guard:0.1.0"
 """Images of the providers of examples/llamastack."""
+
+SHOUT: Final = "example.com/acme-shout:0.1.0"
+WHISPER: Final = "example.com/acme-whisper:0.1.0"
+"""Images of acme-shout, whose service is in the same image, and of a copy under another name."""
+
+SERVICE: Final = ("python3", "/app/service.py")
+"""The command of an image with a service, as its Containerfile has it."""
 
 USER: Final = 1001
 """As the image guide's Containerfile has it."""
@@ -103,6 +111,21 @@ def examples(work: Path) -> list[Image]:
         image(name, work / "images" / wheel.stem, files[SPEC_FILE], [wheel])
         for name, files, wheel in zip((ECHO, GUARD), sources, wheels(sources, work), strict=True)
     ]
+
+
+def with_services(work: Path) -> list[Image]:
+    """SHOUT and WHISPER, built as the Containerfile of acme-shout says. Raises RuntimeError."""
+    sources = [
+        example("acme-shout"),
+        dict(scaffold.sources("inference", "acme-whisper", service=True)),
+    ]
+    made = []
+    for name, files, wheel in zip((SHOUT, WHISPER), sources, wheels(sources, work), strict=True):
+        folder = work / "images" / wheel.stem
+        base = image(name, folder / "provider", files[SPEC_FILE], [wheel])
+        app = layer.write(folder / "service", {SERVICE[1]: files["service.py"].encode()})
+        made.append(replace(base, layers=(*base.layers, app), command=SERVICE))
+    return made
 
 
 def image(name: str, folder: Path, spec: str | None, packages: Iterable[Path]) -> Image:

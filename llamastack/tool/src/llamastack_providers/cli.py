@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return lint.main(options.folder, options.entry)
     if options.command == "init":
-        return scaffold.main(options.folder, options.api, options.name)
+        return scaffold.main(options.folder, options.api, options.name, service=options.service)
     return _in_pod(options.command, options.input, Layout(options.root))
 
 
@@ -155,5 +155,8 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("init", help="write the sources of a new provider")
     command.add_argument("folder", type=Path)
     command.add_argument("--api", choices=scaffold.APIS, default=scaffold.APIS[0])
+    command.add_argument(
+        "--service", action="store_true", help="write a provider that calls a service, and the service"
+    )
     command.add_argument("--name", required=True, help="name of the package, such as acme-echo")
     return parser

@@ -51,12 +51,18 @@ SKELETONS: Final = {
 llama_stack_api, and the functions that the server calls."""
 
 _ASKED_AT_START: Final = {"list_scoring_functions": "return []"}
+_SERVED: Final = "inference"
+"""The API with a template that calls a service."""
+
 APIS: Final = (*_WORKING, *SKELETONS)
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
-def main(folder: Path, api: str, name: str) -> int:
+def main(folder: Path, api: str, name: str, *, service: bool = False) -> int:
     """Write the sources. Return the exit code."""
+    if service and api != _SERVED:
+        print(f"--service writes a provider only with --api {_SERVED}", file=sys.stderr)
+        return 2
     if not _NAME.fullmatch(name):
         print(
             f"{name!r} cannot be a name: use lower-case words with hyphens, such as acme-echo",
@@ -66,7 +72,7 @@ def main(folder: Path, api: str, name: str) -> int:
     if folder.exists() and any(folder.iterdir()):
         print(f"{folder} is not empty: nothing was written", file=sys.stderr)
         return 1
-    for path, text in sources(api, name):
+    for path, text in sources(api, name, service=service):
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
@@ -74,20 +80,34 @@ def main(folder: Path, api: str, name: str) -> int:
     return 0
 
 
-def sources(api: str, name: str) -> Iterator[tuple[str, str]]:
-    """Return every file of the new provider: path and content."""
+def sources(api: str, name: str, *, service: bool = False) -> Iterator[tuple[str, str]]:
+    """Return every file of the new provider: path and content.
+
+    Args:
+        api: llama-stack's name of the API.
+        name: The name of the package.
+        service: Whether the provider calls a service, which is among the files.
+    """
     package = name.replace("-", "_")
     values = {"NAME": name, "PACKAGE": package, "API": api, "KIND": _WORKING.get(api, "inline")}
     if api in SKELETONS:
         values["PROTOCOL"], functions = SKELETONS[api]
         values["FUNCTIONS"] = "".join(map(_function, functions.split()))
     templates = importlib.resources.files("llamastack_providers") / "templates"
-    for part, below in (("common", ""), (api if api in _WORKING else "skeleton", f"src/{package}/")):
-        for template in sorted(_files(templates / part), key=lambda file: file.name):
-            text = template.read_text(encoding="utf-8")
-            for key, value in values.items():
-                text = text.replace(f"@{key}@", value)
-            yield f"{below}{template.name.removesuffix('.txt')}", text
+    parts = [("common", ""), (api if api in _WORKING else "skeleton", f"src/{package}/")]
+    if service:
+        parts += [("service", ""), ("service_package", f"src/{package}/")]
+    # Files of later parts replace those of earlier ones.
+    chosen = {
+        f"{below}{template.name.removesuffix('.txt')}": template
+        for part, below in parts
+        for template in sorted(_files(templates / part), key=lambda file: file.name)
+    }
+    for path, template in chosen.items():
+        text = template.read_text(encoding="utf-8")
+        for key, value in values.items():
+            text = text.replace(f"@{key}@", value)
+        yield path, text
 
 
 def _function(name: str) -> str:
