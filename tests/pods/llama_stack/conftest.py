@@ -77,6 +77,13 @@ def examples(node: Node, base: Image, example_images: list[Image]) -> None:
 
 
 @pytest.fixture(scope="session")
+def served_images(node: Node, base: Image, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The node has the distribution's image and those of providers with services."""
+    for image in (base, *provider.with_services(tmp_path_factory.mktemp("served"))):
+        node.add(image)
+
+
+@pytest.fixture(scope="session")
 def opponents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[provider.Files, list[Path]]]:
     """Sources and wheels of two providers, `left` and `right`, that need other versions of one package."""
     sources = [

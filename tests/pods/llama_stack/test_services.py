@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import time
@@ -16,9 +17,9 @@ from typing import Final
 import aiohttp
 import pytest
 
+from kubefoundry_llamastack.degradation import STEADY_SECONDS
 from kubefoundry_llamastack.names import LLSD, PODS
 from kubefoundry_local.suite import Suite
-from kubefoundry_nodes.kubelet.image import Image
 from kubefoundry_nodes.kubelet.runner import Node
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster import credentials
@@ -38,6 +39,7 @@ from pods.llama_stack.distributions import (
 )
 from pods.operator_process import OPERATOR
 from pods.rig import end_pods
+from support.llamastack import condition_of, edit, reason, until_status
 from support.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -46,10 +48,13 @@ LATE: Final = 20
 """Seconds that a service waits before it starts."""
 LATE_COMMAND: Final = ["sh", "-c", f"sleep {LATE}; exec {' '.join(provider.SERVICE)}"]
 
+DEGRADED: Final = "ProviderDegraded"
 RETRIED: Final = 5.0
 """Longest interruption in seconds. The provider tries a request again for the same time."""
 CLIENTS: Final = 4
 """Clients that send one request after another."""
+ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
+"""The folder of the token of a ServiceAccount, in an image where /var/run is a link."""
 BUSY: Final = 50
 """Requests before the service is killed."""
 
@@ -69,12 +74,6 @@ class Chat:
     def volume(self, node: Node, name: str) -> Path:
         """A volume of the pod, as a folder."""
         return node.logs.parent / "pods" / str(self.pod["metadata"]["uid"]) / "volumes" / name
-
-
-@pytest.fixture(scope="module")
-def served_images(node: Node, base: Image, tmp_path_factory: pytest.TempPathFactory) -> None:
-    for image in (base, *provider.with_services(tmp_path_factory.mktemp("served"))):
-        node.add(image)
 
 
 @pytest.fixture(scope="module")
@@ -189,14 +188,19 @@ def test_sidecar_has_nothing_of_the_server(chat: Chat) -> None:
     mounts = {line.split()[4] for line in (process / "mountinfo").read_text().splitlines()}
     root = process / "root"
 
-    assert sorted(path.name for path in (root / "run/lls-provider").iterdir()) == ["service.sock", "token"]
+    assert {path.name for path in (root / "run/lls-provider").iterdir()} == {
+        "no-token",
+        "service.sock",
+        "token",
+    }
     assert {path for path in mounts if not path.startswith(("/proc", "/sys", "/dev"))} == {
         "/",
         "/run/hosts",
         "/run/lls-provider",
+        ACCOUNT,
     }
+    assert not list((root / ACCOUNT[1:]).iterdir())
     assert not (root / "opt/llama-stack").exists()
-    assert not (root / "var/run/secrets").exists()
     assert not [line for line in variables if line.startswith("SECRET_WORD=") or chat.secret in line]
 
 
@@ -267,6 +271,11 @@ async def test_killed_service_restarts_alone_under_load(
     assert container(pod, "provider-shout")["lastState"]["terminated"]["exitCode"] == 128 + signal.SIGKILL
     assert path.stat().st_ino != before
     assert after.status == 200
+    status = await until_status(
+        api, "chat", chat.namespace, lambda seen: condition_of(seen, DEGRADED), seconds=STARTED
+    )
+    assert condition_of(status, DEGRADED)["reason"] == "ServiceCrashLoop"
+    assert f"Pod: {chat.name}\nContainer: provider-shout\n" in condition_of(status, DEGRADED)["message"]
     # The provider tries again. Only the Service refuses connections, until its only pod is ready.
     assert direct.failed == []
     assert late <= RETRIED
@@ -344,3 +353,42 @@ async def test_preflight_waits_for_late_service_in_ordinary_container(
     assert "Waiting for the service of provider 'late'" in log
     answer = await (await server(api, "late", ordinary)).chat("late/echo-1", "ping")
     assert (answer.status, answer.body) == (200, "PING")
+
+
+@pytest.mark.accept("L2-10")
+async def test_outage_of_service_is_reported_once_each_way(api: Client, suite: Suite, chat: Chat) -> None:
+    """The service was killed by a test above, and has been ready since then."""
+    status = await until_status(
+        api, "chat", chat.namespace, lambda seen: not condition_of(seen, DEGRADED), seconds=2 * STEADY_SECONDS
+    )
+
+    events = json.loads(suite.plane.kubectl("get", "events", "-n", chat.namespace, "-o", "json").stdout)
+    times = {
+        kind: sum(item.get("count") or 1 for item in events["items"] if item["reason"] == kind)
+        for kind in ("ServiceCrashLoop", "ProviderRecovered")
+    }
+    assert status["phase"] == "Ready"
+    assert times == {"ServiceCrashLoop": 1, "ProviderRecovered": 1}
+
+
+@pytest.mark.accept("L2-13")
+async def test_old_pod_serves_while_new_service_has_no_image(api: Client, chat: Chat) -> None:
+    def set_image(obj: Object) -> None:
+        shout = obj["spec"]["server"]["externalProviders"]["inference"][0]
+        shout["service"]["image"] = "example.com/nowhere:1"
+
+    await edit(api, "chat", chat.namespace, set_image)
+
+    status = await until_status(
+        api,
+        "chat",
+        chat.namespace,
+        lambda seen: reason(seen, DEGRADED) == "ServiceImagePullFailed",
+        seconds=STARTED,
+    )
+    answer = await (await server(api, "chat", chat.namespace)).chat("shout/echo-1", "ping")
+    pod = await api.get(PODS, chat.name, chat.namespace)
+    assert "example.com/nowhere:1" in condition_of(status, DEGRADED)["message"]
+    assert (answer.status, answer.body) == (200, "shout: PING")
+    assert READY(pod["status"])
+    assert "deletionTimestamp" not in pod["metadata"]
