@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import os
 import socket
 import stat
 import tempfile
@@ -323,3 +324,14 @@ def test_preflight_removes_token_of_service_from_messages(server: Server) -> Non
     assert ended.code == 1, ended.log
     assert "sent (token of a provider's service)" in ended.message
     assert token not in ended.message
+
+
+def test_preflight_passes_when_service_replaced_token_by_pipe(server: Server) -> None:
+    place = server.places.at(TOKEN_FILE)
+    place.parent.mkdir(parents=True)
+    os.mkfifo(place)
+    asks(server, required=False)
+
+    ended = server.preflight()
+
+    assert ended.code == 0, ended.log

@@ -277,7 +277,8 @@ def redacted(config: Any, request: Preflight, places: Layout) -> Redaction:
 def _token(path: Path) -> str:
     """Return the content of a file, empty if it cannot be read."""
     try:
-        return path.read_text(errors="replace").strip()
+        # A pipe, which a service may have left there, would block.
+        return path.read_text(errors="replace").strip() if path.is_file() else ""
     except OSError:
         return ""
 
