@@ -80,7 +80,7 @@ chaos: setup ## a long run of random faults and edits, each time another (KUBEFO
 	  KUBEFOUNDRY_NAME_EDITS=4 $(BIN)/python -m pytest -q tests/integration/faults/test_chaos.py \
 	    tests/integration/selection/test_provider_name_sequences.py
 
-test-faults: setup ## each component killed after each of its writes, its leader killed and frozen; ten minutes
+test-faults: setup ## core, selector and each provider killed after each write for a model, their leaders killed and frozen; ten minutes
 	@dev/devcluster/build > /dev/null
 	KUBEFOUNDRY_FAULTS=all $(BIN)/python -m pytest -q -n 2 tests/integration/faults/test_crash_points.py \
 	  tests/integration/faults/test_replicas.py

@@ -87,7 +87,7 @@ NEWER = (
     (
         "1.36",
         "`manifests/creator-policy`",
-        "it cannot be applied; under `manifests/provider-policy`, users name a provider ([policy.md](policy.md))",
+        "it cannot be applied; core's `--record-creator` does the same ([policy.md](policy.md))",
     ),
 )
 """Parts that use a newer Kubernetes than the oldest: the version, the part, and the effect of an older one."""

@@ -10,6 +10,7 @@ import operator
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
@@ -20,7 +21,9 @@ from kubefoundry_cli.install import bundle, origin
 from kubefoundry_cli.install.change import _keeps_what_is_stored
 from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_cli.install.rights import rights
+from kubefoundry_cli.install.storage import stored_in
 from kubefoundry_cli.main import kubefoundry
+from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS
 
 
 def role(kind: str = "ClusterRole", **rule: Any) -> dict[str, Any]:
@@ -118,6 +121,28 @@ def test_manifest_with_a_wrong_value_is_installed_or_refused(kind: str, wrong: A
             verdicts.add("refused")
 
     assert verdicts == {"installed", "refused"}
+
+
+@pytest.mark.parametrize("wrong", [None, 7, "text", [], {}, [None], [[]], [{}]], ids=repr)
+def test_definition_with_a_wrong_value_is_read_or_refused(wrong: Any) -> None:
+    [crd] = [crd for crd in bundle.crds() if crd["metadata"]["name"] == PROVIDER_CONFIGS.crd]
+    verdicts = set()
+
+    for path in (path for path in paths(crd) if len(path) <= 4):
+        changed = copy.deepcopy(crd)
+        functools.reduce(operator.getitem, path[:-1], changed)[path[-1]] = wrong
+        try:
+            parsed = bundle.parsed(json.dumps(changed), "a.yaml")
+            [stored] = stored_in(parsed, {PROVIDER_CONFIGS.crd: "v1beta1"})
+            _keeps_what_is_stored(stored, {"status": {}})
+            quote(stored["metadata"]["name"])
+            quote(stored["metadata"].get("namespace") or "")
+            verdicts.add("read")
+        except Failure as failure:
+            assert failure.exit_code == Exit.USAGE
+            verdicts.add("refused")
+
+    assert verdicts == {"read", "refused"}
 
 
 @pytest.mark.parametrize("flag", ["--registry", "--mirror"])

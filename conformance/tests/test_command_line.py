@@ -160,7 +160,7 @@ def test_patience_is_refused_below_one(factor: str, capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main(["provider", "--cases", "none", "--patience", factor])
 
-    assert f"'{factor}' is not a number from 1 on" in capsys.readouterr().err
+    assert f"'{factor}' is not a whole number of at least 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

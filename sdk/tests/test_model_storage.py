@@ -142,8 +142,8 @@ def test_access_mode_is_noted_when_several_pods_mount_a_claim(
         *(
             (
                 spec_of({**DATA, "mountPath": mount_path}),
-                f"volume data would be mounted at {path}, where no container starts: choose another mountPath in "
-                "model.storage.volumes",
+                f"volume data would be mounted at {path}, and volumes at / and below /proc are refused, because "
+                "hardly any container starts with them: choose another mountPath in model.storage.volumes",
             )
             for mount_path, path in (
                 ("/.", "/"),

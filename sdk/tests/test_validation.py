@@ -29,6 +29,13 @@ def test_every_rule_has_a_spec_that_breaks_it() -> None:
         ({"cpuLimit": "500m"}, []),
         ({"cpu": "0.5", "cpuLimit": "500m"}, []),
         ({"cpu": 4, "cpuLimit": "4e0"}, []),
+        *(
+            (
+                {"cpuLimit": nothing},
+                [Problem("spec.resources.cpuLimit", "must be more than 0: leave it out for no limit")],
+            )
+            for nothing in (0, "0", "0m", "0.0")
+        ),
         (
             {"cpu": "4", "cpuLimit": "3999m"},
             [

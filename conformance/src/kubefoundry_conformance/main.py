@@ -176,7 +176,7 @@ def _examples(text: str) -> int:
 
 def _patience(text: str) -> float:
     if not (text.isdecimal() and int(text) >= 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return float(text)
 
 

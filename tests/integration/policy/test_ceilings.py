@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def overrides(provider: str, values: dict[str, Any]) -> dict[str, Any]:
     return {**GPU, "provider": {"name": provider, "overrides": values}}
 
 
+NEWLINE = "\n"
 LIMITS = {"gpus": "2", "large.gpus": "16", "replicas": "4", "memory": "16Gi"}
 CASES = [
     # namespace, spec, words
@@ -76,7 +78,7 @@ def limits(suite: Suite) -> None:
     set_limits(suite, LIMITS)
 
 
-def set_limits(suite: Suite, data: dict[str, str]) -> None:
+def set_limits(suite: Suite, data: Mapping[str, str | None]) -> None:
     suite.plane.kubectl(
         *("patch", "configmap", "kubefoundry-ceilings", "-n", SYSTEM, "--type=merge"),
         *("-p", json.dumps({"data": data})),
@@ -183,7 +185,14 @@ async def test_config_map_without_data_limits_nothing(suite: Suite, enforced: Pa
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("gpus", "four"), ("replicas", "-1"), ("replicas", "9" * 30), ("memory", "16 GB"), ("small.gpus", "")],
+    [
+        ("gpus", "four"),
+        ("replicas", "-1"),
+        ("replicas", "9" * 30),
+        ("memory", "16 GB"),
+        ("gpus", "64\n"),
+        ("small.gpus", ""),
+    ],
 )
 async def test_malformed_limit_is_named(suite: Suite, enforced: Path, key: str, value: str) -> None:
     body = model_deployment("m", "small", GPU)
@@ -192,9 +201,23 @@ async def test_malformed_limit_is_named(suite: Suite, enforced: Path, key: str, 
     words = await until_answered(enforced, body, f"key '{key}' of ConfigMap ")
 
     suite.plane.kubectl("apply", "-k", str(ROOT / "manifests" / "ceilings"))
-    set_limits(suite, {**LIMITS, "small.gpus": "2"})
+    set_limits(suite, {**LIMITS, "small.gpus": None})
     await until_answered(enforced, body, "")
-    assert f"'{SYSTEM}/kubefoundry-ceilings' is '{value}', which is no limit. Ask an administrator" in words
+    assert (
+        f"'{SYSTEM}/kubefoundry-ceilings' is '{value.replace(NEWLINE, ' ')}', which is no limit. Ask an administrator"
+        in words
+    )
+
+
+async def test_largest_number_limits_nothing(suite: Suite, enforced: Path) -> None:
+    body = model_deployment("m", "small", {**GPU, "scaling": {"replicas": 5}})
+    set_limits(suite, {"replicas": "9223372036854775807"})
+
+    words = await until_answered(enforced, body, "")
+
+    set_limits(suite, LIMITS)
+    await until_answered(enforced, body, "4 replicas")
+    assert words == ""
 
 
 async def test_models_are_refused_when_the_config_map_is_missing(suite: Suite, enforced: Path) -> None:

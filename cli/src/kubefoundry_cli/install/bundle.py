@@ -10,7 +10,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk._api.images import OURS, in_registry
-from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 
 HERE: Final = Path(__file__).parent
 MIRRORED: Final = frozenset(("provider-direct", "provider-dynamo", "provider-kuberay", "llamastack"))
@@ -63,12 +63,9 @@ def parsed(text: str, origin: str) -> list[Object]:
     """Return the objects of a manifest. Raises Failure if the text is not a manifest."""
     objects = documents_in(text, origin)
     for obj in objects:
-        named = (
-            isinstance(obj, dict) and isinstance(obj.get("metadata"), dict) and obj["metadata"].get("name")
-        )
-        if not named or not isinstance(obj.get("apiVersion"), str) or not isinstance(obj.get("kind"), str):
+        if not _is_object(obj):
             raise Failure(f"{origin} holds something that is not a Kubernetes object with a name", Exit.USAGE)
-        if wrong := _wrong_role(obj) or _wrong_deployment(obj):
+        if wrong := _wrong_role(obj) or _wrong_deployment(obj) or _wrong_definition(obj):
             raise Failure(f"{origin}: {obj['kind']} {obj['metadata']['name']}: {wrong}", Exit.USAGE)
     if not objects:
         raise Failure(f"{origin} holds no object", Exit.USAGE)
@@ -85,6 +82,30 @@ def released(text: str, origin: str) -> list[Object]:
             Exit.USAGE,
         )
     return objects
+
+
+def _is_object(obj: Any) -> bool:
+    """Check whether a document is an object with a name, and with texts in all fields that name it."""
+    if not isinstance(obj, dict) or not isinstance(metadata := obj.get("metadata"), dict):
+        return False
+    names = (obj.get("apiVersion"), obj.get("kind"), metadata.get("name"))
+    # A null namespace is none, as for kubectl.
+    return all(isinstance(text, str) and text for text in names) and isinstance(
+        metadata.get("namespace") or "", str
+    )
+
+
+def _wrong_definition(obj: Object) -> str:
+    """Return why the versions of a CustomResourceDefinition cannot be read; empty if they can."""
+    if obj["kind"] != CRDS.kind:
+        return ""
+    spec = obj.get("spec")
+    versions = spec.get("versions") if isinstance(spec, dict) else None
+    if not isinstance(versions, list) or not all(
+        isinstance(version, dict) and isinstance(version.get("name"), str) for version in versions
+    ):
+        return "spec.versions is not a list of versions with names"
+    return ""
 
 
 def _wrong_role(obj: Object) -> str:

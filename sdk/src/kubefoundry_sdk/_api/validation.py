@@ -128,9 +128,14 @@ def _places(steps: list[str], value: Any, path: str) -> Iterator[tuple[str, Any]
 
 
 def _cpu_limit(spec: Spec) -> Iterator[Problem]:
-    """Yield a problem if the CPU limit is below the request. CEL of Kubernetes 1.26 has no quantities."""
+    """Yield a problem if the CPU limit is 0, or below the request. CEL of Kubernetes 1.26 has no quantities.
+
+    A kubelet takes 0 for no limit, and a ResourceQuota counts it as 0.
+    """
     cpu, limit = (spec["resources"].get(name) for name in ("cpu", "cpuLimit"))
-    if cpu is not None and limit is not None and quantity.parse(cpu) > quantity.parse(limit):
+    if limit is not None and quantity.parse(limit) == 0:
+        yield Problem("spec.resources.cpuLimit", "must be more than 0: leave it out for no limit")
+    elif cpu is not None and limit is not None and quantity.parse(cpu) > quantity.parse(limit):
         yield Problem(
             "spec.resources.cpuLimit", f"{limit} is less than resources.cpu, which is {cpu}: raise the limit"
         )

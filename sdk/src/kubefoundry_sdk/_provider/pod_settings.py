@@ -164,10 +164,10 @@ def _path_clashes(spec: ModelDeploymentSpec, title: str, own: Mapping[str, str])
     for field, volume, mount_path in mounts:
         path = posixpath.normpath(mount_path)
         if path == "/" or path.split("/")[1] == "proc":
-            # A container runtime does not start such a container (runc: "it is inside /proc").
+            # runc starts no container with a volume there, except at a few files such as /proc/cpuinfo.
             yield (
-                f"volume {volume} would be mounted at {path}, where no container starts: choose another mountPath in "
-                f"{field}"
+                f"volume {volume} would be mounted at {path}, and volumes at / and below /proc are refused, because "
+                f"hardly any container starts with them: choose another mountPath in {field}"
             )
         for name in sorted(name for name, place in own.items() if place == path):
             yield f"{title} mounts its own volume {name} at {path}: choose another mountPath in {field}"
