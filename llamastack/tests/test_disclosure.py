@@ -22,8 +22,9 @@ def running(config: Any, provider_id: str = "echo", api: str = "inference") -> d
     return {"api": api, "provider_id": provider_id, "provider_type": "remote::x", "config": config}
 
 
-def external(config: Any) -> dict[str, Any]:
-    return {"inference": [{"providerId": "echo", "image": "example.com/echo:1", "config": config}]}
+def external(config: Any, **more: Any) -> dict[str, Any]:
+    provider = {"providerId": "echo", "image": "example.com/echo:1", "config": config}
+    return {"inference": [{**provider, **more}]}
 
 
 @pytest.mark.parametrize(
@@ -108,16 +109,17 @@ def test_values_of_any_type_are_hidden(make: Make, value: Any, is_shown: bool) -
         ({"containerSpec": {"env": [FIELD]}}, "401 for key v", "********"),
         ({"podOverrides": MOUNTED}, "401 for key v", "********"),
         ({"podOverrides": {"serviceAccountName": "reader"}}, "401 for key v", "********"),
+        ({"externalProviders": external({}, service={})}, "500: key v", "********"),
         ({"containerSpec": {"env": [SECRET]}}, "", ""),
         ({"containerSpec": {"env": [PLAIN]}}, "401 for key v", "401 for key v"),
     ],
-    ids=["secret", "field", "mounted secret", "account's token", "no message", "plain"],
+    ids=["secret", "field", "mounted secret", "account's token", "service", "no message", "plain"],
 )
 def test_health_message_is_hidden_with_secrets(
     make: Make, provider_id: str, server: Any, message: str, reported: str
 ) -> None:
     """A provider reports the text of any error."""
-    cr = make(**server, externalProviders=external({}))
+    cr = make(**{"externalProviders": external({}), **server})
     health = {"status": "Error", "message": message}
 
     [shown] = disclosed(cr, [{**running({}, provider_id), "health": health}])

@@ -248,8 +248,9 @@ MOUNTED = {"volumes": [{"name": "keys", "secret": {"secretName": "acme"}}]}
         ({"containerSpec": {"env": [{"name": "KEY", "value": "plain"}]}}, True),
         ({"containerSpec": {"env": [SECRET]}}, False),
         ({"podOverrides": MOUNTED}, False),
+        ({"externalProviders": {"inference": [{**ECHO, "service": {}}]}}, False),
     ],
-    ids=["no secret", "a plain value", "a Secret's value", "a Secret's volume"],
+    ids=["no secret", "a plain value", "a Secret's value", "a Secret's volume", "a service's token"],
 )
 def test_server_output_is_hidden_when_it_may_have_secrets(
     make: Make, server: Object, shown: bool, reason: str

@@ -164,6 +164,16 @@ def test_sidecar_has_nothing_of_the_server(make: Make) -> None:
     assert "shareProcessNamespace" not in pod
 
 
+@pytest.mark.accept("L2-21")
+@pytest.mark.parametrize(("item", "has_last_words"), [(GUARD, True), (with_service(), False)])
+def test_log_of_server_with_token_stays_out_of_pod_status(
+    make: Make, item: Object, has_last_words: bool
+) -> None:
+    [container, *_] = pod_of(make(externalProviders={"safety": [item]}))["containers"]
+
+    assert ("terminationMessagePolicy" in container) is has_last_words
+
+
 @pytest.mark.accept("L2-03")
 def test_positions_give_each_service_its_own_ports(make: Make) -> None:
     providers = [INLINE, *({**GUARD, "providerId": f"p{n}", "service": {"transport": "TCP"}} for n in (0, 1))]

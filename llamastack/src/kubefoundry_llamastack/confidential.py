@@ -39,6 +39,12 @@ def mounts_token(cr: Distribution) -> bool:
     return not cr.extended or bool(overrides and overrides.service_account_name)
 
 
+def has_service(cr: Distribution) -> bool:
+    """Check whether a provider has a service. The server then holds a token, and may repeat the service's errors."""
+    return any(item.service is not None for _, item in cr.spec.providers())
+
+
 def has_secrets(cr: Distribution) -> bool:
     """Check whether the server's container has secrets, so that its own output must not reach the status."""
-    return bool(list_variables(cr) or find_other_source(cr) or (cr.extended and mounts_token(cr)))
+    has_token = (cr.extended and mounts_token(cr)) or has_service(cr)
+    return bool(list_variables(cr) or find_other_source(cr) or has_token)

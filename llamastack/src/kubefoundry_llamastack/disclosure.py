@@ -26,7 +26,7 @@ def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
 
     A provider of the CR keeps the CR's text where that names a variable. The origin of other providers' values
     is unknown, so they are hidden if the CR has a variable whose value is not in the CR. What a provider reports
-    about its health may be the text of an error, which may also repeat a mounted file or an account's token.
+    about its health may be the text of an error, which may also repeat a mounted file, a token, or a service's words.
     """
     written = _written(cr)
     has_secrets = any("valueFrom" in item for item in cr.spec.server.container_spec.env or ())
