@@ -326,6 +326,21 @@ def test_autoscaler_measures_only_server_beside_services(make: Make) -> None:
     ]
 
 
+@pytest.mark.parametrize("endpoints", [{"llama": "http://model"}, {}], ids=["endpoint", "no endpoint"])
+@pytest.mark.parametrize("server_name", ["llama-stack", "renamed"])
+def test_variable_of_service_is_no_endpoint(make: Make, endpoints: dict[str, str], server_name: str) -> None:
+    variable = {"name": "KUBEFOUNDRY_MD_LLAMA_URL", "value": "http://service"}
+    server_parts: Object = {
+        "externalProviders": {"safety": [with_service(required=False, env=[variable])]},
+        "modelDeployments": [{"name": "m", "providerId": "llama"}],
+    }
+    live = deployment(make(**server_parts), replace(FOUND, endpoints=endpoints), ON)
+
+    latched = workload.latched_urls(make(**server_parts, containerSpec={"name": server_name}), live)
+
+    assert latched == endpoints
+
+
 def applied(body: Object) -> Object:
     """Return the Deployment as it is after its apply."""
     pod: Object = {f"f:{key}": {} for key in body["spec"]["template"]["spec"]}

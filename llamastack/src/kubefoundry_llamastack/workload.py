@@ -186,16 +186,15 @@ def record_config_map(cr: Distribution, record: Record) -> Object:
 
 
 def latched_urls(cr: Distribution, live: Object | None) -> dict[str, str]:
-    """Return the base URLs in the Deployment for the CR's ModelDeployments, by provider id."""
-    containers = ((((live or {}).get("spec") or {}).get("template") or {}).get("spec") or {}).get(
-        "containers"
-    )
-    values = {
-        item["name"]: str(item["value"])
-        for container in containers or ()
-        for item in container.get("env") or ()
-        if item.get("value")
-    }
+    """Return the base URLs in the Deployment for the CR's ModelDeployments, by provider id.
+
+    Only the server's variables count. It is the first container if the CR has just renamed it.
+    """
+    pod = (((live or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    containers = pod.get("containers") or [{}]
+    name = cr.spec.server.container_spec.name
+    server = next((item for item in containers if item.get("name") == name), containers[0])
+    values = {item["name"]: str(item["value"]) for item in server.get("env") or () if item.get("value")}
     return {
         item.id: values[endpoint_variable(item.id)]
         for item in cr.spec.server.model_deployments
