@@ -10,7 +10,7 @@ import pytest
 from kubefoundry_llamastack import installed_schema, report
 from kubefoundry_llamastack.api.crd import definition
 from kubefoundry_llamastack.render.request import Distribution
-from kubefoundry_llamastack.snapshot import Snapshot
+from kubefoundry_llamastack.snapshot import Obstacle, Snapshot
 from support.llamastack import condition_of, container, reason
 
 Make = Callable[..., Distribution]
@@ -19,6 +19,7 @@ Object = dict[str, Any]
 DEGRADED = "ProviderDegraded"
 READY: Object = {"running": {}}
 INSTALLED: Object = {"terminated": {"exitCode": 0, "message": '{"providerType": "remote::guard"}'}}
+GUARD: Object = {"providerId": "guard", "image": "example.com/guard:1"}
 SECRET = "hunter2-hunter2"
 CRASH: Object = {"exitCode": 3, "reason": "Error", "message": f"the key is {SECRET}"}
 
@@ -28,12 +29,11 @@ def at(second: int) -> str:
 
 
 def cr_of(make: Make, *, required: bool = True, **service: Any) -> Distribution:
-    guard = {"providerId": "guard", "image": "example.com/guard:1"}
     inline = {"providerId": "echo", "image": "example.com/echo:1"}
     return make(
         externalProviders={
             "inference": [inline],
-            "safety": [{**guard, "service": {"required": required, **service}}],
+            "safety": [{**GUARD, "service": {"required": required, **service}}],
         }
     )
 
@@ -179,6 +179,25 @@ def test_unhealthy_service_beside_serving_server_is_degraded(make: Make) -> None
     assert "kubectl logs -n team chat-1 -c provider-guard" in condition_of(status, DEGRADED)["message"]
 
 
+@pytest.mark.parametrize("server", [True, False], ids=["server started", "server starts"])
+def test_started_service_is_not_reported_by_its_last_end(make: Make, server: bool) -> None:
+    started = {**service(1, **READY, last=CRASH), "ready": False, "started": True}
+
+    status = status_of(cr_of(make), pod(started, server=server))
+
+    assert reason(status, DEGRADED) == "ServiceNotReady"
+    assert "--previous" not in condition_of(status, DEGRADED)["message"]
+
+
+@pytest.mark.parametrize("started", [False, None])
+def test_service_that_starts_again_is_reported_by_its_last_end(make: Make, started: bool | None) -> None:
+    starting = {**service(1, **READY, last=CRASH), "ready": False, "started": started}
+
+    status = status_of(cr_of(make), pod(starting))
+
+    assert reason(status, DEGRADED) == "ServiceCrashLoop"
+
+
 def test_optional_service_is_only_a_warning(make: Make) -> None:
     status = status_of(cr_of(make, required=False), pod(service(1, terminated=CRASH)))
 
@@ -223,6 +242,30 @@ def test_removed_service_ends_degradation(make: Make) -> None:
     after = status_of(make(), before=before, second=1)
 
     assert condition_of(after, DEGRADED) == {}
+
+
+REFUSED = Obstacle("DeploymentReady", "InvalidSpec", "wrong")
+
+
+def test_degradation_ends_while_spec_is_refused(make: Make) -> None:
+    """The pods of the earlier spec still run."""
+    cr = cr_of(make)
+    status = status_of(cr, pod(service(1, terminated=CRASH)))
+
+    def refused(second: int, before: Object, cr: Distribution = cr) -> Object:
+        snapshot = Snapshot(cr, pods=[pod(service(1, **READY))], obstacles=(REFUSED,))
+        return report.status(snapshot, before, at(second))
+
+    ready = refused(10, status)
+    waiting, recovered = refused(69, ready), refused(70, ready)
+    added = {"providerId": "new", "image": "example.com/new:1", "service": {}}
+    wrong = make(externalProviders={"safety": [{**GUARD, "service": {}}, added]})
+
+    assert reason(waiting, DEGRADED) == "ServiceCrashLoop"
+    assert condition_of(recovered, DEGRADED) == {}
+    assert recovered["providersReady"] == "2/2"
+    assert condition_of(refused(70, ready, wrong), DEGRADED) == {}
+    assert refused(70, ready, wrong)["providersReady"] == "1/1"
 
 
 def test_evicted_pod_has_no_service(make: Make) -> None:

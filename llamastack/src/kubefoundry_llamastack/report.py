@@ -50,12 +50,15 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
     snapshot = replace(snapshot, answer=_answer(snapshot, before, counts))
     services = sidecars.states(cr, snapshot.pods)
     rows = _rows(snapshot, services, before, now)
+    shown = rows
+    if any(item.reason == "InvalidSpec" for item in snapshot.obstacles):
+        shown = _installed(rows, before)
     problem = degradation.with_service_failure(pods.problem(cr, snapshot.pods), services)
     refused = deployments.creation_refused(snapshot.newest, len(snapshot.pods))
     conditions = [
         _deployment(snapshot, before, counts, problem, refused),
         *_providers(snapshot, rows, services, problem),
-        *degradation.conditions(services, rows, before, cr.generation, now),
+        *degradation.conditions(services, shown, before, cr.generation, now),
         *_models(snapshot),
         *storage.conditions(snapshot),
         *_stability(snapshot, now),
@@ -78,10 +81,9 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
         result["serviceURL"] = service_url(cr)
     if snapshot.ingress is not None:
         result["routeURL"] = _route(snapshot.ingress)
-    if rows and not any(item.reason == "InvalidSpec" for item in snapshot.obstacles):
-        # A refused spec installs nothing, and may have any number of providers.
-        result["externalProviderStatus"] = rows
-        result["providersReady"] = f"{sum(row['ready'] for row in rows)}/{len(rows)}"
+    if shown:
+        result["externalProviderStatus"] = shown
+        result["providersReady"] = f"{sum(row['ready'] for row in shown)}/{len(shown)}"
     if snapshot.resolved:
         result["modelDeployments"] = _stamped(
             [item.row for item in snapshot.resolved], before.get("modelDeployments"), "name", ("ready",), now
@@ -180,6 +182,16 @@ def _rows(
     rows = degradation.with_services(rows, services, server_ready=server_ready)
     earlier = before.get("externalProviderStatus")
     return _stamped(rows, earlier, "providerId", ("phase", "ready", "restarts"), now)
+
+
+def _installed(rows: list[Object], before: Mapping[str, Any]) -> list[Object]:
+    """Return the rows of providers that the live status lists.
+
+    A refused spec installs nothing, and may have any number of providers. Pods with earlier ones may still run.
+    """
+    by_id = {row["providerId"]: row for row in rows}
+    listed = (item.get("providerId") for item in before.get("externalProviderStatus") or ())
+    return [by_id[provider_id] for provider_id in listed if provider_id in by_id]
 
 
 def _providers(

@@ -81,7 +81,7 @@ def states(cr: Distribution, pods: list[Object]) -> list[ServiceState]:
 def _failure(
     sidecar: Sidecar, pod: Object, own: Mapping[str, Any], server: Mapping[str, Any]
 ) -> Failure | None:
-    """Return why the service does not work in this pod. Its last end counts until it is ready again."""
+    """Return why the service does not work in this pod. Its last end counts until it has started again."""
     if own.get("ready"):
         return None
     meta = pod["metadata"]
@@ -101,9 +101,10 @@ def _failure(
             "Correct what the message names in the provider's service, or create the object that it names."
         )
         return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(*waiting)}", remedy)
-    if end := pod_status.ended(own):
+    end = pod_status.ended(own)
+    if end and not (pod_status.running(own) is not None and own.get("started")):
         return _ended(sidecar, pod, end, log)
-    if pod_status.running(own) is not None and server.get("started"):
+    if pod_status.running(own) is not None and (end or server.get("started")):
         remedy = f"It runs, but its health check fails. {log}"
         return _built(sidecar, pod, "ServiceNotReady", "is not ready", remedy)
     return None
