@@ -205,6 +205,31 @@ def test_optional_service_is_only_a_warning(make: Make) -> None:
     assert (condition["status"], reason(status, DEGRADED)) == ("True", "ServiceCrashLoop")
     [warning] = [line for line in condition["message"].splitlines() if line.startswith("WARNING: ")]
     assert "'guard'" in warning
+    assert "its pod gets no requests until its container runs" in warning
+
+
+@pytest.mark.parametrize("rollout", ["running", "complete"])
+def test_unready_pod_of_optional_service_is_not_available(make: Make, rollout: str) -> None:
+    """Kubernetes calls a pod ready only while all its containers run."""
+    progress = {
+        "type": "Progressing",
+        "status": "True",
+        "reason": "NewReplicaSetAvailable" if rollout == "complete" else "ReplicaSetUpdated",
+    }
+    live = {
+        "metadata": {"generation": 1},
+        "spec": {"replicas": 1},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "conditions": [progress]},
+    }
+    unready = pod(service(waiting={"reason": "ImagePullBackOff", "message": "denied"}))
+    unready["status"]["conditions"] = [{"type": "Ready", "status": "False"}]
+
+    status = report.status(Snapshot(cr_of(make, required=False), live, pods=[unready]), {}, at(0))
+
+    message = condition_of(status, "DeploymentReady")["message"]
+    assert "0 of 1" in message
+    assert "service of provider 'guard' has no image: ImagePullBackOff: denied" in message
+    assert "no requests" in message
 
 
 def test_crash_loop_is_one_outage(make: Make) -> None:

@@ -78,7 +78,18 @@ def warnings(states: list[ServiceState]) -> Iterator[str]:
     for state in states:
         if not state.ready and not state.sidecar.spec.required:
             cause = f"The service of provider '{state.sidecar.provider_id}' is not ready"
-            yield f"WARNING: {state.failure.cause if state.failure else cause}; it is not required"
+            yield (
+                f"WARNING: {state.failure.cause if state.failure else cause}; it is not required, but its pod gets "
+                "no requests until its container runs"
+            )
+
+
+def pods_without_requests(states: list[ServiceState]) -> str:
+    """Describe the failure of an optional service, which keeps requests away from its pod. Empty without any."""
+    for state in states:
+        if state.failure and not state.sidecar.spec.required:
+            return f". {state.failure.cause}, and its pod gets no requests until its container runs"
+    return ""
 
 
 def conditions(

@@ -56,7 +56,7 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
     problem = degradation.with_service_failure(pods.problem(cr, snapshot.pods), services)
     refused = deployments.creation_refused(snapshot.newest, len(snapshot.pods))
     conditions = [
-        _deployment(snapshot, before, counts, problem, refused),
+        _deployment(snapshot, before, counts, problem, refused, degradation.pods_without_requests(services)),
         *_providers(snapshot, rows, services, problem),
         *degradation.conditions(services, shown, before, cr.generation, now),
         *_models(snapshot),
@@ -128,7 +128,12 @@ def _answer(snapshot: Snapshot, before: Mapping[str, Any], counts: Counts) -> An
 
 
 def _deployment(
-    snapshot: Snapshot, before: Mapping[str, Any], counts: Counts, problem: Problem | None, refused: str
+    snapshot: Snapshot,
+    before: Mapping[str, Any],
+    counts: Counts,
+    problem: Problem | None,
+    refused: str,
+    service_failure: str,
 ) -> Condition:
     type_, generation = reasons.DEPLOYMENT_READY, snapshot.cr.generation
     for item in snapshot.obstacles:
@@ -147,7 +152,7 @@ def _deployment(
     if counts.rollout == "complete":
         text = f"{counts.available} of {counts.desired} pods are available"
     else:
-        new = min(counts.updated, sum(_serves(snapshot.cr, pod) for pod in snapshot.pods))
+        new = min(counts.updated, sum(_is_ready(snapshot.cr, pod) for pod in snapshot.pods))
         text = f"{new} of {counts.desired} new pods are available"
     if _has_lost_pods(before, counts):
         reason, text = "PodsUnavailable", f"{text}; see the pods' Events and logs"
@@ -155,7 +160,7 @@ def _deployment(
         reason, text = "DeploymentPending", f"Deployment is pending: {text}"
     if any(_runs(snapshot.cr, pod) and not _serves(snapshot.cr, pod) for pod in snapshot.pods):
         text += f"; the server's container runs, but nothing answers GET /v1/health on port {snapshot.cr.port} yet"
-    return condition(type_, False, reason, text, generation=generation)
+    return condition(type_, False, reason, text + service_failure, generation=generation)
 
 
 def _has_lost_pods(before: Mapping[str, Any], counts: Counts) -> bool:
@@ -246,6 +251,12 @@ def _placed(cr: Distribution) -> set[tuple[str, str]]:
 def _serves(cr: Distribution, pod: Object) -> bool:
     container = status_of(pod, cr.spec.server.container_spec.name)
     return container is not None and bool(container.get("ready"))
+
+
+def _is_ready(cr: Distribution, pod: Object) -> bool:
+    """Check whether the pod gets requests, which needs all its containers."""
+    ready = find((pod.get("status") or {}).get("conditions"), "Ready") or {}
+    return _serves(cr, pod) and ready.get("status") != "False"
 
 
 def _runs(cr: Distribution, pod: Object) -> bool:
