@@ -89,7 +89,7 @@ def test_sidecar_follows_merge_with_defaults(make: Make) -> None:
             {"name": "svc-guard", "mountPath": "/run/lls-provider"},
             {"name": "svc-guard", "mountPath": TOKEN, "subPath": "no-token", "readOnly": True},
         ],
-        "startupProbe": {**check, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 30},
+        "startupProbe": {**check, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 31},
         "readinessProbe": {**check, "periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": 3},
         "livenessProbe": {**check, "periodSeconds": 30, "timeoutSeconds": 10, "failureThreshold": 5},
     }
@@ -123,7 +123,7 @@ def test_service_fields_reach_its_container(make: Make) -> None:
     assert mounts(sidecar)["/tmp"] == {"name": "tmp-guard", "mountPath": "/tmp"}
     assert {"name": "tmp-guard", "emptyDir": {"sizeLimit": "1Gi"}} in pod["volumes"]
     assert sidecar["startupProbe"]["exec"] == {"command": ["/check"]}
-    assert sidecar["startupProbe"]["failureThreshold"] == 3
+    assert sidecar["startupProbe"]["failureThreshold"] == 4
     assert variables(pod["containers"][0])["KUBEFOUNDRY_PROVIDER_GUARD_URL"] == "http://127.0.0.1:9000"
 
 
@@ -303,6 +303,16 @@ def test_startup_probe_of_server_waits_for_required_services(make: Make, require
 
     plain, waiting = (item["startupProbe"]["failureThreshold"] * 10 for item in probes)
     assert waiting - plain == added
+
+
+@pytest.mark.parametrize("seconds", [1, 2, 3, 59, 60, 3600])
+def test_no_startup_probe_ends_service_before_its_time(make: Make, seconds: int) -> None:
+    """The first check comes at once."""
+    pod = pod_of(make(externalProviders={"safety": [with_service(health={"startSeconds": seconds})]}))
+
+    probe = pod["initContainers"][-1]["startupProbe"]
+    last = (probe["failureThreshold"] - 1) * probe["periodSeconds"]
+    assert seconds <= last <= seconds + 1
 
 
 @pytest.mark.accept("L2-32")

@@ -61,9 +61,6 @@ PROVIDER_SECONDS_ANNOTATION: Final = f"{GROUP}/provider-seconds"
 INSTALL: Final = "external-provider-"
 EXTRACT: Final = "extract-distribution-config"
 MERGE: Final = "merge-config"
-SIDECAR: Final = "provider-"
-"""Begins the name of the container with a provider's service."""
-
 
 ADOPTIONS: Final = (f"{OGX_SERVERS.group}/adopt-storage", f"{OGX_SERVERS.group}/adopt-networking")
 """Annotations of an OGXServer with the name of the LlamaStackDistribution whose children it adopts."""

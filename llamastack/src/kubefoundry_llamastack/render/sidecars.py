@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubefoundry_llamastack.api.spec import ProviderService
-from kubefoundry_llamastack.names import SIDECAR
 from kubefoundry_llamastack.render.containers import last_of_each, with_requests
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api.kinds import Object
@@ -62,7 +61,7 @@ class Sidecar:
     @property
     def container(self) -> str:
         """Return the name of its container."""
-        return f"{SIDECAR}{self.provider_id}"
+        return service.container(self.provider_id)
 
     @property
     def volume(self) -> str:
@@ -137,7 +136,7 @@ def is_native(template: Object, default: bool) -> bool:
     pod = template["spec"]
     if any(item.get("restartPolicy") for item in pod.get("initContainers") or ()):
         return True
-    return default and not any(item["name"].startswith(SIDECAR) for item in pod["containers"])
+    return default and not any(item["name"].startswith(service.CONTAINER) for item in pod["containers"])
 
 
 def server_environment(cr: Distribution) -> list[Object]:
@@ -226,7 +225,8 @@ def _probes(sidecar: Sidecar) -> Object:
             **check,
             "periodSeconds": START_PERIOD,
             "timeoutSeconds": START_PERIOD,
-            "failureThreshold": -(-health.start_seconds // START_PERIOD),
+            # The first check comes at once, so N checks last N - 1 periods.
+            "failureThreshold": -(-health.start_seconds // START_PERIOD) + 1,
         },
         "readinessProbe": {**check, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 5},
         "livenessProbe": liveness,

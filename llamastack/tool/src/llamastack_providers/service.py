@@ -21,6 +21,8 @@ TRANSPORTS: Final = {"unix": UNIX_SOCKET, "tcp": TCP}
 START_SECONDS: Final = 60
 """Seconds that a service has to start by default."""
 HIGHEST_PORT: Final = 65535
+CONTAINER: Final = "provider-"
+"""Begins the name of the container with a service."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Service:
 
 def container(provider_id: str) -> str:
     """Return the name of the container that runs the service in the server's pod."""
-    return f"provider-{provider_id}"
+    return f"{CONTAINER}{provider_id}"
 
 
 def url_variable(provider_id: str) -> str:
