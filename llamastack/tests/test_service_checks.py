@@ -70,6 +70,7 @@ TCP: Final[Object] = {"transport": "TCP"}
         (providers({"env": [{"name": "LLS_PROVIDER_LISTEN"}]}), ("'p0'", "LLS_PROVIDER_LISTEN")),
         (providers({"scratch": "0Gi"}), ("'p0'", "scratch", "'0Gi'")),
         (providers({"args": ["x" * 300_000]}), ("256 KiB", "shorten")),
+        (providers({"health": {"exec": ["x" * 100_000]}}), ("256 KiB", "health.exec")),
         (
             {**providers({}), "podOverrides": {"volumes": [{"name": "svc-p0", "emptyDir": {}}]}},
             ("podOverrides.volumes", "'svc-p0'"),
@@ -81,7 +82,17 @@ TCP: Final[Object] = {"transport": "TCP"}
     ],
     ids=[
         *("port twice", "own ports", "default of the server", "port of the server", "port of a socket"),
-        *("exec and port", "17 services", "container", "variable", "scratch", "size", "volume", "mount"),
+        *(
+            "exec and port",
+            "17 services",
+            "container",
+            "variable",
+            "scratch",
+            "size",
+            "size of a check",
+            "volume",
+            "mount",
+        ),
     ],
 )
 def test_invalid_service_is_refused_with_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:
@@ -138,9 +149,13 @@ def test_any_stored_service_is_refused_or_rendered(service: Any) -> None:
 @pytest.mark.accept("L2-39")
 @pytest.mark.parametrize("text", ["x", "🦙", "\u202e", "\\", "\x01"], ids=ascii)
 @pytest.mark.parametrize("count", [1, 16])
-def test_longest_services_fit_into_one_object(text: str, count: int) -> None:
-    lengths = [2**power for power in range(20)]
-    sizes = [largest_object(*[{"args": [text * (length // count)]}] * count) for length in lengths]
+@pytest.mark.parametrize("field", ["args", "exec"])
+def test_longest_services_fit_into_one_object(text: str, count: int, field: str) -> None:
+    def service(word: str) -> Object:
+        return {"args": [word]} if field == "args" else {"health": {"exec": [word]}}
+
+    lengths = [max(2**power, count) for power in range(20)]
+    sizes = [largest_object(*[service(text * (length // count))] * count) for length in lengths]
 
     assert sizes[0] > 0
     assert sizes[-1] == 0

@@ -16,7 +16,7 @@ MOST: Final = 16
 """Services of one pod. Each has two ports by default."""
 
 SIZE_LIMIT: Final = 256 * 1024
-"""Characters of all services as JSON, so that the pod template fits into one ConfigMap (1 MiB)."""
+"""Characters of all services' containers as JSON, so that the pod template fits into one ConfigMap (1 MiB)."""
 
 
 def refusal(cr: Distribution, settings: Settings) -> str | None:
@@ -30,7 +30,7 @@ def refusal(cr: Distribution, settings: Settings) -> str | None:
     if len(services) > MOST:
         return f"{len(services)} providers have a service, but a pod may have at most {MOST}; remove some"
     problems = (problem for item in services for problem in _problems(cr, item))
-    return next(problems, None) or _find_shared_port(cr, services) or _check_size(services)
+    return next(problems, None) or _find_shared_port(cr, services) or _check_size(cr)
 
 
 def _problems(cr: Distribution, sidecar: Sidecar) -> Iterator[str]:
@@ -71,11 +71,13 @@ def _find_shared_port(cr: Distribution, services: tuple[Sidecar, ...]) -> str | 
     return None
 
 
-def _check_size(services: tuple[Sidecar, ...]) -> str | None:
-    size = sum(len(json.dumps(item.spec.model_dump(by_alias=True, exclude_none=True))) for item in services)
+def _check_size(cr: Distribution) -> str | None:
+    # A health check has up to three copies.
+    containers = [*sidecars.native(cr, native=True), *sidecars.ordinary(cr, native=True)]
+    size = len(json.dumps(containers))
     if size <= SIZE_LIMIT:
         return None
     return (
-        f"the services of all providers take up {size // 1024} KiB as JSON, but may have at most "
-        f"{SIZE_LIMIT // 1024} KiB; shorten their command, args or env"
+        f"the containers with services of all providers take up {size // 1024} KiB as JSON, but may have at most "
+        f"{SIZE_LIMIT // 1024} KiB; shorten their command, args, env or health.exec"
     )
