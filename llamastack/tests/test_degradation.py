@@ -148,6 +148,56 @@ def test_failure_of_service_names_facts_and_remedy(
     assert condition_of(status, "DeploymentReady")["message"] == condition["message"]
 
 
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("container has runAsNonRoot and image will run as root", "use one with a numeric USER"),
+        ("runAsNonRoot and image has non-numeric user (app)", "use one with a numeric USER"),
+        ("no command specified", "set service.command"),
+        ('exec: "serve": executable file not found in $PATH', "correct service.command"),
+        ('secret "s" not found', "Create the Secret"),
+        ("couldn't find key k in Secret team/s", "Add the key"),
+        ("something that nobody has seen", "the provider's service"),
+    ],
+)
+def test_remedy_names_what_a_service_can_set(make: Make, text: str, remedy: str) -> None:
+    waiting = {"reason": "CreateContainerConfigError", "message": text}
+
+    status = status_of(cr_of(make), pod(service(waiting=waiting), server=False))
+
+    resolution = condition_of(status, DEGRADED)["message"].partition("Resolution: ")[2]
+    assert remedy in resolution
+    assert not {"containerSpec", "podOverrides"} & {*resolution.replace(".", " ").split()}
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ('Usage of EmptyDir volume "tmp-guard" exceeds the limit "64Mi". ', "service.scratch"),
+        ('Usage of EmptyDir volume "svc-guard" exceeds the limit "1Mi". ', "/tmp"),
+        (
+            'Container provider-guard exceeded its local ephemeral storage limit "1Gi". ',
+            "service.resources.limits",
+        ),
+        ('Usage of EmptyDir volume "tmp-guard-2" exceeds the limit "64Mi". ', "--provider-size-limit"),
+        ("Container provider-guard-2 exceeded its local ephemeral storage limit", "--provider-size-limit"),
+        (
+            "The node was low on resource: ephemeral-storage. Container provider-guard was using 5Gi, request is 0. ",
+            "another node",
+        ),
+    ],
+)
+def test_eviction_by_service_names_its_field(make: Make, text: str, remedy: str) -> None:
+    evicted = pod(service(**READY))
+    evicted["status"] |= {"phase": "Failed", "reason": "Evicted", "message": text}
+
+    status = status_of(cr_of(make, scratch="64Mi"), evicted)
+
+    message = condition_of(status, "DeploymentReady")["message"]
+    assert reason(status, "DeploymentReady") == "Evicted"
+    assert remedy in message.partition("Resolution: ")[2]
+
+
 def test_status_never_quotes_a_service(make: Make) -> None:
     status = status_of(cr_of(make), pod(service(1, terminated=CRASH)))
 

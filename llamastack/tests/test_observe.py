@@ -221,6 +221,11 @@ def test_level_restricted_is_in_refusal(text: str, expected: bool) -> None:
             'exec: "/app/run": stat /app/run: no such file or directory',
             "correct containerSpec.command",
         ),
+        (
+            "RunContainerError",
+            'exec: "run": executable file not found in $PATH',
+            "correct containerSpec.command",
+        ),
         ("CreateContainerError", "something that nobody has seen", "what the message names"),
     ],
 )

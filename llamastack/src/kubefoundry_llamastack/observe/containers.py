@@ -206,20 +206,38 @@ def _pull(image_label: str, image: str, reason: str, text: str) -> str:
 
 
 def _config(reason: str, text: str) -> str:
-    remedies = {
-        "no command specified": "The image has no ENTRYPOINT or CMD: set containerSpec.command or use another.",
-        "runAsNonRoot": "The image runs as root, which the namespace does not allow: use one with a numeric USER.",
-        "non-numeric user": "The image's USER is a name, which cannot be checked: use an image with a numeric USER.",
-        "not found": "Create the Secret or ConfigMap that the message names, or correct the reference to it.",
-        "couldn't find key": "Add the key to the Secret or ConfigMap that the message names, or correct the key.",
-        "exec:": "The command is not in the image: correct containerSpec.command, or use another image.",
-        "executable file": "The command is not in the image: correct containerSpec.command, or use another image.",
+    mounts = {
         "subPath": "Correct the subPath in podOverrides.volumeMounts.",
         "mount": "Correct podOverrides.volumes and volumeMounts.",
     }
-    fitting = (remedy for phrase, remedy in remedies.items() if phrase in text)
-    remedy = next(fitting, "Correct what the message names in containerSpec, podOverrides or the image.")
+    remedy = configuration_remedy(text, "containerSpec.command") or next(
+        (remedy for phrase, remedy in mounts.items() if phrase in text),
+        "Correct what the message names in containerSpec, podOverrides or the image.",
+    )
     return f"The container cannot be created ({reason}): {text}\nResolution: {remedy}"
+
+
+def configuration_remedy(text: str, command: str) -> str:
+    """Suggest a remedy for a container that cannot be created.
+
+    Args:
+        text: The kubelet's message.
+        command: The field with the container's command.
+
+    Returns:
+        The remedy, empty for an unknown cause.
+    """
+    remedies = {
+        "no command specified": f"The image has no ENTRYPOINT or CMD: set {command} or use another.",
+        "runAsNonRoot": "The image runs as root, which the namespace does not allow: use one with a numeric USER.",
+        "non-numeric user": "The image's USER is a name, which cannot be checked: use an image with a numeric USER.",
+        # Also "executable file not found", which is about no object.
+        "exec:": f"The command is not in the image: correct {command}, or use another image.",
+        "executable file": f"The command is not in the image: correct {command}, or use another image.",
+        "not found": "Create the Secret or ConfigMap that the message names, or correct the reference to it.",
+        "couldn't find key": "Add the key to the Secret or ConfigMap that the message names, or correct the key.",
+    }
+    return next((remedy for phrase, remedy in remedies.items() if phrase in text), "")
 
 
 def _facts(text: str) -> dict[str, str]:

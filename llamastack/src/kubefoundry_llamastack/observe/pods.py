@@ -15,7 +15,7 @@ from typing import Any, Final, TypedDict
 
 from kubefoundry_llamastack import confidential
 from kubefoundry_llamastack.names import EXTRACT, INSTALL, MERGE
-from kubefoundry_llamastack.observe import containers
+from kubefoundry_llamastack.observe import containers, sidecars
 from kubefoundry_llamastack.observe.containers import ContainerReport, ContainerRole
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api import pod_status
@@ -88,7 +88,7 @@ def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
     for _, item in cr.spec.providers():
         container = f"{INSTALL}{item.provider_id}"
         report = worst(
-            _install(pod, by_container.get(container), item.image) for pod, by_container in pod_states
+            _install(cr, pod, by_container.get(container), item.image) for pod, by_container in pod_states
         )
         message = report.message
         if report.phase == "Failed":
@@ -110,10 +110,12 @@ def rows(cr: Distribution, pods: list[Object]) -> list[Object]:
     return result
 
 
-def _install(pod: Object, container: Mapping[str, Any] | None, image: str) -> ContainerReport:
+def _install(
+    cr: Distribution, pod: Object, container: Mapping[str, Any] | None, image: str
+) -> ContainerReport:
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
-        return ContainerReport("Failed", "Evicted", describe_end(status))
+        return ContainerReport("Failed", "Evicted", describe_end(cr, status))
     report = containers.read(container, ContainerRole(image, "provider image", **_identity(pod)))
     if report.phase == "Pending" and (why := describe_unscheduled(status)):
         return ContainerReport("Pending", message=why)
@@ -186,7 +188,7 @@ def problem(cr: Distribution, pods: list[Object]) -> Problem | None:
 def _problem(cr: Distribution, pod: Object) -> Problem | None:
     status = pod.get("status") or {}
     if status.get("phase") == "Failed":
-        return Problem("pod", "Evicted", describe_end(status))
+        return Problem("pod", "Evicted", describe_end(cr, status))
     if why := describe_unscheduled(status):
         return Problem("pod", "Unschedulable", why)
     server = cr.spec.server.container_spec.name
@@ -281,14 +283,14 @@ def _image(pod: Object, container: str) -> str:
     return ""
 
 
-def describe_end(status: Mapping[str, Any]) -> str:
+def describe_end(cr: Distribution, status: Mapping[str, Any]) -> str:
     """Describe a pod that has ended for good: evicted, or its node is lost."""
     reason, text = status.get("reason") or "Failed", status.get("message") or ""
-    return (
-        f"The pod has ended ({reason}): {text}\n"
-        "Resolution: Free the resource that the message names, raise the limit (the operator's --provider-size-limit "
+    remedy = sidecars.eviction_remedy(cr, text) or (
+        "Free the resource that the message names, raise the limit (the operator's --provider-size-limit "
         "for provider packages), or let the pod run on another node."
     )
+    return f"The pod has ended ({reason}): {text}\nResolution: {remedy}"
 
 
 def describe_unscheduled(status: Mapping[str, Any]) -> str:

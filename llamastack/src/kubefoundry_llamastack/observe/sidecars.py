@@ -78,6 +78,22 @@ def states(cr: Distribution, pods: list[Object]) -> list[ServiceState]:
     return result
 
 
+def eviction_remedy(cr: Distribution, text: str) -> str:
+    """Suggest a remedy for an eviction whose message names a volume or the container of a service.
+
+    Return an empty text if it names neither.
+    """
+    for sidecar in sidecars.of(cr):
+        owner = f"provider '{sidecar.provider_id}'"
+        if f'"{sidecar.scratch_volume}"' in text:
+            return f"Raise service.scratch of {owner}, or have its service write less to /tmp."
+        if f'"{sidecar.volume}"' in text:
+            return f"Have the service of {owner} write its files to /tmp: its socket's volume is small."
+        if f"Container {sidecar.container} exceeded its local ephemeral storage limit" in text:
+            return f"Raise ephemeral-storage in service.resources.limits of {owner}."
+    return ""
+
+
 def _failure(
     sidecar: Sidecar, pod: Object, own: Mapping[str, Any], server: Mapping[str, Any]
 ) -> Failure | None:
@@ -97,8 +113,8 @@ def _failure(
         )
         return _built(sidecar, pod, "ServiceImagePullFailed", f"has no image: {_detail(*waiting)}", remedy)
     if waiting is not None and waiting[0] in pod_status.CONFIGURATION:
-        remedy = (
-            "Correct what the message names in the provider's service, or create the object that it names."
+        remedy = containers.configuration_remedy(waiting[1], "service.command") or (
+            "Correct what the message names in the provider's service, or use another image."
         )
         return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(*waiting)}", remedy)
     end = pod_status.ended(own)
