@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubefoundry_llamastack import reasons
 from kubefoundry_llamastack.observe.pods import Problem
-from kubefoundry_llamastack.observe.sidecars import ServiceState
+from kubefoundry_llamastack.observe.sidecars import Failure, ServiceState
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_sdk._api.conditions import Condition, find
 from kubefoundry_sdk._api.kinds import Object
@@ -24,6 +24,9 @@ DEPLOYMENT_REASONS: Final = {
     "ServiceNotReady": "PodsUnavailable",
 }
 """Reason of DeploymentReady by the reason of ProviderDegraded."""
+
+ENDS: Final = frozenset({"ServiceCrashLoop", "ServiceOutOfMemory"})
+"""Reasons of a service whose last run has ended."""
 
 CONSEQUENCES: Final = ("preflight", "pod")
 """Steps of a pod's start that fail if a required service does."""
@@ -104,17 +107,35 @@ def conditions(
         generation: Generation of the CR.
         now: The time as RFC 3339.
     """
-    type_ = reasons.PROVIDER_DEGRADED
-    failure = next((state.failure for state in states if state.failure), None)
+    type_, earlier = reasons.PROVIDER_DEGRADED, find(before.get("conditions"), reasons.PROVIDER_DEGRADED)
+    services = [row for row in rows if "container" in row]
+    owner = _provider_of(earlier["message"]) if earlier else ""
+    failures = {state.sidecar.provider_id: state.failure for state in states if state.failure}
+    failure = failures.get(owner) or next(iter(failures.values()), None)
+    has_changed = any(row["providerId"] == owner and not _has_lasted(row, now) for row in services)
+    if earlier and has_changed and _is_same_outage(earlier["reason"], failures.get(owner)):
+        failure = None
     if failure:
         return [condition(type_, True, failure.reason, failure.message, generation=generation)]
-    earlier = find(before.get("conditions"), type_)
-    services = [row for row in rows if "container" in row]
-    if earlier is None or all(_is_steady(row, now) for row in services):
+    if earlier is None or all(row["ready"] and _has_lasted(row, now) for row in services):
         return []
     return [condition(type_, True, earlier["reason"], earlier["message"], generation=generation)]
 
 
-def _is_steady(row: Object, now: str) -> bool:
+def _provider_of(message: str) -> str:
+    """Return the provider of a failure's message."""
+    facts = dict(line.partition(": ")[::2] for line in message.splitlines())
+    return str(facts.get("Provider", ""))
+
+
+def _is_same_outage(reason: str, failure: Failure | None) -> bool:
+    """Check whether a service that has just changed is between two failures of one outage.
+
+    Otherwise the condition would follow each run of a crash loop, and change between two services that fail in turns.
+    """
+    return failure is None or (reason in ENDS and failure.reason in {*ENDS, "ServiceNotReady"} - {reason})
+
+
+def _has_lasted(row: Object, now: str) -> bool:
     since = datetime.fromisoformat(now) - datetime.fromisoformat(row["lastTransitionTime"])
-    return bool(row["ready"]) and since >= timedelta(seconds=STEADY_SECONDS)
+    return since >= timedelta(seconds=STEADY_SECONDS)
