@@ -31,8 +31,10 @@ def reasons_of(make: Make, runs: Iterable[tuple[int, Object, Object]]) -> tuple[
         make: Makes a CR.
         runs: For each step: the second, and the state of both services.
     """
-    guards = [{"providerId": name, "image": "example.com/g:1", "service": {}} for name in ("a", "b")]
-    cr, status = make(externalProviders={"safety": guards}), {}
+    guard: Object = {"image": "example.com/g:1", "service": {}}
+    guards = [{"providerId": name, **guard} for name in ("a", "b")]
+    cr = make(externalProviders={"safety": guards})
+    status: Object = {}
     seen, events = [], []
     for count, (second, *states) in enumerate(runs):
         time = f"2026-01-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}Z"

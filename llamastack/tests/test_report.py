@@ -379,7 +379,8 @@ def test_only_failures_are_warnings(make: Make, deployments: tuple[Object, ...],
 @pytest.mark.parametrize(("rollout", "start"), [(ROLLING, "Deployment is pending: "), (STALLED, "")])
 def test_rollout_counts_new_pods(make: Make, rollout: Object, start: str, ready: bool, expected: str) -> None:
     serves = {"name": "llama-stack", "state": {"running": {}}, "ready": ready}
-    newest = {"metadata": {"name": "a"}, "status": {"containerStatuses": [serves]}}
+    condition = {"type": "Ready", "status": str(ready)}
+    newest = {"metadata": {"name": "a"}, "status": {"containerStatuses": [serves], "conditions": [condition]}}
     surge = live(1, 1, minimum=True, rollout=rollout)
     surge["status"]["replicas"] = 2
 

@@ -152,7 +152,7 @@ def _deployment(
     if counts.rollout == "complete":
         text = f"{counts.available} of {counts.desired} pods are available"
     else:
-        new = min(counts.updated, sum(_is_ready(snapshot.cr, pod) for pod in snapshot.pods))
+        new = min(counts.updated, sum(_is_ready(pod) for pod in snapshot.pods))
         text = f"{new} of {counts.desired} new pods are available"
     if _has_lost_pods(before, counts):
         reason, text = "PodsUnavailable", f"{text}; see the pods' Events and logs"
@@ -253,10 +253,10 @@ def _serves(cr: Distribution, pod: Object) -> bool:
     return container is not None and bool(container.get("ready"))
 
 
-def _is_ready(cr: Distribution, pod: Object) -> bool:
+def _is_ready(pod: Object) -> bool:
     """Check whether the pod gets requests, which needs all its containers."""
     ready = find((pod.get("status") or {}).get("conditions"), "Ready") or {}
-    return _serves(cr, pod) and ready.get("status") != "False"
+    return ready.get("status") == "True"
 
 
 def _runs(cr: Distribution, pod: Object) -> bool:
