@@ -76,23 +76,22 @@ TCP: Final[Object] = {"transport": "TCP"}
             ("podOverrides.volumes", "'svc-p0'"),
         ),
         (
+            {**providers({}), "podOverrides": {"volumes": [{"name": "tok-p0", "emptyDir": {}}]}},
+            ("podOverrides.volumes", "'tok-p0'"),
+        ),
+        (
             {**providers({}), "podOverrides": {"volumeMounts": [{"mountPath": "/run//lls-provider/p0"}]}},
             ("podOverrides.volumeMounts", "/run//lls-provider/p0"),
+        ),
+        (
+            {**providers({}), "podOverrides": {"volumeMounts": [{"mountPath": "/run/lls-provider-tokens"}]}},
+            ("podOverrides.volumeMounts", "/run/lls-provider-tokens"),
         ),
     ],
     ids=[
         *("port twice", "own ports", "default of the server", "port of the server", "port of a socket"),
-        *(
-            "exec and port",
-            "17 services",
-            "container",
-            "variable",
-            "scratch",
-            "size",
-            "size of a check",
-            "volume",
-            "mount",
-        ),
+        *("exec and port", "17 services", "container", "variable", "scratch", "size", "size of a check"),
+        *("volume", "volume of the token", "mount", "mount of the token"),
     ],
 )
 def test_invalid_service_is_refused_with_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:

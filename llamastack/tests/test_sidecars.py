@@ -76,7 +76,7 @@ def test_sidecar_follows_merge_with_defaults(make: Make) -> None:
         "env": [
             {"name": "LLS_PROVIDER_ID", "value": "guard"},
             {"name": "LLS_PROVIDER_LISTEN", "value": "unix:/run/lls-provider/service.sock"},
-            {"name": "LLS_PROVIDER_TOKEN_FILE", "value": "/run/lls-provider/token"},
+            {"name": "LLS_PROVIDER_TOKEN_FILE", "value": "/run/lls-provider-tokens/guard/token"},
             {"name": "LLS_PROVIDER_HEALTH", "value": "0.0.0.0:18500"},
         ],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
@@ -87,6 +87,7 @@ def test_sidecar_follows_merge_with_defaults(make: Make) -> None:
         },
         "volumeMounts": [
             {"name": "svc-guard", "mountPath": "/run/lls-provider"},
+            {"name": "tok-guard", "mountPath": "/run/lls-provider-tokens/guard", "readOnly": True},
             {"name": "svc-guard", "mountPath": TOKEN, "subPath": "no-token", "readOnly": True},
         ],
         "startupProbe": {**check, "periodSeconds": 2, "timeoutSeconds": 2, "failureThreshold": 31},
@@ -128,7 +129,7 @@ def test_service_fields_reach_its_container(make: Make) -> None:
 
 
 @pytest.mark.accept("L2-03")
-def test_volume_is_shared_by_service_merge_and_server_alone(make: Make) -> None:
+def test_socket_is_shared_by_service_and_server_alone(make: Make) -> None:
     tcp = {**INLINE, "service": {"transport": "TCP"}}
 
     pod = pod_of(make(externalProviders={"inference": [tcp], "safety": [with_service()]}))
@@ -137,11 +138,33 @@ def test_volume_is_shared_by_service_merge_and_server_alone(make: Make) -> None:
     by_name = {item["name"]: mounts(item) for item in (*pod["initContainers"], *pod["containers"])}
     assert {"name": "svc-guard", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in pod["volumes"]
     assert by_name["llama-stack"][guard] == {"name": "svc-guard", "mountPath": guard, "readOnly": True}
-    assert by_name["merge-config"][echo] == {"name": "svc-echo", "mountPath": echo}
     assert by_name["provider-echo"][layout.SERVICES]["name"] == "svc-echo"
     assert by_name["provider-guard"][layout.SERVICES]["name"] == "svc-guard"
-    assert {*by_name["provider-echo"]} == {*by_name["provider-guard"]} == {layout.SERVICES, TOKEN}
-    assert not any(path.startswith(layout.SERVICES) for path in by_name["external-provider-guard"])
+    assert {name for name in by_name if {echo, guard} & {*by_name[name]}} == {"llama-stack"}
+
+
+@pytest.mark.accept("L2-20", "L2-21")
+def test_token_is_written_by_merge_alone(make: Make) -> None:
+    tcp = {**INLINE, "service": {"transport": "TCP"}}
+
+    pod = pod_of(make(externalProviders={"inference": [tcp], "safety": [with_service()]}))
+
+    containers = [*pod["initContainers"], *pod["containers"]]
+    for provider_id in ("echo", "guard"):
+        folder, volume = f"/run/lls-provider-tokens/{provider_id}", f"tok-{provider_id}"
+        mounted = {
+            item["name"]: mount
+            for item in containers
+            for mount in item["volumeMounts"]
+            if mount["name"] == volume
+        }
+        read_only = {"name": volume, "mountPath": folder, "readOnly": True}
+        assert {"name": volume, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}} in pod["volumes"]
+        assert mounted == {
+            "merge-config": {"name": volume, "mountPath": folder},
+            f"provider-{provider_id}": read_only,
+            "llama-stack": read_only,
+        }
 
 
 @pytest.mark.accept("L2-03")
@@ -160,7 +183,7 @@ def test_sidecar_has_nothing_of_the_server(make: Make) -> None:
     *_, sidecar = pod["initContainers"]
     assert pod["automountServiceAccountToken"] is False
     assert {*variables(sidecar)} & {*variables(pod["containers"][0])} == set()
-    assert {item["name"] for item in sidecar["volumeMounts"]} == {"svc-guard"}
+    assert {item["name"] for item in sidecar["volumeMounts"]} == {"svc-guard", "tok-guard"}
     assert "shareProcessNamespace" not in pod
 
 
@@ -203,7 +226,7 @@ def test_tool_gets_description_of_service(make: Make) -> None:
     assert (described.mode, described.transport) == ("Sidecar", "UnixSocket")
     assert described.address == "http+unix:///run/lls-provider/guard/service.sock"
     assert described.address == variables(pod["containers"][0])["KUBEFOUNDRY_PROVIDER_GUARD_URL"]
-    assert described.token_file == "/run/lls-provider/guard/token"
+    assert described.token_file == "/run/lls-provider-tokens/guard/token"
     assert (described.required, described.start_seconds) == (False, 7)
     assert described.health == Health(18500, "/ok")
 

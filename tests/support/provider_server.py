@@ -10,7 +10,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -57,6 +57,9 @@ def get_provider_registry(config=None):
     return {Api.inference: {"remote::vllm": None, "inline::here": None}, Api.safety: {}}
 """
 ABOUT = {"image": "distribution:1", "container": "llama-stack"}
+SOCKET: Final = {"mode": "Sidecar", "transport": "UnixSocket"}
+TCP: Final = {"mode": "Sidecar", "transport": "TCP"}
+TOKEN_FILE: Final = "/run/lls-provider-tokens/echo/token"
 GOOD = provider_files("acme_echo", "remote::acme-echo")
 
 
@@ -162,3 +165,9 @@ class Server(Pod):
         return self.command(
             "preflight", {**ABOUT, **self.asked}, env={"PYTHONPATH": path, **env}, within=within
         )
+
+
+def asks(server: Server, **fields: Any) -> None:
+    """Make preflight's input describe the service of the provider."""
+    service = {**TCP, "address": "http://127.0.0.1:9", "tokenFile": TOKEN_FILE, "startSeconds": 1, **fields}
+    server.asked = {"providers": [{"providerId": "echo", "image": "images/echo:1", "service": service}]}

@@ -25,6 +25,7 @@ LABEL: Final = 63
 LONGEST: Final = 3600
 """The most seconds that may be requested for a provider."""
 
+SERVICE_PATHS: Final = (f"{layout.SERVICES}/", f"{layout.TOKENS}/")
 PATHS: Final = frozenset({layout.EXTERNAL_PROVIDERS, layout.CONFIG, layout.EFFECTIVE_CONFIG, tool.FOLDER})
 """Paths of the mounts in the server's container."""
 
@@ -159,7 +160,7 @@ def _check_reserved_names(cr: Distribution) -> str | None:
     has_services = bool(sidecars.of(cr))
     for field, path in _mounts(cr):
         place = posixpath.normpath(f"/{path.lstrip('/')}")
-        if place in PATHS or (has_services and f"{place}/".startswith(f"{layout.SERVICES}/")):
+        if place in PATHS or (has_services and f"{place}/".startswith(SERVICE_PATHS)):
             return f"spec.server.{field}: '{path}' is reserved for the operator; use another"
     if (name := cr.spec.server.container_spec.name) in (EXTRACT, MERGE):
         return f"spec.server.containerSpec.name: '{name}' is reserved for the operator; use another"

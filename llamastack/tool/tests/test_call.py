@@ -144,16 +144,16 @@ def test_service_is_parsed_with_every_key() -> None:
         "required": False,
         "startSeconds": 5,
         "health": {"port": 18500, "path": "/healthz"},
-        "tokenFile": "/run/lls-provider/a/token",
+        "tokenFile": "/run/lls-provider-tokens/a/token",
     }
 
     provider = request.provider({**GOOD, "service": value})
 
     health = Health(18500, "/healthz")
-    address, token = "http://127.0.0.1:18400", "/run/lls-provider/a/token"
+    address, token = "http://127.0.0.1:18400", "/run/lls-provider-tokens/a/token"
     assert provider.service == Service("Sidecar", "TCP", address, False, 5, health, token)
 
 
 def test_names_of_a_service_contain_the_provider_id() -> None:
     assert service.url_variable("acme-2b") == "KUBEFOUNDRY_PROVIDER_ACME_2B_URL"
-    assert service.token_file("acme-2b") == "/run/lls-provider/acme-2b/token"
+    assert service.token_file("acme-2b") == "/run/lls-provider-tokens/acme-2b/token"

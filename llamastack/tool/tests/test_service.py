@@ -1,31 +1,29 @@
-"""Tests providers that call a service: installation, merge, token, and the wait before the server starts."""
+"""Tests providers that call a service: installation, merge and token."""
 
 from __future__ import annotations
 
-import http.server
+import asyncio
 import os
-import socket
+import runpy
 import stat
-import tempfile
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
 
+from llamastack_providers import scaffold
 from support.provider_images import image, provider_files, spec, write_spec
 from support.provider_pod import Pod
-from support.provider_server import Server, changed
+from support.provider_server import SOCKET, TCP, TOKEN_FILE, Server, asks, changed
 
 pytestmark = pytest.mark.integration
 
 PACKAGED: Final = {"configKey": "base_url", "transports": ["unix"], "required": True}
-SOCKET: Final = {"mode": "Sidecar", "transport": "UnixSocket"}
-TCP: Final = {"mode": "Sidecar", "transport": "TCP"}
-TOKEN_FILE: Final = "/run/lls-provider/echo/token"
 VARIABLE: Final = "${env.KUBEFOUNDRY_PROVIDER_ECHO_URL}"
 
 WITH_TOKEN: Final = """
@@ -34,6 +32,18 @@ class Config:
     def __init__(self, token_file, **values): ...
 async def get_adapter_impl(config, deps): ...
 """
+SOURCES: Final = Path(__file__).resolve().parents[3]
+CLIENTS: Final = {
+    "template": Path(scaffold.__file__).parent / "templates/service_package/client.py.txt",
+    "example": SOURCES / "examples/llamastack/acme-shout/src/acme_shout/client.py",
+}
+ERRORS: Final = ("ConnectError", "ReadError", "WriteError", "RemoteProtocolError")
+HTTPX: Final = SimpleNamespace(
+    AsyncClient=MagicMock(),
+    AsyncHTTPTransport=MagicMock(),
+    **{name: type(name, (Exception,), {}) for name in ERRORS},
+)
+"""A library that llama-stack has, and these tests have not."""
 LEAK: Final = f"raise RuntimeError('sent ' + open(ROOT + '{TOKEN_FILE}').read())"
 
 
@@ -174,110 +184,6 @@ def test_merge_writes_new_token_for_group_at_each_run(pod: Pod, tmp_path: Path) 
     assert stat.S_IMODE(pod.places.at(TOKEN_FILE).stat().st_mode) == 0o640
 
 
-def asks(server: Server, **fields: Any) -> None:
-    """Make preflight's input describe the service of the provider."""
-    service = {**TCP, "address": "http://127.0.0.1:9", "tokenFile": TOKEN_FILE, "startSeconds": 1, **fields}
-    server.asked = {"providers": [{"providerId": "echo", "image": "images/echo:1", "service": service}]}
-
-
-@contextmanager
-def health(status: int) -> Iterator[int]:
-    """Serve a health listener, and yield its port."""
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status if self.path == "/healthz" else 404)
-            self.end_headers()
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as listener:
-        thread = threading.Thread(target=listener.serve_forever, daemon=True)
-        thread.start()
-        yield listener.server_port
-        listener.shutdown()
-        thread.join()
-
-
-def test_preflight_passes_when_health_listener_answers(server: Server) -> None:
-    with health(200) as port:
-        asks(server, health={"port": port, "path": "/healthz"})
-
-        ended = server.preflight(HTTP_PROXY="http://127.0.0.1:9", http_proxy="http://127.0.0.1:9")
-
-    assert ended.code == 0, ended.log
-    assert "Waiting for the service of provider 'echo'" in ended.log
-
-
-def test_preflight_passes_when_traffic_address_accepts(server: Server) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        asks(server, address=f"http://127.0.0.1:{listener.getsockname()[1]}")
-
-        ended = server.preflight()
-
-    assert ended.code == 0, ended.log
-
-
-def test_preflight_passes_when_socket_accepts(server: Server) -> None:
-    # A socket's path has at most 107 bytes.
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(f"{folder}/service.sock")
-        listener.listen()
-        place = server.places.at("/run/lls-provider")
-        place.parent.mkdir(parents=True)
-        place.symlink_to(folder)
-        short = Path(folder) / "root"
-        short.symlink_to(server.root)
-        server.root = short
-        asks(server, **SOCKET, address="http+unix:///run/lls-provider/service.sock")
-
-        ended = server.preflight()
-
-    assert ended.code == 0, ended.log
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        (
-            {"health": {"port": 9, "path": "/healthz"}},
-            "at http://127.0.0.1:9/healthz within 1 s: [Errno 111]",
-        ),
-        ({"address": "http://127.0.0.1:9"}, "at http://127.0.0.1:9 within 1 s: [Errno 111]"),
-        ({**SOCKET, "address": "http+unix:///no.sock"}, "at http+unix:///no.sock within 1 s: [Errno 2]"),
-    ],
-)
-def test_preflight_names_service_that_is_not_reached(
-    server: Server, fields: Mapping[str, Any], reason: str
-) -> None:
-    asks(server, **fields)
-
-    ended = server.preflight()
-
-    assert ended.code == 1, ended.log
-    assert "Code: ServiceNotReached" in ended.message
-    assert "Provider: echo" in ended.message
-    assert f"container provider-echo did not answer {reason}" in ended.message
-    assert not server.places.effective.exists()
-
-
-def test_preflight_names_answer_of_unhealthy_service(server: Server) -> None:
-    with health(503) as port:
-        asks(server, health={"port": port, "path": "/healthz"})
-
-        ended = server.preflight()
-
-    assert "Code: ServiceNotReached" in ended.message
-    assert "it answered 503" in ended.message
-
-
-def test_preflight_does_not_wait_for_optional_service(server: Server) -> None:
-    asks(server, required=False)
-
-    ended = server.preflight()
-
-    assert ended.code == 0, ended.log
-    assert "Waiting" not in ended.log
-
-
 @pytest.mark.parametrize(
     ("config", "expected"),
     [
@@ -324,6 +230,41 @@ def test_preflight_removes_token_of_service_from_messages(server: Server) -> Non
     assert ended.code == 1, ended.log
     assert "sent (token of a provider's service)" in ended.message
     assert token not in ended.message
+
+
+@pytest.mark.accept("L2-21")
+@pytest.mark.parametrize("is_link", [True, False], ids=["link", "large"])
+def test_preflight_reads_no_link_and_no_large_file_as_token(server: Server, is_link: bool) -> None:
+    place, other = server.places.at(TOKEN_FILE), server.root / "other"
+    place.parent.mkdir(parents=True)
+    if is_link:
+        other.write_text("no division")
+        place.symlink_to(other)
+    else:
+        place.write_text(" " * 2**17 + "no division")
+    files = provider_files("acme_echo", "remote::acme-echo")
+    server.provide({**files, "acme_echo/__init__.py": "raise RuntimeError('no division')\n"})
+    asks(server)
+
+    ended = server.preflight()
+
+    assert ended.code == 1, ended.log
+    assert "RuntimeError: no division" in ended.message
+
+
+@pytest.mark.accept("L2-21")
+@pytest.mark.parametrize("name", CLIENTS)
+def test_client_sends_no_link_in_place_of_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    token = tmp_path / "token"
+    (tmp_path / "other").write_text("secret")
+    token.symlink_to(tmp_path / "other")
+    monkeypatch.setitem(sys.modules, "httpx", HTTPX)
+    client = runpy.run_path(str(CLIENTS[name]))["Client"]("echo", "http://127.0.0.1:9", str(token))
+
+    with pytest.raises(OSError, match="symbolic links"):
+        asyncio.run(client.post("/say", {}))
 
 
 def test_preflight_passes_when_service_replaced_token_by_pipe(server: Server) -> None:

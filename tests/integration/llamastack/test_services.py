@@ -160,7 +160,7 @@ async def test_pod_with_services_is_admitted(
         "readOnlyRootFilesystem": True,
     }
     paths = {item["mountPath"] for item in containers["provider-guard"]["volumeMounts"]}
-    assert paths == {"/run/lls-provider", "/tmp", TOKEN}
+    assert paths == {"/run/lls-provider", "/run/lls-provider-tokens/guard", "/tmp", TOKEN}
 
 
 async def test_service_has_no_token_of_the_servers_account(api: Client, stack: Suite, namespace: str) -> None:

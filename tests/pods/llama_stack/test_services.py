@@ -57,6 +57,7 @@ PAUSE: Final = 0.05
 more than 15 of its own queries wait for its database."""
 ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
 """The folder of the token of a ServiceAccount, in an image where /var/run is a link."""
+TOKENS: Final = "/run/lls-provider-tokens/shout"
 BUSY: Final = 50
 """Requests before the service is killed."""
 
@@ -187,20 +188,22 @@ def test_server_starts_after_late_service(node: Node, chat: Chat) -> None:
 def test_sidecar_has_nothing_of_the_server(chat: Chat) -> None:
     process = Path(f"/proc/{service_process('shout')}")
     variables = (process / "environ").read_text().split("\0")
-    mounts = {line.split()[4] for line in (process / "mountinfo").read_text().splitlines()}
+    mounts = {
+        words[4]: words[5].split(",")
+        for words in map(str.split, (process / "mountinfo").read_text().splitlines())
+    }
     root = process / "root"
 
-    assert {path.name for path in (root / "run/lls-provider").iterdir()} == {
-        "no-token",
-        "service.sock",
-        "token",
-    }
+    assert {path.name for path in (root / "run/lls-provider").iterdir()} == {"no-token", "service.sock"}
     assert {path for path in mounts if not path.startswith(("/proc", "/sys", "/dev"))} == {
         "/",
         "/run/hosts",
         "/run/lls-provider",
+        TOKENS,
         ACCOUNT,
     }
+    assert "ro" in mounts[TOKENS]
+    assert {path.name for path in (root / TOKENS[1:]).iterdir()} == {"token"}
     assert not list((root / ACCOUNT[1:]).iterdir())
     assert not (root / "opt/llama-stack").exists()
     assert not [line for line in variables if line.startswith("SECRET_WORD=") or chat.secret in line]
@@ -221,7 +224,7 @@ async def test_service_refuses_request_without_its_token(chat: Chat, token: str)
 
 @pytest.mark.accept("L2-21")
 async def test_token_of_service_is_written_nowhere(api: Client, suite: Suite, node: Node, chat: Chat) -> None:
-    tokens = [(chat.volume(node, f"svc-{name}") / "token").read_text() for name in ("shout", "whisper")]
+    tokens = [(chat.volume(node, f"tok-{name}") / "token").read_text() for name in ("shout", "whisper")]
     await until_ready(api, "chat", chat.namespace)
     kinds = "llsd,deployments,replicasets,pods,services,configmaps,secrets,events"
 

@@ -161,7 +161,7 @@ def _mounts(cr: Distribution, inputs: PodInputs) -> list[Object]:
         mounts.append({"name": "user-config", "mountPath": "/etc/llama-stack/", "readOnly": True})
     overrides = cr.spec.server.pod_overrides
     user_mounts = (overrides.volume_mounts if overrides else None) or ()
-    own_mounts = [*mounts, *init.server_mounts(cr), *sidecars.server_mounts(cr, read_only=True)]
+    own_mounts = [*mounts, *init.server_mounts(cr), *sidecars.server_mounts(cr)]
     return last_of_each([*own_mounts, *user_mounts], "mountPath")
 
 

@@ -57,8 +57,7 @@ def containers(cr: Distribution, inputs: PodInputs, settings: Settings) -> list[
                 _mount("external-providers", layout.EXTERNAL_PROVIDERS, read_only=True),
                 base_mount(inputs),
                 _mount("config", layout.CONFIG),
-                # It writes each service's token.
-                *sidecars.server_mounts(cr, read_only=False),
+                *sidecars.token_mounts(cr),
             ],
         )
     )

@@ -1,8 +1,8 @@
 """Renders services of providers as sidecars: containers next to the server.
 
-Each service shares one small volume with the server alone. It holds the service's socket and the token of its
-requests. Health checks have a listener of their own, because the kubelet reaches neither a socket nor the loopback
-address of a pod.
+Each service shares two small volumes with the server alone: one for its socket, and one with the token of its
+requests, which both can only read. Health checks have a listener of their own, because the kubelet reaches neither a
+socket nor the loopback address of a pod.
 """
 
 from __future__ import annotations
@@ -65,8 +65,13 @@ class Sidecar:
 
     @property
     def volume(self) -> str:
-        """Return the name of the volume that it shares with the server."""
+        """Return the name of the volume with its socket, which it shares with the server."""
         return f"svc-{self.provider_id}"
+
+    @property
+    def token_volume(self) -> str:
+        """Return the name of the volume with its token, which it shares with the server."""
+        return f"tok-{self.provider_id}"
 
     @property
     def scratch_volume(self) -> str:
@@ -144,12 +149,19 @@ def server_environment(cr: Distribution) -> list[Object]:
     return [{"name": service.url_variable(item.provider_id), "value": item.address} for item in of(cr)]
 
 
-def server_mounts(cr: Distribution, *, read_only: bool) -> list[Object]:
-    """Render the mounts of all services' volumes, as the server and `merge-config` have them."""
-    read_only_field = {"readOnly": True} if read_only else {}
-    return [
-        {"name": item.volume, "mountPath": service.folder(item.provider_id), **read_only_field}
+def server_mounts(cr: Distribution) -> list[Object]:
+    """Render the mounts of all services' sockets and tokens in the server's container."""
+    sockets: list[Object] = [
+        {"name": item.volume, "mountPath": service.folder(item.provider_id), "readOnly": True}
         for item in of(cr)
+    ]
+    return [*sockets, *({**mount, "readOnly": True} for mount in token_mounts(cr))]
+
+
+def token_mounts(cr: Distribution) -> list[Object]:
+    """Render the mounts of all services' tokens, which `merge-config` writes."""
+    return [
+        {"name": item.token_volume, "mountPath": service.token_folder(item.provider_id)} for item in of(cr)
     ]
 
 
@@ -157,7 +169,8 @@ def volumes(cr: Distribution) -> list[Object]:
     """Render the volumes of all services. Sockets and tokens are in memory, and never on a node's disk."""
     result: list[Object] = []
     for item in of(cr):
-        result.append({"name": item.volume, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}})
+        in_memory = {"medium": "Memory", "sizeLimit": "1Mi"}
+        result += [{"name": name, "emptyDir": in_memory} for name in (item.volume, item.token_volume)]
         if item.spec.scratch is not None:
             scratch = {"sizeLimit": str(item.spec.scratch)}
             result.append({"name": item.scratch_volume, "emptyDir": scratch})
@@ -166,8 +179,10 @@ def volumes(cr: Distribution) -> list[Object]:
 
 def _container(sidecar: Sidecar) -> Object:
     spec = sidecar.spec
+    token_folder = service.token_folder(sidecar.provider_id)
     mounts = [
         {"name": sidecar.volume, "mountPath": layout.SERVICES},
+        {"name": sidecar.token_volume, "mountPath": token_folder, "readOnly": True},
         # The API server mounts the token of podOverrides.serviceAccountName only where nothing else is mounted.
         {"name": sidecar.volume, "mountPath": TOKEN_FOLDER, "subPath": "no-token", "readOnly": True},
     ]
@@ -199,7 +214,7 @@ def _environment(sidecar: Sidecar) -> list[Object]:
     variables = {
         "ID": sidecar.provider_id,
         "LISTEN": listen,
-        "TOKEN_FILE": f"{layout.SERVICES}/token",
+        "TOKEN_FILE": service.token_file(sidecar.provider_id),
     }
     if sidecar.health_port is not None:
         variables["HEALTH"] = f"0.0.0.0:{sidecar.health_port}"

@@ -21,7 +21,12 @@ TOKEN: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 """Mounted by Kubernetes unless the pod or its ServiceAccount refuses it."""
 
 SERVICES: Final = "/run/lls-provider"
-"""The server's container has a folder here for each provider's service, with its socket and its token."""
+"""The server's container has a folder here for each provider's service, with its socket."""
+TOKENS: Final = "/run/lls-provider-tokens"
+"""The server's container has a folder here for each provider's service, with its token.
+
+The service has the same folder. It is apart from the socket's, where the service could replace the token by a link.
+"""
 
 SPEC_FILE: Final = "lls-provider-spec.yaml"
 CRD_FILE: Final = "crd-config.yaml"

@@ -35,6 +35,9 @@ from llamastack_providers.record import Record
 from llamastack_providers.redaction import Redaction
 from llamastack_providers.request import Preflight
 
+_TOKEN_BYTES: Final = 64 * 2**10
+"""Bytes of a token that are read. A ServiceAccount's token has about 1 KiB."""
+
 Entry = dict[str, Any]
 Entries = list[tuple[str, Entry]]
 
@@ -268,17 +271,19 @@ def redacted(config: Any, request: Preflight, places: Layout) -> Redaction:
     """
     names = redaction.named_in(yaml_file.dump(config), request.secret)
     values = {name: os.environ.get(name, "") for name in names}
-    token = _token(places.at(layout.TOKEN))
+    # The kubelet's file is a link to its latest version.
+    token = _token(Path(os.path.realpath(places.at(layout.TOKEN))))
     files = [item.token_file for item in request.services.values() if item.token_file]
     service_tokens = [_token(places.at(file)) for file in files]
     return Redaction(values, frozenset(request.secret), request.unknown, token, service_tokens)
 
 
 def _token(path: Path) -> str:
-    """Return the content of a file, empty if it cannot be read."""
+    """Return the content of a file, empty if it cannot be read or is a link."""
     try:
-        # A pipe, which a service may have left there, would block.
-        return path.read_text(errors="replace").strip() if path.is_file() else ""
+        # A pipe would block without O_NONBLOCK.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as token:
+            return token.read(_TOKEN_BYTES).decode(errors="replace").strip()
     except OSError:
         return ""
 

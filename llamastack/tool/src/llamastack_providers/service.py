@@ -44,7 +44,7 @@ class Service:
         required: Whether the provider cannot work without it.
         start_seconds: Seconds that it has to start.
         health: Its health listener, None if a command in its container checks its health.
-        token_file: The file in the server's container with the token for requests, empty if there is none.
+        token_file: The file with the token for requests, empty if there is none.
     """
 
     mode: str
@@ -70,13 +70,18 @@ def url_variable(provider_id: str) -> str:
 
 
 def folder(provider_id: str) -> str:
-    """Return the folder of the server's container with the service's socket and token."""
+    """Return the folder of the server's container with the service's socket."""
     return f"{layout.SERVICES}/{provider_id}"
 
 
+def token_folder(provider_id: str) -> str:
+    """Return the folder with the service's token, in its own container as in the server's."""
+    return f"{layout.TOKENS}/{provider_id}"
+
+
 def token_file(provider_id: str) -> str:
-    """Return the path of the service's token in the server's container."""
-    return f"{folder(provider_id)}/token"
+    """Return the path of the service's token, in its own container as in the server's."""
+    return f"{token_folder(provider_id)}/token"
 
 
 def parse(value: Any) -> Service | None:

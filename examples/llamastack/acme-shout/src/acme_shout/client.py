@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -52,4 +52,6 @@ class Client:
     def _headers(self) -> dict[str, str]:
         if not self._token_file:
             return {}
-        return {"Authorization": f"Bearer {Path(self._token_file).read_text()}"}
+        # A link could lead to another secret of the server.
+        with os.fdopen(os.open(self._token_file, os.O_RDONLY | os.O_NOFOLLOW)) as token:
+            return {"Authorization": f"Bearer {token.read()}"}
