@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import http.server
 import socket
+import socketserver
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,57 @@ def test_preflight_names_answer_of_unhealthy_service(server: Server) -> None:
 
     assert "Code: ServiceNotReached" in ended.message
     assert "it answered 503" in ended.message
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "key SECRET\r\n\r\n",
+        "HTTP/SECRET 200 OK\r\n\r\n",
+        "HTTP/1.1 SECRET\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n" + "SECRET: x\r\n" * 200 + "\r\n",
+        "SECRET" * 20_000,
+        "",
+    ],
+    ids=["no HTTP", "version", "status", "headers", "long line", "nothing"],
+)
+def test_preflight_quotes_no_answer_of_service(server: Server, answer: str) -> None:
+    with answering(answer.encode()) as port:
+        asks(server, health={"port": port, "path": "/healthz"})
+
+        ended = server.preflight()
+
+    assert ended.code == 1, ended.log
+    assert "Code: ServiceNotReached" in ended.message
+    assert "SECRET" not in ended.message + ended.log
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """Send the same bytes to each request, and yield the port."""
+
+    class Answer(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(2**16)
+            with suppress(ConnectionError):
+                self.wfile.write(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Answer) as listener:
+        thread = threading.Thread(target=listener.serve_forever, daemon=True)
+        thread.start()
+        yield listener.server_address[1]
+        listener.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:99999", "http://[", "http://127.0.0.1:a"])
+def test_preflight_names_service_with_unusable_address(server: Server, address: str) -> None:
+    asks(server, address=address)
+
+    ended = server.preflight()
+
+    assert ended.code == 1, ended.log
+    assert "Code: ServiceNotReached" in ended.message
 
 
 def test_preflight_does_not_wait_for_optional_service(server: Server) -> None:

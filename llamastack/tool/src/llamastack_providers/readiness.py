@@ -60,7 +60,10 @@ def _problem(item: Service, places: Layout) -> str:
             status = connection.getresponse().status
         finally:
             connection.close()
-    except (OSError, http.client.HTTPException) as error:
+    except (http.client.HTTPException, ValueError) as error:
+        # Its text may quote the service, which may know secrets.
+        return type(error).__name__
+    except OSError as error:
         return str(error) or type(error).__name__
     # The kubelet accepts the same answers.
     return "" if http.HTTPStatus.OK <= status < http.HTTPStatus.BAD_REQUEST else f"it answered {status}"
