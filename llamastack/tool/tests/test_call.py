@@ -32,7 +32,10 @@ WRONG_SERVICES: list[Any] = [
     {**SERVICE, "startSeconds": True},
     {**SERVICE, "health": 18500},
     {**SERVICE, "health": {"port": 65536, "path": "/"}},
-    {**SERVICE, "health": {"port": 18500, "path": "healthz"}},
+    *(
+        {**SERVICE, "health": {"port": 18500, "path": path}}
+        for path in ("", "healthz", "/gesund-ü", "/a b", "/a\n", "/\x7f", "/\x00")
+    ),
     {**SERVICE, "tokenFile": None},
 ]
 

@@ -13,7 +13,7 @@ from pydantic import Field
 from kubefoundry_llamastack.api.fragments import QUANTITY
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.fields import ApiModel, Quantity
-from llamastack_providers.service import START_SECONDS
+from llamastack_providers.service import HEALTH_PATH_PATTERN, START_SECONDS
 
 Int32 = Annotated[int, Field()]
 Text = Annotated[str, Field(min_length=1)]
@@ -168,8 +168,11 @@ class ServiceHealth(ApiModel):
     port: Port | None = None
     """Port of the listener for health checks, on all addresses. Defaults to 18500 plus the service's position."""
 
-    path: Annotated[str, Field(max_length=253, pattern="^/")] | None = None
-    """Path whose answer to GET is 200 while the service accepts requests. Defaults to /healthz."""
+    path: Annotated[str, Field(max_length=253, pattern=HEALTH_PATH_PATTERN)] | None = None
+    """Path whose answer to GET is 200 while the service accepts requests. Defaults to /healthz.
+
+    Printable ASCII without spaces. Write other characters in percent-encoding.
+    """
 
     exec: Annotated[list[Text], Field(min_length=1, max_length=16)] | None = None
     """Command that ends with exit code 0 while the service accepts requests, instead of port and path."""

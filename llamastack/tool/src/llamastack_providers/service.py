@@ -6,6 +6,7 @@ the keys of `parse`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +24,8 @@ START_SECONDS: Final = 60
 HIGHEST_PORT: Final = 65535
 CONTAINER: Final = "provider-"
 """Begins the name of the container with a service."""
+HEALTH_PATH_PATTERN: Final = "^/[!-~]*$"
+"""The path of a request, in which any other character is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +120,9 @@ def _health(value: Any) -> Health | None:
     if not isinstance(value, dict):
         raise Failure(Code.BadCall, "service.health must be an object")
     path = value.get("path")
-    if not isinstance(path, str) or not path.startswith("/"):
-        raise Failure(Code.BadCall, f"service.health.path must begin with /, not be {path!r}")
+    if not isinstance(path, str) or not re.fullmatch(HEALTH_PATH_PATTERN, path):
+        reason = f"service.health.path must be / and printable ASCII without spaces, not {path!r}"
+        raise Failure(Code.BadCall, reason)
     return Health(_number(value.get("port"), "health.port", HIGHEST_PORT), path)
 
 
