@@ -122,14 +122,65 @@ def test_service_that_fits_is_installed(pod: Pod, tmp_path: Path, name: str) -> 
     assert ended.code == 0, ended.log
 
 
-@pytest.mark.parametrize("entry", [[], {"service": {"transport": "UDP"}}, {"service": {"mode": 1}}], ids=str)
-def test_lint_refuses_invalid_entry(pod: Pod, tmp_path: Path, entry: object) -> None:
-    (tmp_path / "entry.yaml").write_text(yaml.safe_dump(entry))
+ECHO: Final = {"providerId": "echo"}
+NO_ENTRIES: Final[dict[str, tuple[object, str]]] = {
+    "nothing": (None, "holds no provider"),
+    "text": ("echo", "holds no provider"),
+    "empty list": ([], "holds 0 providers"),
+    "two providers": ([ECHO, ECHO], "holds 2 providers"),
+    "list of texts": (["echo"], "holds no provider"),
+    "whole object": (
+        {"kind": "LlamaStackDistribution", "spec": {"server": {}}},
+        "holds an object of kind LlamaStackDistribution",
+    ),
+    "object of other kind": ({"kind": 1}, "holds an object of kind 1"),
+    "section": ({"inference": [ECHO]}, "providerId must be a text"),
+    "no id": ({"service": {}}, "providerId must be a text"),
+    "empty id": ({"providerId": ""}, "providerId must be a text"),
+    "id that is no text": ({"providerId": 1}, "providerId must be a text"),
+    "list as service": ({**ECHO, "service": []}, "service must be a mapping"),
+    "switch as service": ({**ECHO, "service": False}, "service must be a mapping"),
+    "text as config": ({**ECHO, "config": ""}, "config must be a mapping"),
+    "transport": ({**ECHO, "service": {"transport": "UDP"}}, "service.transport must be"),
+    "mode": ({**ECHO, "service": {"mode": 1}}, "service.mode must be"),
+}
 
-    ended = pod.call("lint", str(image(tmp_path / "echo")), "--entry", str(tmp_path / "entry.yaml"))
+
+@pytest.mark.parametrize("name", NO_ENTRIES)
+def test_lint_refuses_invalid_entry_by_name(pod: Pod, tmp_path: Path, name: str) -> None:
+    entry, reason = NO_ENTRIES[name]
+    (tmp_path / "entry.yaml").write_text(yaml.safe_dump(entry))
+    folder = service_image(tmp_path / "echo", PACKAGED)
+
+    ended = pod.call("lint", str(folder), "--entry", str(tmp_path / "entry.yaml"))
 
     assert ended.code == 1, ended.log
-    assert "error: BadCall" in ended.log
+    assert "error: BadCall: " in ended.log
+    assert reason in ended.log
+    assert "Resolution: Correct the file of --entry." in ended.log
+    assert "ServiceNeeded" not in ended.log
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "folder", "file/below"])
+def test_lint_names_unreadable_entry(pod: Pod, tmp_path: Path, name: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+
+    ended = pod.call("lint", str(image(tmp_path / "echo")), "--entry", str(tmp_path / name))
+
+    assert ended.code == 1, ended.log
+    assert f"error: BadCall: {tmp_path / name} cannot be read: " in ended.log
+    assert "Traceback" not in ended.log
+
+
+@pytest.mark.parametrize("text", ["- providerId: echo\n  service: {}\n", "providerId: echo\nservice: {}\n"])
+def test_lint_accepts_entry_as_in_distribution(pod: Pod, tmp_path: Path, text: str) -> None:
+    (tmp_path / "entry.yaml").write_text(text)
+    folder = service_image(tmp_path / "echo", PACKAGED)
+
+    ended = pod.call("lint", str(folder), "--entry", str(tmp_path / "entry.yaml"))
+
+    assert ended.code == 0, ended.log
 
 
 @pytest.mark.parametrize(

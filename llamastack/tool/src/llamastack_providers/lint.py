@@ -9,7 +9,7 @@ import ast
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from llamastack_providers import (
     conflicts,
@@ -30,6 +30,11 @@ from llamastack_providers.wheels import Wheel
 
 _INTERPRETER_CODES: Final = frozenset({Code.WrongPlatform, Code.WrongArchitecture, Code.PythonTooOld})
 """Checked with the Python that runs the lint, which may not be the image's."""
+
+_ENTRY_RESOLUTION: Final = (
+    "Correct the file of --entry. It holds one provider of spec.server.externalProviders."
+)
+"""Only the file of --entry is a call's input here."""
 
 
 def main(folder: Path, entry: Path | None = None) -> int:
@@ -57,7 +62,8 @@ def main(folder: Path, entry: Path | None = None) -> int:
     errors = [item for item in failures if item.code not in _INTERPRETER_CODES]
     for item in failures:
         kind = "error" if item in errors else "warning"
-        print(f"{kind}: {item.code.name}: {item.reason}\n  Resolution: {item.code.value.resolution}")
+        resolution = _ENTRY_RESOLUTION if item.code is Code.BadCall else item.code.value.resolution
+        print(f"{kind}: {item.code.name}: {item.reason}\n  Resolution: {resolution}")
     for requirement in _missing_requirements(chosen):
         print(f"note: {requirement}, which is not in packages/: the distribution must have it")
     print(f"{folder}: {'cannot be installed' if errors else 'can be installed'}")
@@ -78,18 +84,40 @@ def _spec(folder: Path) -> PackageSpec:
 def _entry(spec: PackageSpec, path: Path) -> Iterator[Failure]:
     """Check the provider's entry in the custom resource as the install container would."""
     try:
-        value = yaml_file.load(path, path.name)
-        if not isinstance(value, dict):
-            raise Failure(Code.BadCall, f"{path} is not a provider of spec.server.externalProviders")
+        value = _read_entry(path)
         own_service = None
-        if isinstance(written := value.get("service"), dict):
+        if (written := value.get("service")) is not None:
             defaults = {"mode": service.SIDECAR, "transport": service.UNIX_SOCKET}
             own_service = service.parse({key: written.get(key, default) for key, default in defaults.items()})
-        config = value.get("config")
-        provider_id = str(value.get("providerId", ""))
-        install.check_service(spec, provider_id, own_service, config if isinstance(config, dict) else None)
+        install.check_service(spec, value["providerId"], own_service, value.get("config"))
     except Failure as failure:
         yield failure
+
+
+def _read_entry(path: Path) -> dict[str, Any]:
+    """Return the provider that a file holds, alone or as the only item of a list.
+
+    Raises:
+        Failure: InvalidYaml, or BadCall if the file is not readable or holds no provider.
+    """
+    try:
+        value = yaml_file.load(path, path.name)
+    except OSError as error:
+        raise Failure(Code.BadCall, f"{path} cannot be read: {error.strerror}") from None
+    if isinstance(value, list):
+        if len(value) != 1:
+            raise Failure(Code.BadCall, f"{path} holds {len(value)} providers, not one")
+        value = value[0]
+    if not isinstance(value, dict):
+        raise Failure(Code.BadCall, f"{path} holds no provider")
+    if kind := value.get("kind"):
+        raise Failure(Code.BadCall, f"{path} holds an object of kind {kind}, not one of its providers")
+    if not (provider_id := value.get("providerId")) or not isinstance(provider_id, str):
+        raise Failure(Code.BadCall, f"{path}: providerId must be a text, not {provider_id!r}")
+    for key in ("service", "config"):
+        if not isinstance(value.get(key), (dict, type(None))):
+            raise Failure(Code.BadCall, f"{path}: {key} must be a mapping")
+    return value
 
 
 def _selection(spec: PackageSpec, folder: Path) -> tuple[Path, ...]:
