@@ -30,7 +30,9 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 const text = (value) => (typeof value === 'string' ? value : '');
 const count = (value) => (Number.isInteger(value) && value >= 0 && value <= 2147483647 ? value : 0);
 const at = (value, path) => path.split('.').reduce((part, key) => (isObject(part) ? part[key] : undefined), value);
-const isSet = (value) => (typeof value === 'object' ? Object.values(value ?? {}).some(isSet) : value !== undefined && value !== false);
+const hasValue = (value) => (typeof value === 'object' ? Object.values(value ?? {}).some(hasValue) : value !== undefined);
+// A flag is false by default. A false inside a part of a pod is a value.
+const isSet = (value) => value !== false && hasValue(value);
 const image = ({deployment: {spec}, settings}) => spec.image ?? settings.defaultImages[spec.engine.type] ?? null;
 
 function describe() {

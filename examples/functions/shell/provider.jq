@@ -29,7 +29,7 @@ def problems:
   | [ (select(image == null) | "Widgets has no default image for \($spec.engine.type): set image"),
       ($spec.resources.gpu.type // "nvidia.com/gpu" | select(. != "nvidia.com/gpu")
         | "Widgets has no place for resources.gpu.type \(.): only nvidia.com/gpu"),
-      ($refused[] | . as $field | select($spec | getpath($field / ".") | [.. | scalars | values | select(. != false)] != [])
+      ($refused[] | . as $field | select($spec | getpath($field / ".") | . != false and [.. | scalars | values] != [])
         | "Widgets has no place for \(.): remove it") ];
 
 def rendered:
