@@ -36,11 +36,14 @@ class Container:
     id: str = ""
 
     @property
+    def created(self) -> bool:
+        """Whether the container was ever created."""
+        return "running" in self.state or bool(self.ended or self.last)
+
+    @property
     def pending(self) -> bool:
-        """Whether a sidecar has not started for the first time. A sidecar that restarts is not pending."""
-        if "running" in self.state:
-            return not self.started
-        return self.ended is None and not self.last
+        """Whether a sidecar was never created, or runs but has not started. A sidecar that backs off is not."""
+        return not self.created or ("running" in self.state and not self.started)
 
     @property
     def ended(self) -> Object | None:
@@ -92,17 +95,12 @@ def restartable(policy: str, code: int, *, init: bool) -> bool:
     return policy != "Never" and code != 0
 
 
-def created(container: Container) -> bool:
-    """Check whether the container was ever created."""
-    return "running" in container.state or bool(container.ended or container.last)
-
-
 def phase(policy: str, init: Sequence[Container], main: Sequence[Container], *, ending: bool) -> str:
     """Return the phase. If the pod is `ending`, no container is restarted, whatever the policy."""
     pending = False
     for container in init:
         if container.sidecar:
-            pending |= container.pending and not any(map(created, main))
+            pending |= container.pending and not any(one.created for one in main)
             continue
         last = "waiting" in container.state and container.last.get("terminated")
         ended = container.ended or last or None
@@ -161,7 +159,7 @@ def conditions(
         for container in init
         if not (container.started if container.sidecar else container.ready)
     ]
-    initialized = any(map(created, main)) or not incomplete
+    initialized = any(container.created for container in main) or not incomplete
     serving = [*(container for container in init if container.sidecar), *main]
     unready = [container.name for container in serving if not container.ready]
     result = [_condition("PodReadyToStartContainers", sandbox)]
