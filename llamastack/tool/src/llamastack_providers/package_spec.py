@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from llamastack_providers import apis, layout, yaml_file
+from llamastack_providers import apis, layout, service, yaml_file
 from llamastack_providers.errors import Code, Failure
 
 API_VERSION: Final = "llamastack.io/v1alpha1"
@@ -29,10 +29,8 @@ LONGEST: Final = 1024
 LARGEST: Final = 256 * 1024
 """The most bytes of a metadata file; a useful one has at most a few thousand."""
 NAME: Final = f"{layout.PROVIDER}/{layout.SPEC_FILE}"
-
-
-DEFAULT_CONFIG_KEY: Final = "url"
-TRANSPORTS: Final = ("unix", "tcp")
+_DEFAULT_CONFIG_KEY: Final = "url"
+_TRANSPORTS: Final = tuple(service.TRANSPORTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class PackagedService:
 
     Attributes:
         config_key: The key of the provider's config that gets the service's address.
-        transports: Those of TRANSPORTS that the provider and its service support.
+        transports: Keys of `service.TRANSPORTS` that the provider and its service support.
         required: Whether the provider cannot work without it.
     """
 
@@ -98,8 +96,8 @@ def _packaged_service(value: Any) -> PackagedService | None:
     if value is None:
         return None
     return PackagedService(
-        config_key=value.get("configKey", DEFAULT_CONFIG_KEY),
-        transports=tuple(value.get("transports", TRANSPORTS)),
+        config_key=value.get("configKey", _DEFAULT_CONFIG_KEY),
+        transports=tuple(value.get("transports", _TRANSPORTS)),
         required=value.get("required", True),
     )
 
@@ -175,22 +173,22 @@ def _spec(spec: Any) -> Iterator[str]:
         yield from _service(spec["service"])
 
 
-def _service(service: Any) -> Iterator[str]:
-    if not isinstance(service, dict):
-        yield f"spec.service: must be a mapping, not {_shown(service)}"
+def _service(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield f"spec.service: must be a mapping, not {_shown(value)}"
         return
-    key = service.get("configKey", DEFAULT_CONFIG_KEY)
+    key = value.get("configKey", _DEFAULT_CONFIG_KEY)
     if not isinstance(key, str) or not key.isidentifier() or keyword.iskeyword(key) or len(key) > LONGEST:
         yield f"spec.service.configKey: {_shown(key)} is not a name of a field in Python such as url"
-    transports = service.get("transports", TRANSPORTS)
+    transports = value.get("transports", _TRANSPORTS)
     if not isinstance(transports, (list, tuple)) or not transports:
         yield "spec.service.transports: must be a list with unix, tcp or both"
-    elif unknown := [item for item in transports if item not in TRANSPORTS]:
-        yield f"spec.service.transports: {_shown(unknown[0])} is not one of {', '.join(TRANSPORTS)}"
-    health = service.get("health", "/")
+    elif unknown := [item for item in transports if item not in _TRANSPORTS]:
+        yield f"spec.service.transports: {_shown(unknown[0])} is not one of {', '.join(_TRANSPORTS)}"
+    health = value.get("health", "/")
     if not _text(health).startswith("/"):
         yield f"spec.service.health: must be a path that begins with /, not {_shown(health)}"
-    if not isinstance(required := service.get("required", True), bool):
+    if not isinstance(required := value.get("required", True), bool):
         yield f"spec.service.required: must be true or false, not {_shown(required)}"
 
 

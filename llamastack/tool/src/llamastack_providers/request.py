@@ -176,12 +176,11 @@ def preflight(value: Json) -> Preflight:
 
 
 def _services(value: Json) -> dict[str, Service]:
-    parsed = {
-        _text(item, "providerId"): service.parse(item["service"])
+    return {
+        _text(item, "providerId"): own_service
         for item in _objects(value, "providers")
-        if "service" in item
+        if (own_service := service.parse(item.get("service")))
     }
-    return {provider_id: item for provider_id, item in parsed.items() if item}
 
 
 def _text(value: Json, key: str) -> str:
