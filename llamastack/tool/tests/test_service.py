@@ -16,7 +16,6 @@ from unittest.mock import MagicMock
 import pytest
 import yaml
 
-from llamastack_providers import scaffold
 from support.provider_images import image, provider_files, spec, write_spec
 from support.provider_pod import Pod
 from support.provider_server import SOCKET, TCP, TOKEN_FILE, Server, asks, changed
@@ -33,10 +32,8 @@ class Config:
 async def get_adapter_impl(config, deps): ...
 """
 SOURCES: Final = Path(__file__).resolve().parents[3]
-CLIENTS: Final = {
-    "template": Path(scaffold.__file__).parent / "templates/service_package/client.py.txt",
-    "example": SOURCES / "examples/llamastack/acme-shout/src/acme_shout/client.py",
-}
+CLIENT: Final = SOURCES / "examples/llamastack/acme-shout/src/acme_shout/client.py"
+"""Equal to its template: see test_examples_match_init."""
 ERRORS: Final = ("ConnectError", "ReadError", "WriteError", "RemoteProtocolError")
 HTTPX: Final = SimpleNamespace(
     AsyncClient=MagicMock(),
@@ -304,15 +301,12 @@ def test_preflight_reads_no_link_and_no_large_file_as_token(server: Server, is_l
 
 
 @pytest.mark.accept("L2-21")
-@pytest.mark.parametrize("name", CLIENTS)
-def test_client_sends_no_link_in_place_of_token(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_client_sends_no_link_in_place_of_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = tmp_path / "token"
     (tmp_path / "other").write_text("secret")
     token.symlink_to(tmp_path / "other")
     monkeypatch.setitem(sys.modules, "httpx", HTTPX)
-    client = runpy.run_path(str(CLIENTS[name]))["Client"]("echo", "http://127.0.0.1:9", str(token))
+    client = runpy.run_path(str(CLIENT))["Client"]("echo", "http://127.0.0.1:9", str(token))
 
     with pytest.raises(OSError, match="symbolic links"):
         asyncio.run(client.post("/say", {}))

@@ -19,7 +19,7 @@ from pods.images.provider import SHOUT
 from pods.llama_stack.distributions import STARTED, entry, stack
 from pods.llama_stack.failing import AT_ONCE, states
 from pods.rig import end_pods
-from support.llamastack import reason
+from support.llamastack import condition_of, reason
 
 pytestmark = pytest.mark.integration
 
@@ -99,7 +99,7 @@ def test_failed_service_is_reported_with_remedy(failed: dict[str, Seen], name: s
     _, degraded, remedy = SERVICES[name]
     status = failed[name].status
 
-    [condition] = [item for item in status["conditions"] if item["type"] == "ProviderDegraded"]
+    condition = condition_of(status, "ProviderDegraded")
     [row] = status["externalProviderStatus"]
 
     assert (condition["status"], condition["reason"]) == ("True", degraded)

@@ -348,7 +348,7 @@ async def test_preflight_waits_for_late_service_in_ordinary_container(
     await until_ready(api, "late", ordinary)
 
     pod = await serving_pod(api, "late", ordinary)
-    [ready] = [item for item in pod["status"]["conditions"] if item["type"] == "Ready"]
+    ready = condition_of(pod["status"], "Ready")
     since = datetime.fromisoformat(ready["lastTransitionTime"]) - started_at(pod, "provider-late")
     log = node.log(ordinary, pod["metadata"]["name"], "llama-stack")
     assert [item["name"] for item in pod["status"]["containerStatuses"]] == ["llama-stack", "provider-late"]
