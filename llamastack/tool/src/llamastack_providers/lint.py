@@ -34,7 +34,7 @@ _INTERPRETER_CODES: Final = frozenset({Code.WrongPlatform, Code.WrongArchitectur
 _ENTRY_RESOLUTION: Final = (
     "Correct the file of --entry. It holds one provider of spec.server.externalProviders."
 )
-"""Only the file of --entry is a call's input here."""
+"""Replaces the resolution of BadCall, which here only the file of --entry can cause."""
 
 
 def main(folder: Path, entry: Path | None = None) -> int:

@@ -35,8 +35,8 @@ from llamastack_providers.record import Record
 from llamastack_providers.redaction import Redaction
 from llamastack_providers.request import Preflight
 
-_TOKEN_BYTES: Final = 64 * 2**10
-"""Bytes of a token that are read. A ServiceAccount's token has about 1 KiB."""
+_MOST_TOKEN_BYTES: Final = 64 * 2**10
+"""The most bytes of a token that are read. A ServiceAccount's token has about 1 KiB."""
 
 Entry = dict[str, Any]
 Entries = list[tuple[str, Entry]]
@@ -283,7 +283,7 @@ def _token(path: Path) -> str:
     try:
         # A pipe would block without O_NONBLOCK.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as token:
-            return token.read(_TOKEN_BYTES).decode(errors="replace").strip()
+            return token.read(_MOST_TOKEN_BYTES).decode(errors="replace").strip()
     except OSError:
         return ""
 
