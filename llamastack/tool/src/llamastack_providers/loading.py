@@ -59,7 +59,7 @@ class Probe:
     types: Mapping[str, list[str]] = field(default_factory=dict)
     _rest: bytes = b""
 
-    def load(self, section: str, entry: Answer, token_file: str = "") -> Loaded:
+    def load(self, section: str, entry: Answer, token_file: str) -> Loaded:
         """Load a provider of run.yaml.
 
         Args:

@@ -133,7 +133,7 @@ class Server:
             self.types = {member.value: sorted(specs) for member, specs in registry().items()}
 
 
-def check(server: Server, section: str, entry: Answer, token_file: str = "") -> Answer:
+def check(server: Server, section: str, entry: Answer, token_file: str) -> Answer:
     """Return `type`, `api` and `takes_token` of the provider's spec, or a problem."""
     if section not in server.apis:
         return problem("ApiUnknown", f"API '{section}' is not one of {', '.join(sorted(server.apis))}")
