@@ -14,6 +14,7 @@ from kubefoundry_llamastack.main import parse_choice
 from kubefoundry_llamastack.render import children, server, tool
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
+from kubefoundry_sdk._api import server_release
 from llamastack_providers import layout, request
 from llamastack_providers.service import Health
 
@@ -269,7 +270,7 @@ def test_native_sidecars_follow_flag_and_release(
 ) -> None:
     settings = Settings(native_sidecars=choice)
 
-    release = kubernetes_release.parse({"major": version[0], "minor": version[1]})
+    release = server_release.parse({"major": version[0], "minor": version[1]})
 
     assert kubernetes_release.has_native_sidecars(settings, release) is is_native
     assert kubernetes_release.refusal(settings, release) is None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 from urllib.parse import urlsplit
 
 from kubefoundry_core.certificates import Material, trusted_by
+from kubefoundry_sdk._api import server_release
 from kubefoundry_sdk._api.kinds import CRDS, Kind, Object
 from kubefoundry_sdk._api.names import CREATOR_ANNOTATION
 
@@ -61,9 +61,7 @@ def evaluates_conditions(version: Mapping[str, str]) -> bool:
 
     Match conditions are not in the manifest, because kubectl refuses a field that an older server does not know.
     """
-    # Some servers report `28+`.
-    major, minor = (int("0" + re.sub(r"\D.*", "", version.get(part, ""))) for part in ("major", "minor"))
-    return (major, minor) >= (1, 28)
+    return server_release.parse(version) >= (1, 28)
 
 
 def patch(kind: Kind, configuration: Object, bundle: bytes, *, conditions: bool) -> Object | None:

@@ -17,7 +17,6 @@ from kubefoundry_llamastack import (
     workload,
 )
 from kubefoundry_llamastack.dependencies import Source
-from kubefoundry_llamastack.kubernetes_release import Release
 from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.observe import deployments, pods
@@ -30,7 +29,9 @@ from kubefoundry_llamastack.stores import Stores
 from kubefoundry_llamastack.tool_config_maps import Tool
 from kubefoundry_llamastack.workload import PreviousState, Workload
 from kubefoundry_llamastack.write import Conflict, Writer
+from kubefoundry_sdk._api import server_release
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Kind, Object
+from kubefoundry_sdk._api.server_release import Release
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._runtime.refusals import Refused
 
@@ -125,7 +126,7 @@ class Children:
     async def _read_release(self) -> Release:
         """Return the API server's release when this process first needed it: an upgrade changes no pods."""
         if self._release is None:
-            self._release = kubernetes_release.parse(await self._writer.client.read("/version"))
+            self._release = server_release.parse(await self._writer.client.read("/version"))
         return self._release
 
     def _wants_network_policy(self, cr: Distribution, config: distribution.OperatorConfig) -> bool:
@@ -194,8 +195,8 @@ class Children:
         )
         outcome.resolved = dependency.resolved
         outcome.obstacles += dependency.obstacles
-        if release and (text_of_flag := kubernetes_release.refusal(self._settings, release)):
-            outcome.obstacles.append(Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", text_of_flag))
+        if release and (refusal := kubernetes_release.refusal(self._settings, release)):
+            outcome.obstacles.append(Obstacle(reasons.DEPLOYMENT_READY, "InvalidSpec", refusal))
         # Without all dependencies the current Deployment keeps running unchanged.
         if outcome.obstacles and any(item.type == reasons.DEPLOYMENT_READY for item in outcome.obstacles):
             return

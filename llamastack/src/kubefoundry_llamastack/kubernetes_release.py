@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Final
 
 from kubefoundry_llamastack.render.request import Settings
-
-Release = tuple[int, int]
+from kubefoundry_sdk._api.server_release import Release
 
 NATIVE: Final = (1, 29)
 """From here on the API server keeps `restartPolicy` of an init container by default."""
@@ -18,13 +15,6 @@ NATIVE_ON_ALL_NODES: Final = (1, 32)
 
 CONTAINER_METRICS: Final = (1, 30)
 """From here on an autoscaler can measure a single container in every cluster."""
-
-
-def parse(version: Mapping[str, str]) -> Release:
-    """Return major and minor release of an API server's `/version`."""
-    # Some servers report `28+`.
-    major, minor = (int("0" + re.sub(r"\D.*", "", version.get(part, ""))) for part in ("major", "minor"))
-    return major, minor
 
 
 def has_native_sidecars(settings: Settings, release: Release) -> bool:
