@@ -47,12 +47,8 @@ def _problems(cr: Distribution, sidecar: Sidecar) -> Iterator[str]:
     for variable in spec.env or ():
         if str(variable.get("name")).startswith(RESERVED_ENV):
             yield f"{name} sets the variable {variable['name']}, which is the operator's; use another name"
-    if spec.scratch is not None and not _is_positive(spec.scratch):
+    if spec.scratch is not None and quantity.parse(spec.scratch) == 0:
         yield f"{name} sets scratch to '{spec.scratch}', which leaves no space; set a larger size or remove it"
-
-
-def _is_positive(amount: int | str) -> bool:
-    return quantity.parse(amount) > 0
 
 
 def _find_shared_port(cr: Distribution, services: tuple[Sidecar, ...]) -> str | None:
@@ -73,7 +69,7 @@ def _find_shared_port(cr: Distribution, services: tuple[Sidecar, ...]) -> str | 
 
 def _check_size(cr: Distribution) -> str | None:
     # A health check has up to three copies.
-    containers = [*sidecars.native(cr, native=True), *sidecars.ordinary(cr, native=True)]
+    containers = [*sidecars.init_containers(cr, native=True), *sidecars.containers(cr, native=True)]
     size = len(json.dumps(containers))
     if size <= SIZE_LIMIT:
         return None

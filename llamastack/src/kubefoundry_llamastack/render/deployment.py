@@ -58,13 +58,16 @@ def _template(cr: Distribution, inputs: PodInputs, settings: Settings) -> Object
         "serviceAccountName": account or f"{cr.name}-sa",
         "securityContext": _security(inputs),
         "volumes": _volumes(cr, inputs, settings),
-        "containers": [_container(cr, inputs), *sidecars.ordinary(cr, native=inputs.native_sidecars)],
+        "containers": [_container(cr, inputs), *sidecars.containers(cr, native=inputs.native_sidecars)],
         **_spread(cr),
     }
     if not confidential.mounts_token(cr):
         pod["automountServiceAccountToken"] = False
     if init_containers := init.containers(cr, inputs, settings):
-        pod["initContainers"] = [*init_containers, *sidecars.native(cr, native=inputs.native_sidecars)]
+        pod["initContainers"] = [
+            *init_containers,
+            *sidecars.init_containers(cr, native=inputs.native_sidecars),
+        ]
     if overrides and overrides.termination_grace_period_seconds is not None:
         pod["terminationGracePeriodSeconds"] = overrides.termination_grace_period_seconds
     meta: Object = {"labels": pod_labels(cr.name)}

@@ -121,7 +121,7 @@ def _description(sidecar: Sidecar) -> Object:
     return fields
 
 
-def native(cr: Distribution, *, native: bool) -> list[Object]:
+def init_containers(cr: Distribution, *, native: bool) -> list[Object]:
     """Render the services that are init containers, which start before the server and end after it.
 
     An optional service is not among them: while its image is missing, the server would not start.
@@ -131,7 +131,7 @@ def native(cr: Distribution, *, native: bool) -> list[Object]:
     ]
 
 
-def ordinary(cr: Distribution, *, native: bool) -> list[Object]:
+def containers(cr: Distribution, *, native: bool) -> list[Object]:
     """Render the services that start at the same time as the server, which waits for required ones."""
     return [_container(item) for item in of(cr) if not (native and item.spec.required)]
 
