@@ -62,13 +62,11 @@ def with_services(rows: list[Object], states: list[ServiceState], *, server_read
 
 def with_service_failure(problem: Problem | None, states: list[ServiceState]) -> Problem | None:
     """Return the failure of a required service instead of its consequences in the same pods."""
-    for state in states:
-        if state.failure and state.sidecar.spec.required:
-            if problem is None or problem.part in CONSEQUENCES:
-                reason = DEPLOYMENT_REASONS[state.failure.reason]
-                return Problem("service", reason, state.failure.message)
-            break
-    return problem
+    failures = (state.failure for state in states if state.failure and state.sidecar.spec.required)
+    failure = next(failures, None)
+    if failure is None or (problem is not None and problem.part not in CONSEQUENCES):
+        return problem
+    return Problem("service", DEPLOYMENT_REASONS[failure.reason], failure.message)
 
 
 def unready(states: list[ServiceState]) -> list[str]:

@@ -19,7 +19,7 @@ from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.snapshot import Answer, Snapshot
 from kubefoundry_sdk._api import pod_status
-from kubefoundry_sdk._api.conditions import Condition, find
+from kubefoundry_sdk._api.conditions import Condition, find, is_true
 from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import apis
 
@@ -177,14 +177,12 @@ def _rows(
     snapshot: Snapshot, services: list[ServiceState], before: Mapping[str, Any], now: str
 ) -> list[Object]:
     """Return a row for each external provider, with its transition time."""
-    cr = snapshot.cr
-    server_ready = bool(snapshot.pods) and all(_serves(cr, pod) for pod in snapshot.pods)
-    types = pods.provider_types(cr, snapshot.pods)
-    rows = [
-        {**row, **({"type": types[row["providerId"]]} if row["providerId"] in types else {})}
-        for row in pods.rows(cr, snapshot.pods)
-    ]
-    rows = degradation.with_services(rows, services, server_ready=server_ready)
+    types = pods.provider_types(snapshot.cr, snapshot.pods)
+    rows = pods.rows(snapshot.cr, snapshot.pods)
+    for row in rows:
+        if row["providerId"] in types:
+            row["type"] = types[row["providerId"]]
+    rows = degradation.with_services(rows, services, server_ready=_all_serve(snapshot))
     earlier = before.get("externalProviderStatus")
     return _stamped(rows, earlier, "providerId", ("phase", "ready", "restarts"), now)
 
@@ -212,8 +210,7 @@ def _providers(
         return [condition(type_, False, PARTS[problem.part], problem.message, generation=generation)]
     waiting = [row["providerId"] for row in rows if row["phase"] != "Ready"]
     unready = degradation.unready(services)
-    serve = bool(snapshot.pods) and all(_serves(snapshot.cr, pod) for pod in snapshot.pods)
-    if waiting or unready or not serve:
+    if waiting or unready or not _all_serve(snapshot):
         text = "Waiting for preflight and the server"
         if unready:
             text = f"Waiting for the services of {', '.join(unready)}"
@@ -248,6 +245,11 @@ def _placed(cr: Distribution) -> set[tuple[str, str]]:
     return {(apis.run_name(section) or section, item.provider_id) for section, item in cr.spec.providers()}
 
 
+def _all_serve(snapshot: Snapshot) -> bool:
+    """Check whether there are pods, and the server is ready in each."""
+    return bool(snapshot.pods) and all(_serves(snapshot.cr, pod) for pod in snapshot.pods)
+
+
 def _serves(cr: Distribution, pod: Object) -> bool:
     container = status_of(pod, cr.spec.server.container_spec.name)
     return container is not None and bool(container.get("ready"))
@@ -255,8 +257,7 @@ def _serves(cr: Distribution, pod: Object) -> bool:
 
 def _is_ready(pod: Object) -> bool:
     """Check whether the pod gets requests, which needs all its containers."""
-    ready = find((pod.get("status") or {}).get("conditions"), "Ready") or {}
-    return ready.get("status") == "True"
+    return is_true((pod.get("status") or {}).get("conditions"), "Ready")
 
 
 def _runs(cr: Distribution, pod: Object) -> bool:

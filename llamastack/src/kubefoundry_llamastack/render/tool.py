@@ -5,9 +5,11 @@ Its input is base64, so Kubernetes, shells and environments expand nothing in a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kubefoundry_llamastack import confidential
+from kubefoundry_llamastack.api.spec import ExternalProvider
 from kubefoundry_llamastack.names import (
     EXTRACT,
     INSTALL,
@@ -17,6 +19,7 @@ from kubefoundry_llamastack.names import (
 )
 from kubefoundry_llamastack.render import sidecars
 from kubefoundry_llamastack.render.request import Distribution, UserConfig
+from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import layout
 from llamastack_providers.request import PROVIDER_SECONDS, encode
 
@@ -42,17 +45,14 @@ def install(cr: Distribution) -> dict[str, list[str]]:
     commands = {}
     services = sidecars.descriptions(cr)
     for order, (section, provider) in enumerate(cr.spec.providers()):
-        fields: dict[str, Any] = {
-            "providerId": provider.provider_id,
-            "image": provider.image,
+        fields = {
+            **_identity(provider, services),
             "container": f"{INSTALL}{provider.provider_id}",
             "api": section,
             "order": order,
         }
         if provider.config is not None:
             fields["config"] = provider.config
-        if provider.provider_id in services:
-            fields["service"] = services[provider.provider_id]
         commands[provider.provider_id] = _command("install", fields)
     return commands
 
@@ -112,13 +112,15 @@ def provider_seconds(cr: Distribution) -> int:
 
 def _installed(cr: Distribution) -> list[dict[str, Any]]:
     services = sidecars.descriptions(cr)
-    installed = []
-    for _, item in cr.spec.providers():
-        fields: dict[str, Any] = {"providerId": item.provider_id, "image": item.image}
-        if item.provider_id in services:
-            fields["service"] = services[item.provider_id]
-        installed.append(fields)
-    return installed
+    return [_identity(provider, services) for _, provider in cr.spec.providers()]
+
+
+def _identity(provider: ExternalProvider, services: Mapping[str, Object]) -> dict[str, Any]:
+    """Return the fields of a provider that all commands get: id, image, and service if it has one."""
+    fields: dict[str, Any] = {"providerId": provider.provider_id, "image": provider.image}
+    if provider.provider_id in services:
+        fields["service"] = services[provider.provider_id]
+    return fields
 
 
 def _command(subcommand: str, fields: dict[str, Any]) -> list[str]:
