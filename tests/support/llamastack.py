@@ -7,6 +7,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from kubefoundry_llamastack.api.crd import at, definition
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, PODS
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
@@ -28,6 +29,18 @@ def llsd(name: str, namespace: str, spec: dict[str, Any] | None = None, **server
         "metadata": {"name": name, "namespace": namespace},
         "spec": {**(spec or {}), "server": {**copy.deepcopy(SERVER), **server}},
     }
+
+
+def crd_without_services() -> Object:
+    """Return the CRD of an earlier release: without all fields that services of providers have added."""
+    crd = definition()
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for section in at(schema, "spec.server.externalProviders")["properties"].values():
+        del section["items"]["properties"]["service"]
+    del at(schema, "status")["properties"]["providersReady"]
+    for field in ("type", "mode", "container", "ready", "restarts"):
+        del at(schema, "status.externalProviderStatus[]")["properties"][field]
+    return crd
 
 
 async def edit(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -18,6 +17,7 @@ from support.llamastack import (
     GUARD,
     condition_of,
     container,
+    crd_without_services,
     llsd,
     new_pod,
     pod_status,
@@ -30,25 +30,11 @@ pytestmark = pytest.mark.integration
 Object = dict[str, Any]
 
 DONE: Object = {"exitCode": 0}
-NEW_ROW_FIELDS = ("type", "mode", "container", "ready", "restarts")
-
-
-def crd_of_earlier_release() -> Object:
-    """Return the CRD without everything that services of providers have added."""
-    crd = copy.deepcopy(definition())
-    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-    sections = schema["spec"]["properties"]["server"]["properties"]["externalProviders"]["properties"]
-    for section in sections.values():
-        del section["items"]["properties"]["service"]
-    del schema["status"]["properties"]["providersReady"]
-    for field in NEW_ROW_FIELDS:
-        del schema["status"]["properties"]["externalProviderStatus"]["items"]["properties"][field]
-    return crd
 
 
 async def test_status_is_written_to_crd_of_earlier_release(api: Client, idle: Suite) -> None:
     """Otherwise, the API server refuses the whole status."""
-    idle.plane.kubectl("replace", "-f", "-", input=json.dumps(crd_of_earlier_release()))
+    idle.plane.kubectl("replace", "-f", "-", input=json.dumps(crd_without_services()))
     idle.start("llamastack")
 
     await api.create(LLSD, llsd("old", "default", externalProviders={"inference": [ECHO]}), manager="user")
