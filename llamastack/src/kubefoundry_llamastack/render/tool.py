@@ -46,7 +46,7 @@ def install(cr: Distribution) -> dict[str, list[str]]:
     services = sidecars.descriptions(cr)
     for order, (section, provider) in enumerate(cr.spec.providers()):
         fields = {
-            **_identity(provider, services),
+            **_provider_fields(provider, services),
             "container": f"{INSTALL}{provider.provider_id}",
             "api": section,
             "order": order,
@@ -112,10 +112,10 @@ def provider_seconds(cr: Distribution) -> int:
 
 def _installed(cr: Distribution) -> list[dict[str, Any]]:
     services = sidecars.descriptions(cr)
-    return [_identity(provider, services) for _, provider in cr.spec.providers()]
+    return [_provider_fields(provider, services) for _, provider in cr.spec.providers()]
 
 
-def _identity(provider: ExternalProvider, services: Mapping[str, Object]) -> dict[str, Any]:
+def _provider_fields(provider: ExternalProvider, services: Mapping[str, Object]) -> dict[str, Any]:
     """Return the fields of a provider that all commands get: id, image, and service if it has one."""
     fields: dict[str, Any] = {"providerId": provider.provider_id, "image": provider.image}
     if provider.provider_id in services:
