@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kubefoundry_llamastack import names, ownership, reasons
-from kubefoundry_llamastack.dependencies import drops_our_fields
+from kubefoundry_llamastack.installed_schema import drops_our_fields
 from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import MANAGER
 from kubefoundry_llamastack.render.request import Distribution

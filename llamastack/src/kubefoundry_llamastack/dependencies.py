@@ -11,7 +11,6 @@ from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, UserConfig
 from kubefoundry_llamastack.snapshot import Obstacle
 from kubefoundry_llamastack.stores import Stores, digest_content
-from kubefoundry_sdk._api.kinds import Object
 
 CONFIG_KEYS = ("config.yaml", "run.yaml")
 """Keys of a user's ConfigMap that may hold the configuration; the first one present counts."""
@@ -159,17 +158,3 @@ def _missing(place: str, name: str, cr: Distribution) -> Obstacle:
         "create it or correct the name"
     )
     return Obstacle(reasons.DEPLOYMENT_READY, "ConfigMapNotFound", text)
-
-
-def drops_our_fields(definition: Object | None) -> bool:
-    """Check whether the CRD in the cluster is the existing operator's, which drops externalProviders."""
-    if definition is None:
-        return False
-    for version in definition["spec"]["versions"]:
-        if version["name"] != names.LLSD.version:
-            continue
-        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-        for step in ("spec", "server"):
-            schema = (schema.get("properties") or {}).get(step) or {}
-        return "externalProviders" not in (schema.get("properties") or {})
-    return False

@@ -1,7 +1,4 @@
-"""Fits the status to the CRD in the cluster, which may be that of an earlier release.
-
-The API server refuses a whole server-side apply if it has a field that the CRD lacks.
-"""
+"""Reads the schema of the CRD in the cluster: of this release, of an earlier one, or of the existing operator."""
 
 from __future__ import annotations
 
@@ -13,13 +10,38 @@ from kubefoundry_sdk._api.kinds import Object
 
 
 def fitting(status: Object, definition: Object | None) -> Object:
-    """Return the status without the fields that the CRD lacks."""
-    for version in (definition or {}).get("spec", {}).get("versions", ()):
+    """Return the status without the fields that the CRD lacks.
+
+    The API server refuses a whole server-side apply with such a field.
+    """
+    schema = _schema(definition)
+    if schema is None:
+        return status
+    kept: Object = _known(status, _field(schema, "status"))
+    return kept
+
+
+def drops_our_fields(definition: Object | None) -> bool:
+    """Check whether the CRD is the existing operator's, which drops externalProviders."""
+    schema = _schema(definition)
+    if schema is None:
+        return False
+    server = _field(_field(schema, "spec"), "server")
+    return "externalProviders" not in (server.get("properties") or {})
+
+
+def _schema(definition: Object | None) -> Object | None:
+    """Return the schema of the version that the operator uses, None without CRD or version."""
+    for version in definition["spec"]["versions"] if definition else ():
         if version["name"] == LLSD.version:
-            schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-            kept: Object = _known(status, (schema.get("properties") or {}).get("status") or {})
-            return kept
-    return status
+            schema: Object = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+            return schema
+    return None
+
+
+def _field(schema: Object, name: str) -> Object:
+    field: Object = (schema.get("properties") or {}).get(name) or {}
+    return field
 
 
 def _known(value: Any, schema: Mapping[str, Any]) -> Any:

@@ -24,7 +24,7 @@ from kubefoundry_dashboard.application import make
 from kubefoundry_dashboard.create import Draft
 from kubefoundry_dashboard.main import command as dashboard
 from kubefoundry_llamastack.coexistence import find_conflict
-from kubefoundry_llamastack.dependencies import drops_our_fields
+from kubefoundry_llamastack.installed_schema import drops_our_fields
 from kubefoundry_llamastack.observe import containers, sidecars
 from kubefoundry_llamastack.observe.containers import ContainerRole
 from kubefoundry_llamastack.reconcile import read
