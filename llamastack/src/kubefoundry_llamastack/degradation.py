@@ -130,8 +130,12 @@ def _is_same_outage(reason: str, failure: Failure | None) -> bool:
     """Check whether a service that has just changed is between two failures of one outage.
 
     Otherwise the condition would follow each run of a crash loop, and change between two services that fail in turns.
+    A failure with the same reason is reported, because its facts are newer.
     """
-    return failure is None or (reason in ENDS and failure.reason in {*ENDS, "ServiceNotReady"} - {reason})
+    if failure is None:
+        return True
+    is_step = failure.reason in ENDS or failure.reason == "ServiceNotReady"
+    return reason in ENDS and is_step and failure.reason != reason
 
 
 def _has_lasted(row: Object, now: str) -> bool:
