@@ -11,6 +11,7 @@ from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk._api.images import OURS, in_registry
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.untrusted import part
 
 HERE: Final = Path(__file__).parent
 MIRRORED: Final = frozenset(("provider-direct", "provider-dynamo", "provider-kuberay", "llamastack"))
@@ -99,8 +100,7 @@ def _wrong_definition(obj: Object) -> str:
     """Return why the versions of a CustomResourceDefinition cannot be read; empty if they can."""
     if obj["kind"] != CRDS.kind:
         return ""
-    spec = obj.get("spec")
-    versions = spec.get("versions") if isinstance(spec, dict) else None
+    versions = part(obj, "spec").get("versions")
     if not isinstance(versions, list) or not all(
         isinstance(version, dict) and isinstance(version.get("name"), str) for version in versions
     ):
@@ -117,13 +117,11 @@ def _wrong_role(obj: Object) -> str:
             return "rules is not a list of objects"
         for rule in rules:
             for key in lists:
-                values = rule.get(key) or []
-                if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+                if not _are_texts(rule.get(key) or []):
                     return f"{key} of a rule is not a list of texts"
-    if obj["kind"] in ("RoleBinding", "ClusterRoleBinding"):
-        reference = obj.get("roleRef")
-        if not isinstance(reference, dict) or not isinstance(reference.get("name"), str):
-            return "roleRef names no role"
+    is_binding = obj["kind"] in ("RoleBinding", "ClusterRoleBinding")
+    if is_binding and not isinstance(part(obj, "roleRef").get("name"), str):
+        return "roleRef names no role"
     return ""
 
 
@@ -131,9 +129,7 @@ def _wrong_deployment(obj: Object) -> str:
     """Return why the containers of a Deployment cannot be read; empty if they can."""
     if obj["kind"] != DEPLOYMENTS.kind:
         return ""
-    containers: Any = obj
-    for name in ("spec", "template", "spec", "containers"):
-        containers = containers.get(name) if isinstance(containers, dict) else None
+    containers = part(obj, "spec", "template", "spec").get("containers")
     if not isinstance(containers, list) or not containers:
         return "spec.template.spec.containers is not a list of containers"
     for container in containers:
@@ -141,10 +137,13 @@ def _wrong_deployment(obj: Object) -> str:
             isinstance(container.get(name), str) for name in ("name", "image")
         ):
             return "a container has no name or no image"
-        arguments = container.get("args") or []
-        if not isinstance(arguments, list) or not all(isinstance(text, str) for text in arguments):
+        if not _are_texts(container.get("args") or []):
             return "args of a container is not a list of texts"
     return ""
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def from_registry(objects: Iterable[Object], registry: str | None, mirror: str | None = None) -> list[Object]:

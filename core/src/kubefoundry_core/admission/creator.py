@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubefoundry_core.admission.review import Request
-from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.names import CREATOR_ANNOTATION, CREATOR_GROUPS_ANNOTATION
+from kubefoundry_sdk._api.untrusted import part
 
 
 def record(request: Request) -> Iterator[dict[str, Any]]:
@@ -18,14 +18,14 @@ def record(request: Request) -> Iterator[dict[str, Any]]:
 
     An update that leaves the annotations out (kubectl replace, or a second server-side apply) keeps the old ones.
     """
-    annotations = _annotations(request.object)
+    annotations = part(request.object, "metadata", "annotations")
     if annotations.get(CREATOR_ANNOTATION) is not None:
         return
     if request.old is None:
         # A group with a line break would be read as two groups, so it is left out.
         user, groups = request.user, "\n".join(group for group in request.groups if "\n" not in group)
     else:
-        before = _annotations(request.old)
+        before = part(request.old, "metadata", "annotations")
         user, groups = before.get(CREATOR_ANNOTATION, ""), before.get(CREATOR_GROUPS_ANNOTATION, "")
     if not user:
         return
@@ -34,8 +34,3 @@ def record(request: Request) -> Iterator[dict[str, Any]]:
     for name, value in ((CREATOR_ANNOTATION, user), (CREATOR_GROUPS_ANNOTATION, groups)):
         # "add" also replaces a value (RFC 6902, section 4.1): groups without a user are not the creator's.
         yield {"op": "add", "path": f"/metadata/annotations/{name.replace('/', '~1')}", "value": value}
-
-
-def _annotations(obj: Object) -> dict[str, Any]:
-    annotations = obj["metadata"].get("annotations")
-    return annotations if isinstance(annotations, dict) else {}

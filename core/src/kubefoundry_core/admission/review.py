@@ -34,8 +34,8 @@ class Request:
     name: str
     object: Object
     old: Object | None
-    user: str = ""
-    groups: tuple[str, ...] = ()
+    user: str
+    groups: tuple[str, ...]
 
     @property
     def decides_spec(self) -> bool:
