@@ -60,23 +60,15 @@ def prepared(
         "PEM file of the CA that signs the API server's client certificate; without it, anyone may call the webhooks",
         default="",
     )
-    options.flag(
+    options.switch(
         parser,
         "--record-creator",
         "record who creates a ModelDeployment, for manifests/provider-policy before Kubernetes 1.36: true or false",
-        default=False,
-        read=options.boolean,
-        nargs="?",
-        const=True,
     )
-    options.flag(
+    options.switch(
         parser,
         "--per-object-metrics",
         "export two metrics with one series per ModelDeployment: true or false",
-        default=False,
-        read=options.boolean,
-        nargs="?",
-        const=True,
     )
     options.finalizer_timeout(parser)
     options.heartbeat_timeout(parser)

@@ -37,23 +37,15 @@ def main() -> None:
         default="{}",
         read=parse_resources,
     )
-    options.flag(
+    options.switch(
         parser,
         "--openshift-anyuid",
         "let each server's pods use any user id, on OpenShift; needs manifests/llamastack/openshift-anyuid",
-        default=False,
-        read=options.boolean,
-        nargs="?",
-        const=True,
     )
-    options.flag(
+    options.switch(
         parser,
         "--provider-services",
         "run services of external providers (alpha); without it, a LlamaStackDistribution with one is refused",
-        default=False,
-        read=options.boolean,
-        nargs="?",
-        const=True,
     )
     options.flag(
         parser,

@@ -57,14 +57,10 @@ def parser(program: str, description: str) -> argparse.ArgumentParser:
     flag(
         flag_parser, "--health-port", "port for /healthz and /readyz, 0 to disable", default=8081, read=_port
     )
-    flag(
+    switch(
         flag_parser,
         "--leader-elect",
         "reconcile only while holding the component's Lease: true or false",
-        default=False,
-        read=boolean,
-        nargs="?",
-        const=True,
     )
     flag(
         flag_parser,
@@ -132,6 +128,11 @@ def flag(
     note = "" if default is None else f", default {default}"
     # argparse passes a string default through `type`, so a bad variable is refused like a bad flag.
     to.add_argument(name, help=f"{text} ({variable}{note})", default=value or default, type=read, **more)
+
+
+def switch(to: argparse.ArgumentParser, name: str, text: str) -> None:
+    """Add a flag that is false by default, and true without a value."""
+    flag(to, name, text, default=False, read=boolean, nargs="?", const=True)
 
 
 def mirror(to: argparse.ArgumentParser) -> None:
