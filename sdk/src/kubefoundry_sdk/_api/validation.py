@@ -133,9 +133,11 @@ def _cpu_limit(spec: Spec) -> Iterator[Problem]:
     A kubelet takes 0 for no limit, and a ResourceQuota counts it as 0.
     """
     cpu, limit = (spec["resources"].get(name) for name in ("cpu", "cpuLimit"))
-    if limit is not None and quantity.parse(limit) == 0:
+    if limit is None:
+        return
+    if quantity.parse(limit) == 0:
         yield Problem("spec.resources.cpuLimit", "must be more than 0: leave it out for no limit")
-    elif cpu is not None and limit is not None and quantity.parse(cpu) > quantity.parse(limit):
+    elif cpu is not None and quantity.parse(cpu) > quantity.parse(limit):
         yield Problem(
             "spec.resources.cpuLimit", f"{limit} is less than resources.cpu, which is {cpu}: raise the limit"
         )

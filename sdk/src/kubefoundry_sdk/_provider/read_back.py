@@ -112,20 +112,22 @@ def text(value: Any) -> str:
 
 def amounts(resources: Any) -> Object:
     """Return `resources` of a spec from a container's: memory, cpu, and its only extended resource as GPUs."""
-    requested = dict(part(resources, "requests"))
-    limits = dict(part(resources, "limits"))
-    stated = {**({"memory": limits["memory"]} if "memory" in limits else {}), **requested}
+    requests, limits = part(resources, "requests"), part(resources, "limits")
+    stated = {
+        "memory": requests.get("memory", limits.get("memory")),
+        "cpu": requests.get("cpu"),
+        "cpuLimit": limits.get("cpu"),
+    }
     # keep a number: as text, the next apply would change the live object
-    stated = {"memory": stated.get("memory"), "cpu": stated.get("cpu"), "cpuLimit": limits.get("cpu")}
-    requests: Object = {
+    fields: Object = {
         name: value if type(value) is int else str(value)
         for name, value in stated.items()
         if value is not None
     }
     gpu = next((name for name in limits if "/" in name), None)
     if gpu is not None and str(limits[gpu]).isdecimal():
-        return {**requests, "gpu": {"count": int(limits[gpu]), "type": gpu}}
-    return requests
+        return {**fields, "gpu": {"count": int(limits[gpu]), "type": gpu}}
+    return fields
 
 
 def pod_fields(container: Any, pod: Any, metadata: Any, own: Container[str] = ()) -> Object:
