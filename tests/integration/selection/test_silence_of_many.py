@@ -128,17 +128,17 @@ async def test_they_are_reported_in_turn(
         await register(api, "third")
         await until_all(api, namespace, lambda obj: received(obj) or obj["metadata"]["name"] == "new")
 
-    writes = await until_logged(lambda: patches(log, namespace), lambda found: len(found) > MANY)
+    writes = await until_logged(lambda: patches(log, namespace), lambda found: len(by_name(found)) > MANY)
     seconds = Counter(arrived(entry) for entry in writes)
     record_property("reported a second", max(seconds.values()))
     record_property("new one looked at after", looked_at)
     print(
         f"{len(writes)} writes in {len(seconds)} s, {max(seconds.values())} in one at most; new: {looked_at:.3f} s"
     )
-    by_name = Counter(entry["objectRef"]["name"] for entry in writes)
-    assert len(by_name) == MANY + 1
+    assert len(by_name(writes)) == MANY + 1
     # A core that loses its Lease to a stalled disk does not know what became of the writes under way.
-    assert len(writes) <= MANY + 1 + WORKERS
+    losses = suite.components["core"].log.read_text().count("competing for it again")
+    assert len(writes) <= MANY + 1 + WORKERS * losses
     assert max(seconds) - min(seconds) >= IN_TURN - 2
     assert [entry["objectRef"]["name"] for entry in writes].index("new") < SOON
 
@@ -147,6 +147,11 @@ def patches(log: AuditLog, namespace: str) -> list[dict[str, Any]]:
     return [
         entry for entry in log.requests("core", namespace, "modeldeployments") if entry["verb"] == "patch"
     ]
+
+
+def by_name(writes: list[dict[str, Any]]) -> Counter[str]:
+    """Return the number of writes to each object."""
+    return Counter(entry["objectRef"]["name"] for entry in writes)
 
 
 def arrived(entry: dict[str, Any]) -> int:
