@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from itertools import count, cycle
+from itertools import cycle
 from typing import Final
 
 from benchmarks.burst import AT_ONCE
@@ -68,8 +68,8 @@ async def _measure_edits(
     """
     edits: list[float] = []
     bare: list[float] = []
-    for number, replicas in zip(count(), cycle(REPLICAS)):
-        if not goes_on(number):
+    for replicas in cycle(REPLICAS):
+        if not goes_on(len(edits)):
             break
         bare.append(await bare_write(rig, key[0], time.perf_counter_ns()))
         edits.append(await _measure_edit(rig, key, replicas))

@@ -16,16 +16,17 @@ Objects = dict[str, Any]
 
 KINDS: Final = (MODEL_DEPLOYMENTS, *UPSTREAM.values(), DEPLOYMENTS, SERVICES, CONFIG_MAPS)
 
+RAY_CLUSTER: Final = "ray.io/cluster"
+"""KubeRay names each RayCluster at random."""
+
 CHANCE: Final = frozenset(
     {
         *("uid", "resourceVersion", "creationTimestamp", "lastTransitionTime", "clusterIP", "clusterIPs"),
-        *(names.OWNER_UID_ANNOTATION, "ray.io/cluster"),
+        *(names.OWNER_UID_ANNOTATION, RAY_CLUSTER),
     }
 )
 """Fields that differ in each run."""
 
-RAY_CLUSTER: Final = "ray.io/cluster"
-"""KubeRay names each RayCluster at random."""
 RANDOM_TEXT: Final = re.compile(
     rf"[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}|(?<={RAY_CLUSTER}=)[^,]+"
 )
