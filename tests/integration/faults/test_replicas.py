@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -110,7 +111,7 @@ async def test_frozen_leader_changes_nothing_when_it_is_thawed(
         return None
 
     for name, proxy in proxies.items():
-        proxy.rule = lambda request, name=name: freezing(name, request)  # type: ignore[misc]
+        proxy.rule = partial(freezing, name)
     with second_replicas(fresh, tuple(MANAGERS), tmp_path / "second"):
         # A webhook of a frozen core would delay each request to its time-out.
         kinds = "validatingwebhookconfiguration,mutatingwebhookconfiguration"
