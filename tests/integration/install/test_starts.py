@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import statistics
 import subprocess
 import tempfile
 import time
@@ -230,7 +229,7 @@ def test_running_components_answer_and_end_at_once(installed: Suite) -> None:
         last = json.loads(component.log.read_text().splitlines()[-1])
         assert "exception" not in last, name
     # A stalled disk may hold up one of them. A process that takes half a minute is killed, and fails the test.
-    assert statistics.median(took) < STOP
+    assert sorted(took)[-2] < STOP
 
 
 def answer(port: int, path: str) -> str:
