@@ -1,4 +1,4 @@
-"""The order of a turn of the certificates, with a Secret that others maintain."""
+"""The order of a turn of the certificates, mostly with a Secret that others maintain."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubefoundry_core.admission.listener import Listener
 from kubefoundry_core.certificate_keeper import CertificateKeeper
+from kubefoundry_core.certificate_secret import SECRET
 from kubefoundry_core.conversion import SERVICE as CONVERSION
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
@@ -33,6 +34,8 @@ def answer(asked: Asked) -> web.Response:
     """Store each apply, as the only webhook's next state."""
     if asked.path == "/version":
         return ok({"major": "1", "minor": "34"})
+    if asked.method == "PUT":
+        return ok(asked.body)
     if asked.method != "PATCH":
         return refusal(404, "NotFound")
     meta = asked.body["metadata"]
@@ -42,11 +45,14 @@ def answer(asked: Asked) -> web.Response:
 class Turns:
     """The turns of a leader. `bundles` has each caBundle that it applied to the validating webhook."""
 
-    def __init__(self, process: Process, asked: list[Asked], listener: Listener, hosts: list[str]) -> None:
+    def __init__(
+        self, process: Process, asked: list[Asked], listener: Listener, hosts: list[str], existing: str
+    ) -> None:
         self.listener = listener
         self.process = process
         self._asked = asked
-        self._keeper = CertificateKeeper(process, listener, hosts, NAME)
+        self._keeper = CertificateKeeper(process, listener, hosts, existing)
+        self._name = existing or SECRET
         self._versions = iter(range(1, 10))
 
     @property
@@ -81,8 +87,9 @@ class Turns:
         """Run a turn with this Secret and `clientConfig`, and return why core is not ready."""
         secrets, *configurations = self.process.stores
         version = str(next(self._versions))
-        meta = {"name": NAME, "namespace": self.process.namespace, "resourceVersion": version}
-        secrets.put({"metadata": meta, "data": secret_data(root, leaf)})
+        meta = {"name": self._name, "namespace": self.process.namespace, "resourceVersion": version}
+        key = base64.b64encode(root.key_pem).decode()
+        secrets.put({"metadata": meta, "data": {**secret_data(root, leaf), "ca.key": key}})
         for store in configurations:
             meta = {"name": "kubefoundry-core", "resourceVersion": "1"}
             store.put({"metadata": meta, "webhooks": [{"name": "a.kubefoundry.ai", "clientConfig": client}]})
@@ -91,7 +98,7 @@ class Turns:
 
 
 @asynccontextmanager
-async def turns(*hosts: str) -> AsyncIterator[Turns]:
+async def turns(*hosts: str, existing: str = NAME) -> AsyncIterator[Turns]:
     async with wire(answer) as api:
         flags = options.parser("kubefoundry-core", "").parse_args([f"--namespace={SYSTEM_NAMESPACE}"])
         process = Process("kubefoundry-core", flags, api.client)
@@ -99,7 +106,7 @@ async def turns(*hosts: str) -> AsyncIterator[Turns]:
         bound = bind(0)
         listener = Listener(web.Application(), bound)
         try:
-            yield Turns(process, api.asked, listener, list(hosts))
+            yield Turns(process, api.asked, listener, list(hosts), existing)
         finally:
             await listener._runner.cleanup()
             bound.close()
@@ -125,6 +132,17 @@ async def test_refused_certificate_is_reported_before_it_is_published(
     assert first and first.startswith(problem)
     assert not core.bundles
     assert [record.levelno for record in caplog.records if problem in record.message] == [logging.ERROR]
+
+
+async def test_own_certificate_that_openssl_refuses_is_replaced() -> None:
+    root = issued("root")
+    weak = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    async with turns(existing="") as core:
+        problem = await core.take(root, issued("leaf", root, [HOST], key=weak))
+
+        assert problem is None
+        assert core.listener.presented is not None
+        assert core.bundles == [core.listener.presented.bundle]
 
 
 async def test_good_certificate_is_served_when_the_next_is_refused() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, rsa
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,12 +20,15 @@ from kubefoundry_core.certificates import (
     SETTLE,
     Material,
     Unusable,
+    check_existing,
     next_renewal,
     out_of_date,
     renewed,
     split_bundle,
     trusted_by,
+    unnamed,
 )
+from support.issued_certificates import issued
 
 HOSTS = ("kubefoundry-core.kubefoundry-system.svc", "127.0.0.1")
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -117,14 +125,92 @@ def test_a_new_authority_can_be_asked_for() -> None:
     assert after.leaf == material.leaf
 
 
-def test_hosts_that_are_not_covered_make_a_new_leaf() -> None:
-    material = first()
+@pytest.mark.parametrize("age", [timedelta(), SECOND, SETTLE - SECOND, SETTLE])
+@pytest.mark.parametrize("covered", [("other.svc",), HOSTS[:1], HOSTS[1:]])
+def test_hosts_that_are_not_covered_make_a_new_leaf(covered: tuple[str, ...], age: timedelta) -> None:
+    material = renewed(None, covered, START)
+    assert material
 
-    after = renewed(material, (*HOSTS, "10.0.0.1"), START + SETTLE)
+    after = renewed(material, HOSTS, START + age)
 
     assert after is not None
-    assert after.leaf != material.leaf
-    assert renewed(after, HOSTS, START + SETTLE) is None
+    assert after.authorities == material.authorities
+    assert unnamed(after, HOSTS) == []
+    assert trusted_by(after, material.bundle, START + age)
+    assert renewed(after, HOSTS, START + age) is None
+
+
+@pytest.mark.parametrize(
+    "leaf",
+    [
+        {"hosts": ["other.svc"]},
+        {"end": timedelta(minutes=-1)},
+        {"usages": [ExtendedKeyUsageOID.CLIENT_AUTH]},
+        {"key": ed448.Ed448PrivateKey.generate()},
+        {"key": ec.generate_private_key(ec.SECP256K1())},
+        {"key": dsa.generate_private_key(2048)},
+    ],
+    ids=["other host", "expired", "for clients", "Ed448", "secp256k1", "DSA"],
+)
+@pytest.mark.parametrize("is_rotating", [False, True])
+def test_leaf_that_no_client_accepts_is_replaced_at_once(leaf: dict[str, Any], is_rotating: bool) -> None:
+    now = datetime.now(UTC)
+    fresh = first(now)
+    root = issued("root", key=ec.generate_private_key(ec.SECP256R1()))
+    bad = issued("leaf", root, **{"hosts": list(HOSTS), **leaf})
+    before = Material((root.chain,), root.key_pem, bad.chain, bad.key_pem)
+    if is_rotating:
+        before = replace(
+            before, authorities=(*fresh.authorities, root.chain), authority_key=fresh.authority_key
+        )
+
+    after = renewed(before, HOSTS, now)
+
+    assert after is not None
+    assert after.authorities[0] == before.authorities[0]
+    assert after.leaf != before.leaf
+    assert trusted_by(after, before.bundle, now)
+    check_existing(after, HOSTS)
+    assert renewed(after, HOSTS, now) is None
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ed448.Ed448PrivateKey.generate(),
+        ec.generate_private_key(ec.SECP256K1()),
+        rsa.generate_private_key(public_exponent=65537, key_size=2048),
+    ],
+    ids=lambda key: type(key).__name__,
+)
+def test_authority_that_cannot_sign_is_replaced(key: CertificateIssuerPrivateKeyTypes) -> None:
+    now = datetime.now(UTC)
+    root = issued("root", key=key)
+    leaf = issued("leaf", root, list(HOSTS), key=ec.generate_private_key(ec.SECP256R1()))
+    before = Material((root.chain,), root.key_pem, leaf.chain, leaf.key_pem)
+
+    joined = renewed(before, HOSTS, now)
+    assert joined is not None
+    after = renewed(joined, HOSTS, now + SETTLE) or joined
+
+    is_accepted = isinstance(key, rsa.RSAPrivateKey)
+    assert joined.authorities[1:] == (before.authorities if is_accepted else ())
+    assert (joined.leaf == before.leaf) is is_accepted
+    check_existing(joined, HOSTS)
+    assert trusted_by(after, after.authorities[0], now + SETTLE)
+    assert renewed(after, HOSTS, now + SETTLE) is None
+
+
+def test_leaf_that_lacks_a_name_waits_for_a_new_authority() -> None:
+    joined = renewed(first(), HOSTS, START + SECOND, new_authority=True)
+    assert joined is not None
+    hosts = (*HOSTS, "10.0.0.1")
+
+    assert renewed(joined, hosts, START + SECOND) is None
+    assert next_renewal(joined, START + SECOND) == START + SECOND + SETTLE
+    after = renewed(joined, hosts, START + SECOND + SETTLE)
+    assert after is not None
+    assert unnamed(after, hosts) == []
 
 
 @pytest.mark.parametrize("asleep", [LEAF_LIFE + SECOND, AUTHORITY_LIFE + SECOND, timedelta(days=5000)])

@@ -187,7 +187,8 @@ class CertificateKeeper:
                 service = self._hosts[0]
                 webhooks = [live for _, live in self._live() if live]
                 check_existing(material, [service, *self._called_hosts(webhooks)])
-                check_loads(material)
+            check_loads(material)
+            if not self._is_own:
                 self._check_conversion(material)
         except Unusable as error:
             problem = f"Secret {self._process.namespace}/{self._name} is unusable: {error}"

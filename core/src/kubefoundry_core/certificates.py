@@ -93,18 +93,21 @@ def renewed(
     authorities = [_certificate(pem) for pem in material.authorities]
     leaf = _certificate(material.leaf)
     renewal = material
-    if new_authority or now >= _renewal(authorities[0]) or not _valid(authorities[0], now):
+    newest = authorities[0]
+    can_sign = _is_usable(newest, now) and isinstance(newest.public_key(), ec.EllipticCurvePublicKey)
+    if new_authority or now >= _renewal(newest) or not can_sign:
         certificate, key = _authority(now)
         renewal = replace(material, authorities=(certificate, *material.authorities), authority_key=key)
         authorities.insert(0, _certificate(certificate))
-    trusted = [authority for authority in authorities if _valid(authority, now)]
+    trusted = [authority for authority in authorities if _is_usable(authority, now)]
     renewal = replace(renewal, authorities=tuple(_pem(authority) for authority in trusted))
 
-    # No client accepts the current leaf, so a new one need not wait for SETTLE.
-    is_untrusted = not _valid(leaf, now) or not any(_signed_by(leaf, authority) for authority in trusted)
-    is_trusted = now >= _creation(authorities[0]) + SETTLE
-    is_stale = now >= _renewal(leaf) or not _covers(leaf, hosts) or not _signed_by(leaf, authorities[0])
-    if is_untrusted or (is_trusted and is_stale):
+    # Only an accepted leaf of an older authority waits for SETTLE: clients may not trust the newest authority yet.
+    is_unaccepted = not _is_accepted_leaf(leaf, trusted, hosts, now)
+    is_stale = now >= _renewal(leaf) or not _covers(leaf, hosts)
+    is_signed_by_newest = _signed_by(leaf, authorities[0])
+    is_settled = now >= _creation(authorities[0]) + SETTLE
+    if is_unaccepted or (is_stale and is_signed_by_newest) or (is_settled and not is_signed_by_newest):
         renewal = _signed(renewal, hosts, now)
     return renewal if renewal != material else None
 
@@ -313,6 +316,22 @@ def _is_accepted(certificate: x509.Certificate) -> bool:
     if isinstance(key, ec.EllipticCurvePublicKey):
         return key.curve.name in CURVES
     return isinstance(key, rsa.RSAPublicKey | ed25519.Ed25519PublicKey)
+
+
+def _is_usable(certificate: x509.Certificate, now: datetime) -> bool:
+    return _valid(certificate, now) and _is_accepted(certificate)
+
+
+def _is_accepted_leaf(
+    leaf: x509.Certificate, trusted: Sequence[x509.Certificate], hosts: Sequence[str], now: datetime
+) -> bool:
+    """Check whether a client accepts the leaf for any host."""
+    return (
+        _is_usable(leaf, now)
+        and _is_for_servers(leaf)
+        and any(_signed_by(leaf, authority) for authority in trusted)
+        and any(_covers(leaf, [host]) for host in hosts)
+    )
 
 
 def _signed_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
