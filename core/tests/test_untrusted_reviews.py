@@ -215,9 +215,10 @@ async def test_small_reviews_pass_a_large_one_that_does_not_come() -> None:
             assert (await answer.json())["response"]["allowed"] is False
 
 
-async def test_only_so_many_large_reviews_wait() -> None:
+@pytest.mark.parametrize(("path", "length"), [("/validate", MAX_BODY), ("/validate-providerconfig", 1)])
+async def test_only_so_many_slow_reviews_wait(path: str, length: int) -> None:
     async with listening(material()) as (_, trust, port):
-        streams = [await head_alone(port, trust, MAX_BODY) for _ in range(WAITING + 2)]
+        streams = [await head_alone(port, trust, length, path) for _ in range(WAITING + 2)]
 
         answers = [asyncio.create_task(reader.readline()) for reader, _ in streams]
         done, others = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)

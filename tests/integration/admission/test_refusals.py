@@ -167,12 +167,17 @@ def test_a_registration_is_warned_of_and_never_refused(suite: Suite) -> None:
         "apiVersion": PROVIDER_CONFIGS.api_version,
         "kind": PROVIDER_CONFIGS.kind,
         "metadata": {"name": "third"},
-        "spec": {"capabilities": {"engines": ["vllm"], "servingModes": []}},
+        "spec": {
+            "capabilities": {"engines": ["vllm"], "servingModes": []},
+            "selectionRules": [{"condition": "spec.engine.kind == 'vllm'"}, {"condition": "true"}],
+        },
     }
 
     assert warnings(suite, registration) == [
         "spec.capabilities.servingModes: with no serving mode this provider is never selected automatically",
         "spec.capabilities.cpuSupport: with neither CPU nor GPU this provider is never selected automatically",
+        "spec.selectionRules[0].condition, column 13: no field 'kind' in spec.engine. The selector skips a rule "
+        "that it cannot compile: correct it",
     ]
 
 

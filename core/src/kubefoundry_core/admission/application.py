@@ -64,7 +64,7 @@ Answer = Callable[[bytes], bytes]
 
 
 class _Intake:
-    """Accepts reviews within limits, and answers them: small ones in the loop, large ones in a thread.
+    """Accepts reviews within limits, and answers them: small ones in the loop, large ones in a thread, in turn.
 
     Args:
         thread: Held while a large review is answered. All intakes share it, because it bounds the memory.
@@ -72,16 +72,25 @@ class _Intake:
         turn: Seconds until the turn of a large review.
         waiting: Large reviews that may wait.
         most: Bytes of the largest review.
+        small: Bytes of the largest review that is answered in the loop.
     """
 
     def __init__(
-        self, thread: asyncio.Lock, patience: float, *, turn: float, waiting: int, most: int
+        self,
+        thread: asyncio.Lock,
+        patience: float,
+        *,
+        turn: float,
+        waiting: int,
+        most: int,
+        small: int = SMALL,
     ) -> None:
         self._thread = thread
         self._patience = patience
         self._turn_within = turn
         self._most_waiting = waiting
         self._most = most
+        self._small = small
         self._large = asyncio.Semaphore(1)
         self._waiting = 0
 
@@ -100,10 +109,10 @@ class _Intake:
             return _error(411, "Content-Length is required")
         if size > self._most:
             return _error(413, f"the review is too large: at most {self._most} bytes are allowed")
-        if size <= SMALL:
+        if size <= self._small:
             return _json(answer(await self._body(request)))
         if self._waiting >= self._most_waiting:
-            return _error(503, "too many large reviews at the same time")
+            return _error(503, "too many reviews at the same time")
         await self._turn()
         try:
             body = await self._body(request)
@@ -159,6 +168,8 @@ def application(
     conversion_intake = _Intake(
         thread, patience, turn=CONVERSION_TURN, waiting=WAITING_CONVERSIONS, most=MAX_CONVERSION
     )
+    # A review of 5 KB may hold rules that take seconds to compile (`providerconfigs.MOST_SECONDS`).
+    registrations = _Intake(thread, patience, turn=patience, waiting=WAITING, most=MAX_BODY, small=0)
     reading = asyncio.Lock()
 
     async def mutation(request: web.Request) -> web.Response:
@@ -171,7 +182,7 @@ def application(
         return await intake.respond(request, _admission(VALIDATE, judge))
 
     async def registration(request: web.Request) -> web.Response:
-        return await intake.respond(request, _admission(REGISTRATIONS, providerconfigs.validate))
+        return await registrations.respond(request, _admission(REGISTRATIONS, providerconfigs.validate))
 
     async def convert(request: web.Request) -> web.Response:
         answer = partial(conversion.answer, conversions=conversions)

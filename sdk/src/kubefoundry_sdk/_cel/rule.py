@@ -100,13 +100,26 @@ def environment(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Environ
 def compile(text: str) -> Rule | InvalidRule:
     """Parse a rule, check its size and lint it."""
     try:
-        tree = parse(text)
+        tree = _checked(text)
     except BadSource as error:
         return InvalidRule(text, error.problem)
-    problem = lint(tree)
-    if problem is not None:
-        return InvalidRule(text, problem)
     return Rule(text, tree, paths_in(tree, frozenset(VARIABLES)))
+
+
+def check(text: str) -> Problem | None:
+    """Return the first problem of a rule, as `compile` finds it, and keep nothing."""
+    try:
+        _checked(text)
+    except BadSource as error:
+        return error.problem
+    return None
+
+
+def _checked(text: str) -> Node:
+    tree = parse(text)
+    if problem := lint(tree):
+        raise BadSource(problem)
+    return tree
 
 
 def match(rule: Rule, variables: Environment) -> bool | Failure:
