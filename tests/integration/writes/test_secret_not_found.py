@@ -45,7 +45,7 @@ async def test_a_missing_secret_is_reported_once_by_its_metadata_alone(
     asked: list[tuple[str, str]] = []
 
     def secrets(request: web.Request) -> Fault | None:
-        if "/secrets" in request.path:
+        if f"/namespaces/{namespace}/secrets/" in request.path:
             asked.append((request.method, request.headers["Accept"]))
         return None
 
@@ -67,8 +67,8 @@ async def test_a_missing_secret_is_reported_once_by_its_metadata_alone(
     assert asked == [("GET", METADATA)] * 2
     audited = [
         (entry["verb"], entry["objectRef"].get("name"))
-        for component, entry in log.all()
-        if entry.get("objectRef", {}).get("resource") == "secrets" and component != "core"
+        for component, entry in log.all(namespace)
+        if entry["objectRef"]["resource"] == "secrets" and component != "core"
     ]
     assert sorted(audited) == [("get", "hf-token-secret"), ("get", "there")]
 

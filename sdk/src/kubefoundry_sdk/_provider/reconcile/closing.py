@@ -56,7 +56,7 @@ async def write_status(turn: Turn) -> End | None:
     if "phase" in status:
         await own_status.unpublish(context, turn.live, status)
     if status.get("phase") != "Running":
-        await context.secrets.check(turn.live, turn.memory.secret)
+        turn.retry_in(await context.secrets.check(turn.live, turn.memory.secret))
     return None
 
 
