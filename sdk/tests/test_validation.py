@@ -195,6 +195,65 @@ def test_what_is_said_in_vain_is_warned_about(spec: dict[str, Any], warnings: li
     assert validation.warnings(spec) == warnings
 
 
+HINT = "write ORGANIZATION/MODEL, such as Qwen/Qwen3-0.6B"
+NO_NAME = f"and no model on the Hugging Face hub has such a name: {HINT}"
+ADDRESS = "model.id has the address of the Hugging Face hub, which engines add themselves: write"
+
+
+@pytest.mark.parametrize(
+    ("engine", "id_", "warning"),
+    [
+        ("vllm", "qwen3:0.6b", f"model.id is qwen3:0.6b, {NO_NAME}"),
+        ("llamacpp", "qwen3:0.6b", f"model.id is qwen3:0.6b, {NO_NAME}"),
+        ("sglang", "gpt2@main", f"model.id is gpt2@main, {NO_NAME}"),
+        ("vllm", "a:" + "b" * 200, f"model.id is a:{'b' * 98}…, {NO_NAME}"),
+        (
+            "vllm",
+            "Qwen3",
+            f"model.id is Qwen3, without an organization: unless your provider knows this name, {HINT}",
+        ),
+        (
+            "llamacpp",
+            "gpt2",
+            "model.id is gpt2, and llama.cpp finds a model on the Hugging Face hub only with its organization: "
+            f"{HINT}-GGUF",
+        ),
+        ("vllm", "https://huggingface.co/Qwen/Qwen3-0.6B/tree/main", f"{ADDRESS} Qwen/Qwen3-0.6B"),
+        ("llamacpp", "hf.co/Qwen/Qwen3-0.6B-GGUF:Q8_0", f"{ADDRESS} Qwen/Qwen3-0.6B-GGUF:Q8_0"),
+        ("vllm", "HTTPS://HuggingFace.co/", f"{ADDRESS} ORGANIZATION/MODEL"),
+    ],
+)
+def test_model_id_that_is_not_on_the_hub_is_warned_about(engine: str, id_: str, warning: str) -> None:
+    spec = changed(AGGREGATED, model={"id": id_}, engine={"type": engine})
+
+    assert validation.validate(spec) == []
+    assert validation.warnings(spec) == [warning]
+    custom = {**spec, "model": {"id": id_, "source": "custom"}, "image": "example.com/model:1"}
+    assert validation.warnings(custom) == []
+
+
+@pytest.mark.parametrize(
+    "id_",
+    [
+        "gpt2",
+        "bert-base-uncased",
+        "t5-small",
+        "phi-3.5-mini-instruct",
+        "meta-llama/Llama-3.1-8B-Instruct",
+        "unsloth/Qwen3-0.6B-GGUF:Q4_K_M",
+        "org/model@main",
+        "hf.company/model",
+        "org/repository/folder/file.gguf",
+        "/models/qwen3:0.6b",
+        "./Qwen3",
+        "s3://bucket/model",
+    ],
+)
+def test_usual_model_id_is_not_warned_about(id_: str) -> None:
+    for engine in ("vllm", "sglang", "trtllm", *(["llamacpp"] if "/" in id_ else [])):
+        assert validation.warnings({"model": {"id": id_}, "engine": {"type": engine}}) == []
+
+
 def test_defaults_are_static_and_complete() -> None:
     assert validation.default(
         {"resources": {"gpu": {}}, "scaling": {"prefill": {"memory": None}}, "image": None}

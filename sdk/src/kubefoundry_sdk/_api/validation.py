@@ -13,6 +13,7 @@ from itertools import chain, islice
 from typing import Any, Final
 
 from kubefoundry_sdk._api import engine_args, extra_args, quantity, spec_limits, structure
+from kubefoundry_sdk._api.foreign_text import shown
 from kubefoundry_sdk._api.formats import MEANINGS, QUALIFIED_NAME
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.rules import RULES, Rule
@@ -31,6 +32,8 @@ NAMED: Final = 20
 """The most problems that are reported: a spec of a megabyte may have a million."""
 
 _KEY: Final = re.compile(QUALIFIED_NAME)
+_HUB: Final = re.compile(r"(https?://)?(www\.)?(huggingface|hf)\.co(/|$)", re.IGNORECASE)
+_FORM: Final = "write ORGANIZATION/MODEL, such as Qwen/Qwen3-0.6B"
 
 
 @cache
@@ -80,7 +83,7 @@ def _first(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def warnings(spec: Spec) -> list[str]:
-    """Return a warning for each setting that has no effect (contract §2), and for memory without a unit.
+    """Return a warning for each setting that has no effect (contract §2), memory without a unit, and a wrong id.
 
     The spec is valid.
     """
@@ -90,7 +93,7 @@ def warnings(spec: Spec) -> list[str]:
         messages.append("servedName is ignored for custom source")
     if complete["serving"]["mode"] == "aggregated" and set(COMPONENTS) & complete["scaling"].keys():
         messages.append("scaling.prefill and scaling.decode are ignored in aggregated mode")
-    return messages + list(_without_unit(complete))
+    return [*messages, *_without_unit(complete), *_unknown_to_the_hub(complete)]
 
 
 def _without_unit(spec: Spec) -> Iterator[str]:
@@ -104,6 +107,32 @@ def _without_unit(spec: Spec) -> Iterator[str]:
         memory = (resources or {}).get("memory")
         if memory is not None and 0 < quantity.parse(memory) < SMALLEST:
             yield f"{path}.memory is {memory}, less than 1Mi, in which no engine starts: add a unit, such as 8Gi"
+
+
+def _unknown_to_the_hub(spec: Spec) -> Iterator[str]:
+    """Yield a warning for a model id that no hub has, such as one of Ollama.
+
+    A lower-case name alone may be right: the hub has gpt2, and a provider may have names of its own.
+    """
+    model_id = spec["model"].get("id") or ""
+    if spec["model"]["source"] != "huggingface":
+        return
+    if address := _HUB.match(model_id):
+        rest = "/".join(model_id[address.end() :].split("/")[:2]) or "ORGANIZATION/MODEL"
+        yield f"model.id has the address of the Hugging Face hub, which engines add themselves: write {shown(rest)}"
+    elif "/" in model_id or model_id.startswith("."):
+        return
+    elif set(":@") & set(model_id):
+        yield f"model.id is {shown(model_id)}, and no model on the Hugging Face hub has such a name: {_FORM}"
+    elif spec["engine"]["type"] == "llamacpp":
+        yield (
+            f"model.id is {shown(model_id)}, and llama.cpp finds a model on the Hugging Face hub only with its "
+            f"organization: {_FORM}-GGUF"
+        )
+    elif model_id != model_id.lower():
+        yield (
+            f"model.id is {shown(model_id)}, without an organization: unless your provider knows this name, {_FORM}"
+        )
 
 
 def _broken(rule: Rule, spec: Spec) -> Iterator[Problem]:
