@@ -104,7 +104,7 @@ def test_hostile_rules_take_bounded_time() -> None:
     assert 1 <= len(checked) < 64
     assert last == (
         f"spec.selectionRules: the rules from index {len(checked)} on were not checked, because the rules before "
-        "them take too long. kubectl get ipc shows in RULES whether the selector can use them"
+        "them take too long. Once stored, the condition RulesValid shows whether the selector can use them"
     )
 
 

@@ -85,7 +85,7 @@ def _rule_warnings(rules: Sequence[SelectionRuleSpec]) -> Iterator[str]:
         if time.thread_time() - began > MOST_SECONDS:
             yield (
                 f"spec.selectionRules: the rules from index {index} on were not checked, because the rules before "
-                "them take too long. kubectl get ipc shows in RULES whether the selector can use them"
+                "them take too long. Once stored, the condition RulesValid shows whether the selector can use them"
             )
             return
         if problem := check(rule.condition):
