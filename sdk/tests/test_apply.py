@@ -129,7 +129,7 @@ async def test_another_ones_config_map_is_named(dry_run: bool) -> None:
 
 async def stored(client: Client, dry_run: bool) -> None:
     if dry_run:
-        await apply.try_apply(client, CONFIG_MAPS, CONFIG, manager="test", exists=False)
+        await apply.try_apply(client, CONFIG_MAPS, CONFIG, manager="test", live=None)
     else:
         await apply.revert(client, CONFIG_MAPS, Store(), CONFIG, manager="test", admission=Admission())
 
@@ -146,3 +146,25 @@ async def test_object_that_lost_its_marks_is_written_if_recognized() -> None:
     admission.remember(("Engine", "m"), live)
     with pytest.raises(NameTaken):
         await revert(standing(), admission)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+async def test_controller_role_is_left_to_another_owner(dry_run: bool) -> None:
+    """The API server refuses a second owner with `controller: true`."""
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "o", "controller": True}
+    mark = {"kubefoundry.ai/owner-uid": DEPLOYMENT}
+    store, sent = standing(ownerReferences=[other], annotations=mark), []
+
+    def answer(asked: Asked) -> web.Response:
+        sent.append(asked.body["metadata"]["ownerReferences"])
+        return ok(asked.body)
+
+    async with wire(answer) as api:
+        if dry_run:
+            live = store.get(("n", "m"))
+            await apply.try_apply(api.client, KIND, OURS, manager="test", live=live)
+        else:
+            await apply.revert(api.client, KIND, store, OURS, manager="test", admission=Admission())
+
+    (ours,) = OURS["metadata"]["ownerReferences"]
+    assert sent == [[{key: value for key, value in ours.items() if key != "controller"}]]

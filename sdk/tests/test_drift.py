@@ -141,3 +141,29 @@ def test_a_text_that_looks_like_an_amount_is_compared_as_a_text() -> None:
         return {"spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": value}]}]}}
 
     assert differences(pod("1024Mi"), pod("1Gi")) == ["spec.containers[a].env[X].value"]
+
+
+def owner(uid: str, **roles: bool) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": uid, "uid": uid, **roles}
+
+
+@pytest.mark.parametrize(
+    ("live", "paths"),
+    [
+        pytest.param([owner("ours", controller=True)], [], id="as applied"),
+        pytest.param([owner("ours"), owner("other", controller=True)], [], id="another controller"),
+        pytest.param(
+            [owner("ours", controller=False), owner("other", controller=True)], [], id="role denied"
+        ),
+        pytest.param([owner("other", controller=True)], ["metadata.ownerReferences[ours]"], id="owner lost"),
+        pytest.param(
+            [owner("ours"), owner("other")],
+            ["metadata.ownerReferences[ours].controller"],
+            id="no controller",
+        ),
+    ],
+)
+def test_controller_role_is_drift_only_if_it_is_free(live: list[Any], paths: list[str]) -> None:
+    applied = {"metadata": {"ownerReferences": [owner("ours", controller=True)]}}
+
+    assert differences(applied, {"metadata": {"ownerReferences": live}}) == paths

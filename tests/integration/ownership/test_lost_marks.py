@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind, Object
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, DEPLOYMENTS, MODEL_DEPLOYMENTS, SERVICES, Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog, until_logged
 from support.deployments import CPU, GPU, model_deployment
@@ -69,6 +71,68 @@ async def test_known_object_gets_its_marks_back(
     assert phase(model) != "Failed"
 
 
+async def other_owner(api: Client, namespace: str, *, controller: bool) -> Object:
+    """Create an object, and return an owner reference to it."""
+    metadata = {"name": "other", "namespace": namespace}
+    other = await api.create(
+        CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, manager="test"
+    )
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": other["metadata"]["uid"]}
+    return {**reference, "controller": True} if controller else reference
+
+
+def controllers(obj: Object | None) -> dict[str, bool]:
+    """Return for the uid of each owner whether it is the controller."""
+    owners = ((obj or {}).get("metadata") or {}).get("ownerReferences") or ()
+    return {owner["uid"]: bool(owner.get("controller")) for owner in owners}
+
+
+@EVERY
+async def test_object_is_repaired_beside_another_controller(
+    suite: Suite, api: Client, namespace: str, provider: str
+) -> None:
+    """The API server allows one owner with `controller: true`."""
+    kind, made = KINDS[provider], await created(api, namespace, provider)
+    uid = made["metadata"]["uid"]
+    other = await other_owner(api, namespace, controller=True)
+
+    forged = [{"op": "replace", "path": "/metadata/ownerReferences", "value": [other]}]
+    before = await api.json_patch(kind, "m", namespace, forged, manager="kubectl-patch")
+
+    repaired = await until(
+        api, kind, "m", namespace, lambda obj: controllers(obj) == {other["uid"]: True, uid: False}
+    )
+    assert repaired is not None
+    assert repaired["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "metadata.ownerReferences" in await until_event(api, namespace, "DriftDetected")
+
+    # Later changes are reverted, too.
+    path = f"/metadata/annotations/{names.OWNER_UID_ANNOTATION.replace('/', '~1')}"
+    await api.json_patch(kind, "m", namespace, [{"op": "remove", "path": path}], manager="kubectl-patch")
+    again = await until(
+        api,
+        kind,
+        "m",
+        namespace,
+        lambda obj: obj and obj["metadata"]["annotations"].get(names.OWNER_UID_ANNOTATION) == uid,
+    )
+    assert again is not None
+    assert controllers(again) == {other["uid"]: True, uid: False}
+    model = await until_deployment(api, "m", namespace, is_created)
+    assert "admission" not in message(model, "ResourceCreated")
+
+    # Without the other controller, ours is the controller again.
+    left = [owner for owner in again["metadata"]["ownerReferences"] if owner["uid"] == uid]
+    await api.json_patch(
+        kind,
+        "m",
+        namespace,
+        [{"op": "replace", "path": "/metadata/ownerReferences", "value": left}],
+        manager="kubectl-patch",
+    )
+    assert await until(api, kind, "m", namespace, lambda obj: controllers(obj) == {uid: True})
+
+
 async def test_known_helper_gets_its_marks_back(suite: Suite, api: Client, namespace: str) -> None:
     made = await created(api, namespace, "direct")
 
@@ -112,6 +176,29 @@ async def test_unknown_object_is_named_before_it_is_left(
     )
     left = await api.get(kind, "m", namespace)
     await api.delete(kind, "m", namespace, uid=left["metadata"]["uid"])
+
+
+async def test_unlabelled_object_with_another_owner_is_named(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """Without labels the provider does not see it, and the garbage collector keeps an object with another owner."""
+    made = await created(api, namespace, "direct")
+    other = await other_owner(api, namespace, controller=False)
+    edit: list[dict[str, Any]] = [
+        {"op": "remove", "path": "/metadata/labels"},
+        {"op": "add", "path": "/metadata/ownerReferences/-", "value": other},
+    ]
+    with stopped(suite.components["direct"]):
+        await api.json_patch(DEPLOYMENTS, "m", namespace, edit, manager="kubectl-patch")
+        await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])
+
+    await until(api, MODEL_DEPLOYMENTS, "m", namespace, lambda obj: obj is None)
+    assert await until_event(api, namespace, "ObjectLeft") == (
+        f"Deployment {namespace}/m stays: it has lost the labels by which the provider finds it, and it has another "
+        "owner, ConfigMap 'other'; delete it unless somebody else uses it"
+    )
+    left = await api.get(DEPLOYMENTS, "m", namespace)
+    assert "deletionTimestamp" not in left["metadata"]
 
 
 OWNERLESS = Mutation(

@@ -198,7 +198,7 @@ async def _tried(
     # as a variable's `valueFrom` beside its new `value`.
     manager = names.provider_manager(provider.name)
     answer = await dry_run.trial(
-        session.client, kind, planned.write_plan, live is not None, marked(helpers), manager=manager
+        session.client, kind, planned.write_plan, live, marked(helpers), manager=manager
     )
     if answer.lacking:
         # Not `answer.message`: its advice is for the provider's ServiceAccount, but the caller has sent the dry run.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.owner_references import beside_controller
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._runtime.refusals import Origin, refused
@@ -79,7 +80,17 @@ def pinned(obj: Object, live: Object, *, exact: bool) -> Object:
     conflict.
     """
     names = ("uid", "resourceVersion") if exact else ("uid",)
+    obj = acceptable(obj, live)
     return {**obj, "metadata": {**obj["metadata"], **{name: live["metadata"][name] for name in names}}}
+
+
+def acceptable(obj: Object, live: Object) -> Object:
+    """Return the object with the owner references that the API server accepts over the live one."""
+    meta = obj["metadata"]
+    if not meta.get("ownerReferences"):
+        return obj
+    owners = beside_controller(meta["ownerReferences"], live["metadata"].get("ownerReferences"))
+    return {**obj, "metadata": {**meta, "ownerReferences": owners}}
 
 
 async def delete(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kubefoundry_sdk._api import names, reasons
@@ -44,14 +44,20 @@ def is_requested(deployment: Object) -> bool:
 
 
 async def run(
-    client: Client, kind: Kind, write_plan: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
+    client: Client,
+    kind: Kind,
+    write_plan: Plan,
+    live: Object | None,
+    helpers: Mapping[Mark, Object],
+    *,
+    manager: str,
 ) -> tuple[Stop, str]:
     """Return the result of `trial`: the condition to report, and JSON text.
 
     The text has `accepted`, `message` and `objects`, the manifests without KubeFoundry's record on them. `omitted`
     means that they are too large.
     """
-    outcome = await trial(client, kind, write_plan, exists, helpers, manager=manager)
+    outcome = await trial(client, kind, write_plan, live, helpers, manager=manager)
     result = {
         "accepted": outcome.accepted,
         "message": outcome.message,
@@ -82,7 +88,13 @@ class Trial(NamedTuple):
 
 
 async def trial(
-    client: Client, kind: Kind, write_plan: Plan, exists: bool, helpers: Collection[Mark], *, manager: str
+    client: Client,
+    kind: Kind,
+    write_plan: Plan,
+    live: Object | None,
+    helpers: Mapping[Mark, Object],
+    *,
+    manager: str,
 ) -> Trial:
     """Send all objects of the plan as server-side dry runs.
 
@@ -90,26 +102,24 @@ async def trial(
         client: The client.
         kind: The kind of the main object.
         write_plan: The plan.
-        exists: Whether the main object exists.
+        live: The main object that exists, or None.
         helpers: The existing helpers.
         manager: The field manager.
     """
     named = f"{kind.kind} '{write_plan.main['metadata']['name']}'"
-    verb = (
-        "would be recreated" if write_plan.recreate else "would be updated" if exists else "would be created"
-    )
+    verb = "would be recreated" if write_plan.recreate else "would be updated" if live else "would be created"
     missing = [obj for obj in write_plan.helpers if mark(obj) not in helpers]
     problem: str | None = None
     untried: str | None = None
     lacking = ""
     for obj in write_plan.objects:
         obj_kind = kind if obj is write_plan.main else kind_of(obj)
-        is_present = exists if obj is write_plan.main else mark(obj) in helpers
+        existing = live if obj is write_plan.main else helpers.get(mark(obj))
         try:
             if obj is write_plan.main and write_plan.recreate:
                 await apply.try_new(client, kind, obj, manager=manager)
             else:
-                await apply.try_apply(client, obj_kind, obj, manager=manager, exists=is_present)
+                await apply.try_apply(client, obj_kind, obj, manager=manager, live=existing)
         except Refused as refused:
             problem, lacking = str(refused), refused.lacking
             if obj is write_plan.main and (creation := _named_helper(missing, problem)) is not None:

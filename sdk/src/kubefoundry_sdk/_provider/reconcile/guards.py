@@ -62,9 +62,10 @@ async def clean_up(turn: Turn) -> End | None:
     finalizer. Objects without an owner reference stay. Five minutes after the provider first saw the deletion, by its
     own clock, it removes the finalizer anyway (`--finalizer-timeout`). The Event `FinalizerTimeout`, and the message
     during the wait, name the remaining objects and the finalizers that hold them. An object of ours that lost its
-    owner reference stays; the Event `ObjectLeft` names it (not after `--cascade=orphan`). After the same time, core
-    removes the finalizer of a provider that was uninstalled. Core removes a finalizer at once if no provider of that
-    name is registered and the name owns no field of the ModelDeployment (Event `FinalizerRemoved`).
+    owner reference stays, and so does a Deployment that lost our labels and has another owner. The Event `ObjectLeft`
+    names it (not after `--cascade=orphan`). After the same time, core removes the finalizer of a provider that was
+    uninstalled. Core removes a finalizer at once if no provider of that name is registered and the name owns no field
+    of the ModelDeployment (Event `FinalizerRemoved`).
     """
     context, live = turn.context, turn.live
     # This step comes before the pause and all other steps: a deletion must succeed with an invalid spec and without

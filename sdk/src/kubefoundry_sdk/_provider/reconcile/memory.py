@@ -47,8 +47,6 @@ class Memory:
     """The objects that we have deleted, or that a deletion has seen: they are really gone once no store has them."""
     is_orphaning: bool = False
     """Whether the deletion leaves the objects on purpose."""
-    conflict: bool = False
-    """Whether a deletion began while an object of the main object's name was not known to be ours."""
     accepted_digest: str | None = None
     """Digest of the plan that a dry run accepted while another provider serves."""
     secret: SecretLookup = field(default_factory=SecretLookup)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubefoundry_sdk._api import managed_fields, reasons
+from kubefoundry_sdk._api import managed_fields
+from kubefoundry_sdk._api.conditions import first_of
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Kind, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._cluster.errors import ApiError
@@ -14,10 +15,8 @@ from kubefoundry_sdk._runtime.store import key_of
 
 
 def remember(context: Context, live: Object) -> None:
-    """Remember the evidence at each reconcile of a deletion, because the next status replaces it."""
+    """Remember the evidence at each reconcile of a deletion, because it ends with the objects."""
     memory = context.memory(key_of(live))
-    condition = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
-    memory.conflict |= condition.get("reason") == "NameConflict"
     memory.is_orphaning |= ORPHAN in LiveModelDeployment(live).finalizers
     memory.cleaned |= {
         own_mark for own_mark in _marks(context, live) if _stored(context, live, own_mark) is not None
@@ -28,36 +27,43 @@ async def describe_leftovers(context: Context, live: Object) -> list[str]:
     """Return a note about each object that stays and was created for the ModelDeployment.
 
     Such an object has no owner reference to the ModelDeployment, so it is not deleted. Our field manager is no proof,
-    because anybody may use its name, and `--cascade=orphan` also removes the reference.
+    because anybody may use its name, and `--cascade=orphan` also removes the reference. An object without the labels
+    that we watch is not deleted either, and stays if it has another owner.
     """
     memory, (namespace, name) = context.memory(key_of(live)), key_of(live)
     main = (context.provider.upstream.kind, name)
-    objects = {}
+    objects, unseen = {}, set()
     for own_mark in _marks(context, live):
         obj = _stored(context, live, own_mark)
         # An object without the labels that we watch is not in the store. An object that the deletion has seen is
-        # really gone.
-        is_missed = own_mark not in memory.cleaned and (
-            memory.admission.remembers(own_mark) or (own_mark == main and memory.conflict)
-        )
+        # really gone. A process that has just started knows nothing of the helpers.
+        is_missed = own_mark not in memory.cleaned
         kind = context.upstream.kind if own_mark == main else HELPER_KINDS[own_mark[0]]
         if obj is None and kind is not None and kind.built_in and is_missed:
             obj = await _read(context, kind, (namespace, own_mark[1]))
+            unseen.add(own_mark)
         objects[own_mark] = obj
     for obj in context.helpers.of(namespace, live["metadata"]["uid"]):
         objects.setdefault(mark(obj), obj)
     return [
         f"{own_mark[0]} {namespace}/{own_mark[1]} stays: {why}; delete it unless somebody else uses it"
         for own_mark, obj in objects.items()
-        if obj is not None and (why := _reason(context, live, obj, own_mark))
+        if obj is not None and (why := _reason(context, live, obj, own_mark, is_unseen=own_mark in unseen))
     ]
 
 
-def _reason(context: Context, live: Object, obj: Object, own_mark: Mark) -> str:
+def _reason(context: Context, live: Object, obj: Object, own_mark: Mark, *, is_unseen: bool) -> str:
     """Return why an object stays; empty if it is deleted, or does not belong to this ModelDeployment."""
     memory, uid = context.memory(key_of(live)), live["metadata"]["uid"]
-    if obj["metadata"].get("deletionTimestamp") or manifest.owned_by(obj, uid):
+    if obj["metadata"].get("deletionTimestamp"):
         return ""
+    if manifest.owned_by(obj, uid):
+        # The garbage collector deletes it, unless another owner exists.
+        others = [owner for owner in obj["metadata"]["ownerReferences"] if owner.get("uid") != uid]
+        if not others or not is_unseen or memory.is_orphaning:
+            return ""
+        named = first_of([f"{owner.get('kind')} '{owner.get('name')}'" for owner in others])
+        return f"it has lost the labels by which the provider finds it, and it has another owner, {named}"
     if manifest.owner_uid(obj) is None:
         is_ours = context.manager in managed_fields.managers(obj)
         return "nothing on it shows that it was created for this ModelDeployment" if is_ours else ""

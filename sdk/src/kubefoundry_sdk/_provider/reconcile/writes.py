@@ -169,8 +169,8 @@ async def try_dry_run(turn: Turn) -> End | None:
         context.client,
         turn.kind,
         turn.plan,
-        turn.upstream is not None,
-        set(marked(turn.helpers)),
+        turn.upstream,
+        marked(turn.helpers),
         manager=context.manager,
     )
     has_finalizer = finalizer.has(live, context.provider.name)

@@ -70,7 +70,7 @@ async def write(
         NameTaken: An object of another owner has the name.
         ApiError: A transient error.
     """
-    exists = store.state(key_of(write_plan.main)) is not None
+    live = store.get(key_of(write_plan.main))
     writes_main = write_plan.main in write_plan.changed
     created = False
     helpers = [obj for obj in write_plan.changed if obj is not write_plan.main]
@@ -78,8 +78,8 @@ async def write(
     try:
         for obj in fresh:
             await _store(client, kind_of(obj), stores.store(obj), obj, manager=manager, admission=admission)
-        if writes_main and helpers and exists:
-            await try_apply(client, kind, write_plan.main, manager=manager, exists=True)
+        if writes_main and helpers and live is not None:
+            await try_apply(client, kind, write_plan.main, manager=manager, live=live)
         for obj in helpers:
             if obj not in fresh:
                 target, origin = (client, kind_of(obj), stores.store(obj), obj), _origin(write_plan, obj)
@@ -173,10 +173,14 @@ async def last_writer(client: Client, kind: Kind, live: Object, paths: Sequence[
     return managed_fields.writer(fresh, paths, manager) or managed_fields.UNKNOWN
 
 
-async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, exists: bool) -> None:
-    """Send an apply that stores nothing. Raise Refused, NameTaken, or ApiError for transient errors."""
-    send = server_side_apply.update if exists else server_side_apply.create
-    await send(client, kind, obj, manager=manager, origin=ORIGIN, dry_run=True)
+async def try_apply(client: Client, kind: Kind, obj: Object, *, manager: str, live: Object | None) -> None:
+    """Send an apply that stores nothing. Raise Refused, NameTaken, or ApiError for transient errors.
+
+    `live` is the object that exists, None if it would be created.
+    """
+    send = server_side_apply.create if live is None else server_side_apply.update
+    body = obj if live is None else server_side_apply.acceptable(obj, live)
+    await send(client, kind, body, manager=manager, origin=ORIGIN, dry_run=True)
 
 
 async def try_new(client: Client, kind: Kind, main: Object, *, manager: str) -> None:

@@ -15,6 +15,7 @@ from kubefoundry_sdk._api import quantity
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import pattern
+from kubefoundry_sdk._api.owner_references import beside_controller
 
 _AMOUNT: Final = re.compile(r"\.resources\.(requests|limits)\.|\.(sizeLimit|divisor)$")
 """Paths at which Kubernetes normalizes an amount: `1024Mi` to `1Gi`."""
@@ -56,7 +57,10 @@ def by_field(
             meta = live.get("metadata") or {}
             for part in _METADATA:
                 if part in value:
-                    _compare(value[part], meta.get(part), f"metadata.{part}", differing)
+                    applied = value[part]
+                    if part == "ownerReferences" and isinstance(applied, list):
+                        applied = beside_controller(applied, meta.get(part))
+                    _compare(applied, meta.get(part), f"metadata.{part}", differing)
         elif key not in ("apiVersion", "kind"):
             _compare(value, live.get(key), key, differing)
         if key == "spec" and (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
