@@ -39,6 +39,7 @@ async def refusing(
     example: Object,
     operations: Sequence[str] = ("CREATE", "UPDATE"),
     statuses: bool = True,
+    user: str = "",
 ) -> AsyncIterator[None]:
     """Refuse writes of a kind during the block.
 
@@ -52,6 +53,7 @@ async def refusing(
         example: An object for dry runs, which show when the API server calls the webhook.
         operations: The operations to refuse. Of a deletion, the object is the one that is stored.
         statuses: Whether to refuse those of the status, too.
+        user: Text in the name of the user whose writes are refused; everybody's if it is empty.
     """
     called = asyncio.Event()
 
@@ -61,6 +63,7 @@ async def refusing(
         response: dict[str, Any] = {"uid": body["request"]["uid"], "allowed": True}
         asked = body["request"]
         meant = asked["operation"] in operations and (statuses or not asked.get("subResource"))
+        meant = meant and user in asked["userInfo"]["username"]
         if meant and marker in json.dumps(asked["object"] or asked["oldObject"]):
             response |= {"allowed": False, "status": {"code": code, "message": words}}
         return web.json_response({**body, "request": None, "response": response})

@@ -75,7 +75,8 @@ async def test_the_new_provider_begins_when_the_old_one_has_cleaned_up(
             api, UPSTREAM[old], "m", namespace, lambda obj: obj and "deletionTimestamp" in obj["metadata"]
         )
         assert message(waiting, "ResourceCreated") == (
-            f"Waiting for provider {old} to remove the objects that it created for this ModelDeployment"
+            f"Waiting for provider {old} to remove the objects that it created for this ModelDeployment, and "
+            f"finalizer kubefoundry.ai/{old}-provider"
         )
         assert not await exists(api, new, namespace)
         # what still serves stays published

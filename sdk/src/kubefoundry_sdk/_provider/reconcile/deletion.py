@@ -78,7 +78,7 @@ async def terminate(context: Context, live: Object, reports: bool) -> float | No
     try:
         await _release(context, live, left)
     except ApiError as error:
-        problem = f"The finalizer of provider {context.provider.name} could not be removed"
+        problem = f"Finalizer {names.provider_finalizer(context.provider.name)} could not be removed"
         return await removal.put_off(context, live, objects, problem, error, report_message)
     return None
 
@@ -213,14 +213,29 @@ async def _leave(context: Context, live: Object, serves: bool) -> float | None:
         holding = finalizer.holding(context, live)
         return await keep(f"{context.provider.title} is being removed for provider {successor}{holding}")
     await own_status.write(context, live, {})
+    return await _let_go(context, live, successor)
+
+
+async def _let_go(context: Context, live: Object, successor: str | None) -> float | None:
+    """Remove our finalizer, after our objects. Returns as `release_deployment`."""
+    key = key_of(live)
     current = context.deployments.get(key)
     if (
-        current
-        and current["metadata"]["uid"] == live["metadata"]["uid"]
-        and finalizer.has(current, context.provider.name)
+        current is None
+        or current["metadata"]["uid"] != live["metadata"]["uid"]
+        or not finalizer.has(current, context.provider.name)
     ):
-        own = names.provider_finalizer(context.provider.name)
+        return None
+    objects = removal.state(context, live, "finalizer")
+    if wait := context.memory(key).removal.left(objects, context.clock()):
+        return wait
+    own = names.provider_finalizer(context.provider.name)
+    try:
         await finalizer.remove(context.client, context.deployments, current, own, manager=context.manager)
+    except ApiError as error:
+        problem = f"Finalizer {own} could not be removed for provider {successor}"
+        # The chosen provider reports on the model now. Its message names the finalizer (`handover.waiting`).
+        return await removal.put_off(context, live, objects, problem, error, None)
     return None
 
 

@@ -6,7 +6,8 @@ without it.
 
 from __future__ import annotations
 
-from kubefoundry_sdk._api import handover, managed_fields, reasons
+from kubefoundry_sdk._api import handover, managed_fields, names, reasons
+from kubefoundry_sdk._api.conditions import first_of
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.reconcile.context import Context
@@ -79,9 +80,10 @@ def is_reported_by_other(deployment: Object, manager: str) -> bool:
 
 def waiting(holders: list[str], left: float) -> Stop:
     """Return the condition during the wait. `left` is the rest of the time-out in seconds."""
+    finalizers = first_of([names.provider_finalizer(name) for name in holders])
     message = (
         f"Waiting for provider {', '.join(holders)} to remove the objects that it created for this "
-        "ModelDeployment"
+        f"ModelDeployment, and finalizer {finalizers}"
     )
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
 

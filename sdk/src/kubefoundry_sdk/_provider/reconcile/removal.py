@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
+from kubefoundry_sdk._api.conditions import clip
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile.context import Context
@@ -15,6 +17,9 @@ from kubefoundry_sdk._runtime import metrics
 from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)
+
+WORDS: Final = 600
+"""Characters of a refusal that are reported. A policy's words may be long, and an Event has 1024 bytes."""
 
 
 def state(context: Context, live: Object, *further: str) -> list[str]:
@@ -56,9 +61,10 @@ async def put_off(
     metrics.ERRORS.labels(context.provider.name, "api").inc()
     log.warning("%s/%s: %s, retrying in %.1f s: %s", *key_of(live), problem, delay, error)
     if error.rejected or removal.failures > 1:
+        words = clip(str(error), WORDS)
         context.recorder.event(
-            live, "Warning", "WriteRejected", f"{problem}: {error}; retrying with back-off"
+            live, "Warning", "WriteRejected", f"{problem}: {words}; retrying with back-off"
         )
         if report_message is not None:
-            await report_message(f"{problem}: {error.message}")
+            await report_message(f"{problem}: {clip(error.message, WORDS)}")
     return delay
