@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class Asked:
     body: Any
 
 
-Answer = Callable[[Asked], web.Response]
+Answer = Callable[[Asked], web.Response | Awaitable[web.Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ async def wire(answer: Answer) -> AsyncIterator[Wire]:
                 json.loads(raw) if raw else None,
             )
         )
-        return answer(asked[-1])
+        response = answer(asked[-1])
+        return response if isinstance(response, web.Response) else await response
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handle)
