@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -94,19 +96,25 @@ async def test_other_replica_takes_over_when_the_leader_is_killed(
 async def test_frozen_leader_changes_nothing_when_it_is_thawed(
     fresh: Suite, api: Client, namespace: str, proxies: dict[str, Proxy], tmp_path: Path
 ) -> None:
+    """An Event that was queued before is still sent: it reports a state that the leader has seen."""
     frozen = {name: asyncio.Event() for name in MANAGERS}
+    frozen_at: dict[str, datetime] = {}
     thawed, writes = asyncio.Event(), []
+    events: list[tuple[str, web.Request]] = []
 
     def freezing(name: str, request: web.Request) -> Fault | None:
         """Freeze the component at its first write for a model. Its next step comes with the answer."""
         component = fresh.components[name]
         if request.method not in WRITES or "/leases" in request.path:
             return None
-        if thawed.is_set():
+        if thawed.is_set() and is_event(request):
+            events.append((name, request))
+        elif thawed.is_set():
             writes.append(f"{name}: {request.method} {request.path}")
         elif f"/namespaces/{namespace}/" in request.path and not frozen[name].is_set():
             assert component.process is not None
             component.process.send_signal(signal.SIGSTOP)
+            frozen_at[name] = datetime.now(UTC)
             frozen[name].set()
         return None
 
@@ -129,8 +137,16 @@ async def test_frozen_leader_changes_nothing_when_it_is_thawed(
                 await until_competing(fresh.components[name])
 
             assert writes == []
+            for name, request in events:
+                event = json.loads(await request.read())
+                assert datetime.fromisoformat(event["eventTime"]) <= frozen_at[name], event
             assert await left(api, namespace) == before
             assert all(fresh.components[name].running for name in MANAGERS)
+
+
+def is_event(request: web.Request) -> bool:
+    """Check whether the request creates an Event."""
+    return request.method == "POST" and request.path.endswith("/events")
 
 
 def thaw(component: Component) -> None:
