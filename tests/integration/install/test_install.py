@@ -168,7 +168,7 @@ async def silent_provider_holds_the_deletion(kubefoundry: CommandLine, api: Clie
     silent = await kubefoundry("controller uninstall", "--yes", "--delete-models")
     assert silent.code == 1, silent
     assert "provider nobody has not reported for " in silent.err
-    assert "would have to clean up 1 models; start it, or keep them with --eject" in silent.err
+    assert "and it would have to clean up 1 models; start it, or keep them with --eject" in silent.err
     [kept_model], _ = await api.list(MODEL_DEPLOYMENTS)
     assert "deletionTimestamp" not in kept_model["metadata"]
     assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -223,6 +225,45 @@ async def test_command_shows_provider_that_does_not_clean_up(reader: Reader) -> 
     late = await reader.says(*uninstall)
     shown = await followed(reader, late, "cli/install/change: kubectl get deployment kubefoundry-provider-{}")
     assert "kubefoundry-provider-kaito" in shown
+
+
+async def lease_of_kaito(api: Client, renewed: str) -> None:
+    """Write the Lease of provider kaito as its process does."""
+    body: Object = {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {"name": "kubefoundry-provider-kaito", "namespace": names.SYSTEM_NAMESPACE},
+        "spec": {"holderIdentity": "process", "leaseDurationSeconds": 15, "renewTime": renewed},
+    }
+    await api.apply(LEASES, body, manager="test")
+
+
+async def test_killed_provider_is_noticed_before_the_deletion(reader: Reader) -> None:
+    """It has reported a moment ago. Only its Lease shows that it does not run."""
+    api, namespace = reader.api, reader.namespace
+    uninstall = ("provider uninstall", "kaito", "--delete-models", "--yes", "--timeout", "0.2")
+    await reader.says("provider install", "kaito", "--yes")
+    await registered(api, rfc3339(datetime.now(UTC)))
+    await held_model(api, namespace)
+    await lease_of_kaito(api, "2026-02-04T10:00:00.000000Z")
+
+    killed = await reader.says(*uninstall)
+
+    assert "provider kaito does not run: nobody renews its Lease" in killed
+    kept = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert "deletionTimestamp" not in kept["metadata"]
+
+    async def renew() -> None:
+        for second in itertools.count():
+            await lease_of_kaito(api, f"2026-02-04T10:{second // 60 % 60:02}:{second % 60:02}.000000Z")
+
+    renewing = asyncio.create_task(renew())
+    running = await reader.says(*uninstall)
+    renewing.cancel()
+
+    assert "nobody renews its Lease" not in running
+    deleted = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+    assert "deletionTimestamp" in deleted["metadata"]
 
 
 async def test_model_without_provider_gets_one(fresh: Suite, reader: Reader) -> None:

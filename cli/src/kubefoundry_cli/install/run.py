@@ -12,7 +12,7 @@ from kubefoundry_cli.ejection import eject, owned_objects, remove
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.hint import kubectl
-from kubefoundry_cli.install import change
+from kubefoundry_cli.install import change, liveness
 from kubefoundry_cli.install.change import Change, Kinds
 from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_cli.install.rights import rights
@@ -203,7 +203,7 @@ async def _check_models(session: Session, deployments: Sequence[Object], *, ejec
 
 
 async def _silent(session: Session, deployments: Sequence[Object]) -> list[Refused]:
-    """Return a failure for each silent provider that has models to clean up."""
+    """Return a failure for each provider that has models to clean up, and is silent or does not run."""
     needed = Counter(
         provider
         for deployment in deployments
@@ -214,22 +214,30 @@ async def _silent(session: Session, deployments: Sequence[Object]) -> list[Refus
         configs, _ = await session.client.list(PROVIDER_CONFIGS) if needed else ([], "")
     except (ApiError, Unreachable) as error:
         raise of(error, "list InferenceProviderConfigs") from error
-    silent = {
+    ages = {
         config["metadata"]["name"]: since((config.get("status") or {}).get("lastHeartbeat"))
         for config in configs
+        if config["metadata"]["name"] in needed
     }
+    silent = {
+        name: f"has not reported for {age:.0f} s"
+        for name, age in ages.items()
+        if age is not None and age > HEARTBEAT_TIMEOUT
+    }
+    for name in await liveness.stopped(session, ages.keys() - silent.keys()):
+        silent[name] = "does not run: nobody renews its Lease"
     return [
         Refused(
             PROVIDER_CONFIGS.kind,
             name,
             Failure(
-                f"provider {name} has not reported for {age:.0f} s and would have to clean up {count} models; "
+                f"provider {name} {silent[name]}, and it would have to clean up {count} models; "
                 f"start it, or keep them with --eject: "
                 f"{kubectl(f'get deployment kubefoundry-provider-{name}', names.SYSTEM_NAMESPACE)}"
             ),
         )
         for name, count in sorted(needed.items())
-        if (age := silent.get(name)) is not None and age > HEARTBEAT_TIMEOUT
+        if name in silent
     ]
 
 
