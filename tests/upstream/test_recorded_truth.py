@@ -1,11 +1,12 @@
 """Every recorded run of a real operator, as its provider reads it: Ready names no generation that does not serve yet.
 
 The recordings also hold the pods, so that the truth is known: the version of each pod is in its name. Prints the
-figures of each recording (`-s`).
+figures of each recording (`-s`). Recorded statuses of Dynamo are also read with parts missing or unknown.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from kubefoundry_kaito.provider import with_defaults as kaito
 from kubefoundry_kuberay.provider import with_defaults as kuberay
 from kubefoundry_sdk._provider.contract import Deployment, Observation, Provider
 from kubefoundry_sdk._provider.health.steadiness import Steadiness
+from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.reconcile.reported_generation import Generations, Snapshot, judge, note_applied
 from kubefoundry_sdk.testing.generated import deployment
 from support.timelines import State, recordings, states
 from support.upstream import requires_shared
@@ -238,6 +241,99 @@ def test_dynamo_is_ready_only_when_no_old_pod_serves(recording: str) -> None:
             counts = state.observation.replicas
             assert counts.available <= counts.desired
             assert counts.ready <= counts.desired
+
+
+UNKNOWN: Final = ("", "words of a newer release")
+"""Replacements of each text by which the operator explains its state."""
+
+Path = tuple[str | int, ...]
+
+
+def parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield the path and the value of each part of a status."""
+    if not isinstance(value, dict | list):
+        return
+    for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*path, key), child
+        yield from parts(child, (*path, key))
+
+
+def at(status: Any, path: Path) -> Any:
+    for key in path:
+        status = status[key]
+    return status
+
+
+def worded(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the status as it is, and with each of its messages and reasons unknown, alone and together."""
+    texts = [path for path, _ in parts(status) if path[-1] in ("message", "reason")]
+    yield status
+    for chosen in [[path] for path in texts] + [texts]:
+        for words in UNKNOWN:
+            changed = copy.deepcopy(status)
+            for path in chosen:
+                at(changed, path[:-1])[path[-1]] = words
+            yield changed
+
+
+def damaged(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the status with unknown words, and each of those without one of its parts or with one of a wrong type."""
+    for changed in worded(copy.deepcopy(dict(status))):
+        yield changed
+        for path, _ in parts(changed):
+            without, wrong = copy.deepcopy(changed), copy.deepcopy(changed)
+            del at(without, path[:-1])[path[-1]]
+            yield without
+            at(wrong, path[:-1])[path[-1]] = ["of a wrong type"]
+            yield wrong
+
+
+def is_reached(state: State) -> bool:
+    """Check whether the operator reports success for the generation of the object."""
+    ready: Mapping[str, Any] = next(iter(state.status.get("conditions") or ()), {})
+    seen = max(state.status.get("observedGeneration", 0), ready.get("observedGeneration", 0))
+    return state.status.get("state") == "successful" and seen == (state.generation or 1)
+
+
+def names_edit(provider: Provider, model: Deployment, state: State, status: Mapping[str, Any]) -> bool:
+    """Check whether Ready names an edit that was applied, once any time to settle is over."""
+    generation = state.generation or 1
+    live = {"metadata": {"name": state.name, "uid": "u", "generation": generation}, "status": status}
+    seen = provider.observe(model, live)
+    if seen.phase != "Running":
+        return False
+    ready = {"type": "Ready", "status": "True", "observedGeneration": generation - 1}
+    edited = {
+        "metadata": {"name": state.name, "namespace": "models", "generation": generation},
+        "status": {"observedGeneration": generation - 1, "conditions": [ready]},
+    }
+    generations, report = Generations(), Report(generation)
+    note_applied(generations, report, live)
+    looks = (
+        Snapshot(edited, live, report, seen, provider, "manager", time, names_generation=True)
+        for time in (0.0, provider.settles + 1)
+    )
+    return [judge(generations, look) for look in looks][-1] is None
+
+
+@pytest.mark.parametrize("recording", of("dynamo"))
+def test_dynamo_edit_is_held_until_success_whatever_the_words(recording: str) -> None:
+    provider = dynamo()
+    early, tried = [], 0
+    for name in sorted(graphs(recording)):
+        history = first_life(recording, name)
+        found = [state for state in history if (state.kind, state.name) == ("dynamographdeployments", name)]
+        models = {generation: asked_for(counts) for generation, counts in requested(found).items()}
+        for state in (state for state in found if (state.generation or 1) > 1 and not is_reached(state)):
+            for status in damaged(state.status):
+                tried += 1
+                if names_edit(provider, models[state.generation or 1], state, status):
+                    early.append((state.line, status))
+
+    print(
+        f"{recording}: {tried} statuses, {len(early)} early, in lines {sorted({line for line, _ in early})}"
+    )
+    assert early == []
 
 
 SERVES_FROM: Final[Mapping[str, Mapping[int, float]]] = {

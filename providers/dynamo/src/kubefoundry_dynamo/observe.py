@@ -1,8 +1,9 @@
 """The status of a DynamoGraphDeployment in KubeFoundry's terms (sources §2.5; 0.4 to the 1.5 line).
 
 Running means that the graph serves now. From 0.8 on, the pod counts prove that, whatever else the operator does.
-Before 0.8, `state: successful` is the only evidence. The newest generation serves only once the operator reports it
-as successful. Until then, the counts include workers of the earlier generation.
+Before 0.8, `state: successful` is the only evidence. After an edit, the newest generation serves only once the
+operator reports `successful` for it. Until then, the counts may include pods of the earlier generation, and no
+message or reason proves the opposite.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ STATES: Final = frozenset({"", "initializing", "pending", "successful", "failed"
 """Values of `status.state`; up to 0.9 it is empty before the first reconcile."""
 COUNTED: Final = ("observedGeneration", "services", "components")
 """Fields of a status whose CRD has counts of pods."""
-UNREPORTED: Final = frozenset({"", "initializing"})
-"""States of an object that the operator has not reconciled yet."""
 ROLLOUT_FAILED: Final = "rolling_update_failed"
 IN_PROGRESS: Final = "rolling_update_in_progress"
 ROLLED: Final = frozenset({"", "None", "Completed", "Failed"})
@@ -40,9 +39,6 @@ PASSING: Final = (
 """Parts of the error message of a request that has to be repeated. Matched by text, because the reason of condition
 Ready is the same for errors that stay. The operator reports `failed` for 0.2 to 0.4 s whenever two of its own writes
 collide (seen on 1.4)."""
-WAITING: Final = ("spec not yet processed", f"-{FRONTEND.lower()}: ")
-"""Parts of the message of `Ready` while an edit has not reached a component, or the frontend is not ready. Matched by
-text, because both have the reason of a worker that is not ready (`some_resources_are_not_ready`)."""
 UNSEEN: Final = "the Dynamo operator has not seen the newest generation yet"
 SETTLES: Final = 2.0
 """Seconds after an acknowledged edit in which `successful` may still be about the spec before it. On 1.0.1 and 1.4
@@ -169,30 +165,23 @@ def _without_pods(status: Status, workers: Sequence[Pool]) -> list[str]:
 
 
 def _updating(status: Status) -> bool:
-    """Check whether pods of an earlier spec serve, though the operator has seen the newest one.
-
-    A worker that is not ready is no evidence, because it may have been added. Rolling updates replace workers, and
-    the frontend's Deployment replaces the frontend.
-    """
-    return _rolls_out(status) or _disagrees(status)
+    """Check whether pods of an earlier spec may serve, though the operator has seen the newest one."""
+    return _rolls_out(status) or _awaits_success(status)
 
 
 def _rolls_out(status: Status) -> bool:
-    if status.rolling or any(pods.old for pods in status.counts.values()):
-        return True
-    return not _successful(status) and status.edited and any(part in status.words for part in WAITING)
+    return status.rolling or any(pods.old for pods in status.counts.values())
 
 
-def _disagrees(status: Status) -> bool:
-    """Check whether the state does not show which spec serves.
+def _awaits_success(status: Status) -> bool:
+    """Check whether the operator has seen an edit, and does not report success for it."""
+    return status.edited and status.fresh and (status.repeats or not _successful(status))
 
-    It contradicts condition Ready, the operator has not reported a state yet, or it could not write all of an edit.
-    """
-    if status.repeats:
-        return status.edited
-    if status.state == "successful":
-        return status.contradicted
-    return status.state in UNREPORTED or (status.state == "pending" and not status.unready)
+
+def _is_unclear(status: Status) -> bool:
+    """Check whether the status explains neither the missing success nor a failure."""
+    explained = status.failed or (status.state == "pending" and status.unready)
+    return _awaits_success(status) and not explained
 
 
 def _uncounted(status: Status, workers: Sequence[Pool]) -> bool:
@@ -240,7 +229,7 @@ def _running_message(status: Status, workers: Sequence[Pool]) -> str:
     counted = f"{replicas.ready} of {replicas.desired} replicas ready{_surplus(status, workers)}"
     if status.fresh and _rolls_out(status):
         return f"{counted}, an update is in progress: {status.words}"
-    if status.fresh and _disagrees(status):
+    if _is_unclear(status):
         return f"{counted}, it is unclear whether the newest spec serves: {status.words}"
     if status.fresh:
         return f"{counted}: {status.words}"
