@@ -307,3 +307,40 @@ def test_flag_of_a_field_is_adopted_where_an_argument_put_it(name: str, engine: 
     found = adoption.adoption(provider, schema, live, helpers)
 
     assert (found.changes, found.missing) == ((), ()), found.obj["spec"]
+
+
+@pytest.mark.parametrize("name", ["dynamo", "direct", "kaito"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param({"extraArgs": ["--port2=1"]}, id="alone"),
+        pytest.param({"extraArgs": ["--port2=true"]}, id="switch"),
+        pytest.param({"extraArgs": ["--port2="]}, id="empty"),
+        pytest.param({"extraArgs": ["-O3"]}, id="level"),
+        pytest.param({"extraArgs": ["--port2=1", "--port3=$(HOME)$$"]}, id="two"),
+        pytest.param(
+            {"extraArgs": ["--top=1", "--lora-modules", "a=org/a", "b=org/b", "--end=2"]}, id="between"
+        ),
+        pytest.param(
+            {"args": {"seed": "1"}, "extraArgs": ["--top=1", "--end", "2"]}, id="beside an argument"
+        ),
+        pytest.param(
+            {"args": {"max-model-len": "2048"}, "extraArgs": ["--port2=1"]}, id="beside a field's flag"
+        ),
+        pytest.param(
+            {"trustRemoteCode": True, "args": {"trust-remote-code": ""}, "extraArgs": ["--port2=1"]},
+            id="beside a field's switch",
+        ),
+    ],
+)
+def test_extra_argument_of_one_word_is_adopted(name: str, engine: dict[str, Any]) -> None:
+    provider = installed()[name]
+    schema = schema_of(provider)
+    spec = {**GPU, "engine": {"type": "vllm", **engine}, "image": "example.com/engine:1.0.0"}
+    live, helpers = left_behind(provider, schema, {**spec, "provider": {"name": name}})
+
+    found = adoption.adoption(provider, schema, live, helpers)
+
+    assert (found.changes, found.missing) == ((), ()), found.obj["spec"]
+    made, _ = left_behind(provider, schema, found.obj["spec"])
+    assert upstream.flattened(provider, [made]) == upstream.flattened(provider, [live])

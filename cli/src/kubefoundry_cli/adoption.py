@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from kubefoundry_cli import adopted_storage, upstream
+from kubefoundry_cli import adopted_arguments, adopted_storage, upstream
 from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.model import NO_UID, valid
 from kubefoundry_cli.provenance import Leaves, Path, at_or_below, leaves
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
 from kubefoundry_sdk._api import foreign_yaml, managed_fields, names
-from kubefoundry_sdk._api.engine_args import FIELD_FLAGS
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.validation import validate
@@ -24,12 +23,14 @@ from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import NotReadable, Provider
 from kubefoundry_sdk._provider.reconcile.context import read
 from kubefoundry_sdk._provider.upstream_kind import Schema
-from kubefoundry_sdk._provider.write import documents, drift, foreign_values
+from kubefoundry_sdk._provider.write import documents, drift, foreign_values, manifest
 from kubefoundry_sdk._provider.write.helpers import mark, marked
 from kubefoundry_sdk._provider.write.plan import Plan, plan
 
 KEPT = ("model.id", "model.source", "engine.type", "provider.name", "image")
-"""Fields that `_simplest` never removes, not even default values: model, engine, provider and image."""
+"""Fields that are never removed, not even default values: model, engine, provider and image."""
+
+Measure = TypeVar("Measure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,44 +103,28 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
     def distance(candidate: Object) -> Distance:
         return _distance(provider, schema, candidate, live, helpers)
 
-    def simplified(spec: Object) -> Object:
-        obj = model(live, _named(spec, provider.name))
-        return {**obj, "spec": _simplest(provider, schema, obj, live, helpers)}
+    def values(candidate: Object) -> Leaves | None:
+        if distance(candidate).wrong:
+            return None
+        objects = compared(provider, schema, candidate, live, helpers).write_plan.objects
+        return upstream.flattened(provider, [manifest.content(item) for item in objects], flags=True)
 
-    forms = [form for guess in guesses for form in adopted_storage.forms(guess)]
-    guess = min(forms, key=lambda spec: distance(model(live, _named(spec, provider.name))))
-    obj = simplified(guess)
+    specs = [form for guess in guesses for form in adopted_storage.forms(guess)]
+    obj = min((model(live, _named(spec, provider.name)) for spec in specs), key=distance)
+    # While the spec is refused, its render is unknown.
+    obj = _without_fields(obj, distance, lambda new, old: new.wrong < old.wrong)
     if distance(obj).moved:
-        obj = min((obj, *map(simplified, _with_arguments(guess))), key=distance)
+        # An argument that the provider adds itself has another position in the spec's arguments.
+        obj = _without_fields(obj, values, operator.eq)
+        forms = adopted_arguments.forms(obj["spec"], live)
+        obj = min((obj, *(model(live, spec) for spec in forms)), key=distance)
+    obj = _simplest(obj, distance)
     problems = upstream.problems(provider, valid(obj), schema)
     if problems:
         raise Failure(
             f"{provider.title} would refuse a ModelDeployment for {kind} '{name}': {'; '.join(problems)}"
         )
     return compared(provider, schema, obj, live, helpers)
-
-
-def _with_arguments(spec: Object) -> Iterator[Object]:
-    """Yield the spec with engine settings moved to `engine.args`, where their flags have another position.
-
-    `contextLength` has no default and is removed. A true `trustRemoteCode` stays: its default would contradict the
-    argument.
-    """
-    engine = spec.get("engine") or {}
-    flags = FIELD_FLAGS.get(str(engine.get("type")), {})
-    stated = [
-        field
-        for field in ("contextLength", "trustRemoteCode")
-        if field in engine and f"engine.{field}" in flags
-    ]
-    for number in range(1, len(stated) + 1):
-        for fields in combinations(stated, number):
-            kept = {key: value for key, value in engine.items() if key not in fields or value is True}
-            arguments = {
-                flags[f"engine.{field}"][0]: "" if engine[field] is True else str(engine[field])
-                for field in fields
-            }
-            yield {**spec, "engine": {**kept, "args": {**(engine.get("args") or {}), **arguments}}}
 
 
 def _named(spec: Object, provider: str) -> Object:
@@ -297,22 +282,24 @@ def _changes(provider: Provider, target: Object, live: Object, others: Sequence[
     return changes
 
 
-def _simplest(
-    provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
+def _simplest(obj: Object, distance: Callable[[Object], Distance]) -> Object:
+    """Return the model without fields that its render does not need: defaults, and options that the provider adds."""
+    obj = _without_fields(obj, distance, operator.lt)
+    return _without_fields(obj, distance, lambda new, old: new <= old and not new.wrong)
+
+
+def _without_fields(
+    obj: Object, measure: Callable[[Object], Measure], is_better: Callable[[Measure, Measure], bool]
 ) -> Object:
-    """Return the spec without fields that its render does not need: defaults, and options that the provider adds."""
-    best, score = obj, _distance(provider, schema, obj, live, helpers)
-    # First remove only fields that do harm: while the spec is refused, its render is unknown. Then needless fields.
-    for needless in (False, True):
-        for path in leaves(best["spec"]):
-            if ".".join(path) in KEPT or any("[" in step for step in path):
-                continue
-            spec = _pruned(with_value(best["spec"], path, ABSENT), path[:-1])
-            trial = {**best, "spec": spec}
-            distance = _distance(provider, schema, trial, live, helpers)
-            if distance < score or (needless and distance == score and not distance.wrong):
-                best, score = trial, distance
-    return dict(best["spec"])
+    """Return the model without the fields whose removal is better, by the measures after and before it."""
+    best, score = obj, measure(obj)
+    for path in leaves(best["spec"]):
+        if ".".join(path) in KEPT or any("[" in step for step in path):
+            continue
+        trial = {**best, "spec": _pruned(with_value(best["spec"], path, ABSENT), path[:-1])}
+        if is_better(found := measure(trial), score):
+            best, score = trial, found
+    return best
 
 
 def _pruned(spec: Object, path: Path) -> Object:

@@ -7,6 +7,7 @@ the values that can be omitted. A missing value must show up as a difference in 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
@@ -26,6 +27,9 @@ _OF_FIELDS: Final = frozenset(
     name for fields in engine_args.FIELD_FLAGS.values() for names in fields.values() for name in names
 )
 
+_SHORT: Final = re.compile(r"-[A-Za-z]")
+"""The beginning of a short option. A value such as -1 is none."""
+
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:
     """Return the options in a container's `args` by name: `--a b`, `--a=b`, `""` for a bare one. Skip other words.
@@ -42,8 +46,8 @@ def flags(argv: Sequence[Any]) -> dict[str, str]:
 def extra(argv: Sequence[Any], names: Container[str] = ()) -> list[str]:
     """Return the entries in a container's `args` that only `engine.extraArgs` can express.
 
-    These are repeated options, options with several values, those with a value that stands for a switch, and the
-    options in `names`.
+    These are repeated options, options with several values, those with a value that stands for a switch, short
+    options, and the options in `names`.
     """
     kept = _without_repetition(argv)
     return [word for group in _groups(argv) if group not in kept or group[0] in names for word in group[1]]
@@ -57,18 +61,24 @@ def _without_repetition(argv: Sequence[Any]) -> list[tuple[str, list[str]]]:
         for name, words in groups
         if names.count(name) == 1
         and len(words) <= 2
+        and not name.startswith("-")
         and (name.replace("_", "-") in _OF_FIELDS or words[1:] not in (["true"], ["false"], [""]))
     ]
 
 
 def _groups(argv: Sequence[Any]) -> list[tuple[str, list[str]]]:
-    """Return each option's name, with its entries: the option and the words up to the next one."""
+    """Return each option's name, with its entries: the option and the words up to the next one.
+
+    The name of a short option (`-O3`, `-q`) has its dash.
+    """
     groups: list[tuple[str, list[str]]] = []
     for entry in argv:
         # as the kubelet expands it (`command_line.literal`)
         word = str(entry).replace("$$", "$")
         if word.startswith("--"):
             groups.append((word[2:].partition("=")[0], [word]))
+        elif _SHORT.match(word):
+            groups.append((word.partition("=")[0], [word]))
         elif groups:
             groups[-1][1].append(word)
     return groups
