@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from kubefoundry_cli.providers import installed
 from kubefoundry_cli.upstream import flattened
-from kubefoundry_sdk._api import conditions, managed_fields, names, reasons
+from kubefoundry_sdk._api import conditions, reasons
 from kubefoundry_sdk._api.conditions import find
-from kubefoundry_sdk._api.handover import holders
+from kubefoundry_sdk._api.handover import holders, states
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._cluster.client import Client
@@ -89,7 +89,8 @@ def settled(obj: Object, known: Sequence[Candidate]) -> bool:
     if not chosen:
         return True
     compatible, created = current(reasons.PROVIDER_COMPATIBLE), current(reasons.RESOURCE_CREATED)
-    if not compatible or not _is_written_by(obj, names.provider_manager(chosen), reasons.PROVIDER_COMPATIBLE):
+    # Until the chosen provider answers, it may share some values with the provider before it.
+    if not compatible or not states(obj, chosen, reasons.PROVIDER_COMPATIBLE):
         return False
     if compatible["status"] == "False":
         return True
@@ -109,12 +110,6 @@ def _undecided(obj: Object, known: Sequence[Candidate]) -> bool:
     live = {key: written.get(key) for key in wanted}
     name = (decided.get("provider") or {}).get("name")
     return live != wanted or (status.get("provider") or {}).get("name") != name
-
-
-def _is_written_by(obj: Object, manager: str, type_: str) -> bool:
-    fields = managed_fields.owned(obj, manager, "status") or {}
-    written = (fields.get("f:status") or {}).get("f:conditions") or {}
-    return f'k:{{"type":"{type_}"}}' in written
 
 
 def is_accepted(obj: Object) -> bool:
