@@ -40,8 +40,8 @@ async def refusing(
     operations: Sequence[str] = ("CREATE", "UPDATE"),
     statuses: bool = True,
     user: str = "",
-) -> AsyncIterator[None]:
-    """Refuse writes of a kind during the block.
+) -> AsyncIterator[asyncio.Event]:
+    """Refuse writes of a kind during the block. Yield an event, which is set once one is refused.
 
     Args:
         api: A client with the rights of an administrator.
@@ -55,7 +55,7 @@ async def refusing(
         statuses: Whether to refuse those of the status, too.
         user: Text in the name of the user whose writes are refused; everybody's if it is empty.
     """
-    called = asyncio.Event()
+    called, refused = asyncio.Event(), asyncio.Event()
 
     async def review(request: web.Request) -> web.Response:
         called.set()
@@ -66,6 +66,7 @@ async def refusing(
         meant = meant and user in asked["userInfo"]["username"]
         if meant and marker in json.dumps(asked["object"] or asked["oldObject"]):
             response |= {"allowed": False, "status": {"code": code, "message": words}}
+            refused.set()
         return web.json_response({**body, "request": None, "response": response})
 
     certificate, key = self_signed(HOST)
@@ -81,7 +82,7 @@ async def refusing(
         async with asyncio.timeout(SECONDS):
             while not called.is_set():
                 await api.create(kind, example, manager="test", dry_run=True)
-        yield
+        yield refused
     finally:
         meta = configuration["metadata"]
         await api.delete(WEBHOOKS, meta["name"], None, uid=meta["uid"])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_simulators import webhooks
 from kubefoundry_simulators.cluster import connect
+from support.refusing_webhook import refusing
 from support.suites import install_crd
 from support.upstream import PROVIDERS, standin
 from support.waiting import SECONDS, until
@@ -188,6 +190,45 @@ async def test_a_deletion_leaves_the_services_to_the_garbage_collector(
     await until(api, kind, "m", namespace, lambda it: it is None)
     owners = [owner for service in services for owner in service["metadata"]["ownerReferences"]]
     assert {owner["uid"] for owner in owners if owner["controller"]} == {made["metadata"]["uid"]}
+
+
+@EVERY
+async def test_operator_repeats_refused_writes(
+    operators: None, api: Client, namespace: str, kind: Kind, make: Make, case: str, shows: str
+) -> None:
+    made, example = make(namespace), make(namespace)
+    made["metadata"]["annotations"] = {"simulator.kubefoundry.ai/fail": case}
+    example["metadata"]["name"] = "example"
+
+    async with refused_once(api, kind, example, marker='"finalizers"'):
+        await api.apply(kind, made, manager=PROVIDER)
+    adopted = await until(api, kind, "m", namespace, lambda it: "finalizers" in (it or {})["metadata"])
+    await api.apply(kind, make(namespace), manager=PROVIDER)
+    await until(api, kind, "m", namespace, ready)
+    async with refused_once(api, kind, example, marker=shows):
+        await api.apply(kind, made, manager=PROVIDER)
+    await until(api, kind, "m", namespace, lambda it: shows in str((it or {}).get("status")))
+    async with refused_once(api, kind, example, marker='"deletionTimestamp"'):
+        await api.delete(kind, "m", namespace, uid=(adopted or {})["metadata"]["uid"])
+    await until(api, kind, "m", namespace, lambda it: it is None)
+
+
+@asynccontextmanager
+async def refused_once(api: Client, kind: Kind, example: Object, *, marker: str) -> AsyncIterator[None]:
+    """Refuse updates with the marker until the end of the block, and at least one."""
+    refusal = refusing(
+        api,
+        kind,
+        example["metadata"]["namespace"],
+        marker=marker,
+        code=403,
+        words="not now",
+        example=example,
+        operations=("UPDATE",),
+    )
+    async with refusal as refused, asyncio.timeout(SECONDS):
+        yield
+        await refused.wait()
 
 
 @pytest.mark.parametrize(

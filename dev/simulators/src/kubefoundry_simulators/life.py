@@ -27,10 +27,11 @@ from kubefoundry_simulators.steps import (
 log = logging.getLogger(__name__)
 
 LEFTOVER_PAUSE: Final = 0.2
-"""Seconds until the next look at a missing object, or at a Service that the garbage collector has to delete."""
+"""Seconds until the next look at a missing object, until a refused write is repeated, or until the next look at a
+Service that the garbage collector has to delete."""
 
 LONGEST_PAUSE: Final = 5.0
-"""Seconds between two looks at an object that stays missing, at most."""
+"""Seconds between two looks at an object that stays missing, or between two refused writes, at most."""
 
 
 class Gone(Exception):
@@ -80,7 +81,10 @@ class Life:
                     await self._next()
             for step in self._operator.leave(self._object):
                 await asyncio.sleep(step.after / self._speed)
-                await self._try(step)
+                pause = LEFTOVER_PAUSE
+                while not await self._try(step):
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, LONGEST_PAUSE)
         except Gone:
             return False
         except Exception:
@@ -97,10 +101,20 @@ class Life:
         await self._news.wait()
 
     async def _perform(self, steps: list[Step]) -> None:
-        """Perform the steps. Skip the rest after the object's deletion or a refusal."""
+        """Perform the steps. Repeat a refused write as operators do, and skip the rest after the object's deletion.
+
+        Of an outdated plan, only a change of the live object is repeated.
+        """
+        planned = _trigger(self._object)
         for step in steps:
             await self._pause(step.after / self._speed)
-            if self._leaving or not await self._try(step):
+            pause = LEFTOVER_PAUSE
+            while not self._leaving and not await self._try(step):
+                if not isinstance(step, Rewrite) and _trigger(self._object) != planned:
+                    return
+                await self._pause(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            if self._leaving:
                 return
 
     async def _try(self, step: Step) -> bool:
