@@ -128,35 +128,33 @@ def test_the_pause_leaves_others_their_share(size: float, taken: float, seconds:
     assert pause(Window(size), taken) == pytest.approx(seconds)
 
 
-async def test_the_next_turn_waits_for_the_pause() -> None:
-    congestion, loop = Congestion(Window(LEAST)), asyncio.get_running_loop()
+async def test_window_stays_small_while_a_namespace_pauses() -> None:
+    paused = Congestion(Window(LEAST))
+    with paused.write("PATCH", "/api/v1/namespaces/n/configmaps/c"):
+        pass
+    paused.window = Window(LEAST)
+    assert paused.pause_after(0.5) == LONGEST
 
-    async def next_turn() -> float:
-        async with congestion.room():
-            return loop.time()
+    with paused.write("PATCH", "/api/v1/namespaces/n/configmaps/c"):
+        await asyncio.sleep(0.01)
+
+    assert paused.window.size == LEAST
+
+
+async def test_reconcile_that_waits_for_something_else_causes_no_pause() -> None:
+    assert Congestion(Window(LEAST)).pause_after(LONGEST * 1.1) == 0.0
+
+
+async def test_what_gives_way_waits_for_the_end_of_a_pause() -> None:
+    loop, paused = asyncio.get_running_loop(), Congestion(Window(0.5))
+    start = loop.time()
+    seconds = paused.pause_after(0.02)
 
     async with asyncio.timeout(SECONDS):
-        async with congestion.room():
-            start = loop.time()
-            waiting = asyncio.create_task(next_turn())
-            await asyncio.sleep(0.005)
-            left = loop.time()
-        entered = await waiting
+        await paused.give_way()
 
-    assert entered - left >= min((left - start) * (1 / LEAST - 1), LONGEST) * 0.9
-
-
-async def test_sequential_requests_do_not_pause() -> None:
-    congestion = Congestion(Window(LEAST))
-    async with congestion.room():
-        await asyncio.sleep(0.005)
-
-    free = congestion.room()
-    entering = asyncio.create_task(free.__aenter__())
-    await asyncio.sleep(0)
-
-    assert entering.done()
-    await free.__aexit__(None, None, None)
+    assert seconds <= loop.time() - start + 0.005
+    assert loop.time() - start < LONGEST
 
 
 def test_a_floor_is_forgotten_once_it_was_not_reached_for_long() -> None:

@@ -49,6 +49,36 @@ def test_waiting_namespaces_take_turns(steps: list[str]) -> None:
     assert not any(waiting.values())
 
 
+@given(
+    st.lists(st.sampled_from(NAMESPACES), max_size=20),
+    st.lists(st.frozensets(st.sampled_from(NAMESPACES)), max_size=20),
+)
+def test_skipped_namespaces_keep_items_and_places(added: list[str], skips: list[frozenset[str]]) -> None:
+    queue: FairQueue[tuple[str, int]] = FairQueue()
+    waiting: dict[str, list[tuple[str, int]]] = {}
+    """Items by namespace, in the order of the turns."""
+    for number, namespace in enumerate(added):
+        queue.append(namespace, (namespace, number))
+        waiting.setdefault(namespace, []).append((namespace, number))
+
+    for skip in (*skips, *[frozenset[str]()] * len(added)):
+        turns = [namespace for namespace in waiting if namespace not in skip]
+        assert queue.next_namespace(skip) == (turns[0] if turns else None)
+        assert [name for name in NAMESPACES if queue.has_items(name)] == [
+            name for name in NAMESPACES if name in waiting
+        ]
+        if not turns:
+            with pytest.raises(IndexError):
+                queue.popleft(skip)
+            continue
+        items = waiting.pop(turns[0])
+        assert queue.popleft(skip) == items.pop(0)
+        if items:
+            waiting[turns[0]] = items
+        assert len(queue) == sum(map(len, waiting.values()))
+    assert not waiting
+
+
 @given(st.lists(st.tuples(st.sampled_from(NAMESPACES), st.sampled_from(["ends", "cancelled"])), max_size=24))
 def test_a_limit_admits_no_more_and_loses_no_turn(calls: list[tuple[str, str]]) -> None:
     async def run() -> None:

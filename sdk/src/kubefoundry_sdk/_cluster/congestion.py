@@ -2,8 +2,8 @@
 
 More requests than an API server can process at a time only wait there, and users' requests wait behind them. So each
 process keeps fewer writes in flight while writes are slower than their minimum, and more otherwise. If even one write
-at a time is slow, because other clients keep the server busy, a process with many writes pauses between them. The
-processes do not coordinate. As with TCP, all of them back off when the server is slow.
+at a time is slow, because other clients keep the server busy, a process pauses between the writes of a namespace with
+many objects. The processes do not coordinate. As with TCP, all of them back off when the server is slow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ write in flight each stay below it on two cores, and 20 creates of users at a ti
 docs/benchmarks.md)."""
 
 LEAST: Final = 1 / 8
-"""The smallest window: a pause of seven times the duration of the write."""
+"""The smallest window: a pause of seven times the duration of the reconcile."""
 
 CUT: Final = 0.5
 """The factor by which the window shrinks."""
@@ -49,7 +49,8 @@ class Window:
     """The limit of writes in flight.
 
     Attributes:
-        size: Writes that may be in flight. Below 1 it is the share of the time in which one write is in flight.
+        size: Writes that may be in flight. Below 1 it is the share of the time in which a write of a namespace with
+            many objects is in flight.
         cut: The time at which the window last shrank, in seconds of the same clock.
     """
 
@@ -68,7 +69,7 @@ def answered(window: Window, *, sent: float, now: float, floor: float, full: boo
         sent: The time at which the write was sent, in seconds.
         now: The time at which the response arrived.
         floor: The shortest duration of such a write, in seconds.
-        full: Whether other writes had to wait. Otherwise a window above one has no use.
+        full: Whether other writes have to wait. Otherwise a window above one has no use.
     """
     if now - sent > (SLOW if window.size > 1 else CROWDED) * floor:
         return _cut(window, LEAST if full and window.size <= 1 else 1.0, sent=sent, now=now)
@@ -83,7 +84,7 @@ def refused(window: Window, *, sent: float, now: float) -> Window:
 
 
 def pause(window: Window, taken: float) -> float:
-    """Return the pause after a write of `taken` seconds in a window below one: at most LONGEST seconds."""
+    """Return the pause after a reconcile of `taken` seconds in a window below one: at most LONGEST seconds."""
     return min(max(0.0, taken / window.size - taken), LONGEST)
 
 
@@ -135,31 +136,40 @@ class Congestion:
     _taken: int = 0
     _floors: dict[str, Floor] = field(default_factory=dict)
     _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    _pauses: int = 0
     _idle: asyncio.Event = field(default_factory=_set)
-    """Set while nobody waits for room."""
+    """Set while no reconcile waits for room or for the end of a pause."""
 
     @asynccontextmanager
     async def room(self) -> AsyncIterator[None]:
-        """Wait for room to write, and occupy it for at most LONGEST seconds, plus a `pause`.
+        """Wait for room to write, and occupy it for at most LONGEST seconds.
 
         Callers decide on the write inside the block, so no decision gets stale in a queue.
         """
         await self._enter()
         loop = asyncio.get_running_loop()
-        entered = loop.time()
         timer = loop.call_later(LONGEST, self._leave)
         try:
             yield
         finally:
             if timer.when() > loop.time():
                 timer.cancel()
-                if self._waiting and (seconds := pause(self.window, loop.time() - entered)):
-                    loop.call_later(seconds, self._leave)
-                else:
-                    self._leave()
+                self._leave()
+
+    def pause_after(self, taken: float) -> float:
+        """Return the seconds for which a namespace with more objects pauses after a reconcile of `taken` seconds.
+
+        The caller keeps the namespace's other objects waiting outside `room`, so that they delay no other namespace.
+        """
+        seconds = pause(self.window, taken) if taken <= LONGEST else 0.0
+        if seconds:
+            self._pauses += 1
+            self._idle.clear()
+            asyncio.get_running_loop().call_later(seconds, self._end_pause)
+        return seconds
 
     async def give_way(self) -> None:
-        """Wait until no reconcile waits for room, at most LONGEST seconds. For writes that are not urgent."""
+        """Wait until no reconcile waits, at most LONGEST seconds. For writes that are not urgent."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST):
                 await self._idle.wait()
@@ -176,8 +186,11 @@ class Congestion:
             raise
         now = time.monotonic()
         floor = self._floors.setdefault(route(method, url), Floor()).add(now - sent, now)
-        self.window = answered(self.window, sent=sent, now=now, floor=floor, full=bool(self._waiting))
+        self.window = answered(self.window, sent=sent, now=now, floor=floor, full=self._is_full())
         self._admit_waiting()
+
+    def _is_full(self) -> bool:
+        return bool(self._waiting or self._pauses)
 
     async def _enter(self) -> None:
         if not self._waiting and self._taken < max(1, int(self.window.size)):
@@ -196,6 +209,10 @@ class Congestion:
                 self._leave()
             raise
 
+    def _end_pause(self) -> None:
+        self._pauses -= 1
+        self._admit_waiting()
+
     def _leave(self) -> None:
         self._taken -= 1
         self._admit_waiting()
@@ -208,5 +225,5 @@ class Congestion:
                 self._taken -= 1
             else:
                 turn.set_result(None)
-        if not self._waiting:
+        if not self._is_full():
             self._idle.set()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
@@ -18,7 +18,8 @@ Item = TypeVar("Item")
 class FairQueue(Generic[Item]):
     """A queue that serves namespaces in turn.
 
-    `append` and `popleft` take the same time, however many items and namespaces there are.
+    `append` and `popleft` take the same time, however many items and namespaces there are. Only namespaces to skip
+    take more.
     """
 
     def __init__(self) -> None:
@@ -34,9 +35,21 @@ class FairQueue(Generic[Item]):
         self._items.setdefault(namespace, deque()).append(item)
         self._count += 1
 
-    def popleft(self) -> Item:
-        """Remove and return the first item of the namespace whose turn it is. Raise IndexError if there is none."""
-        namespace = next(iter(self._items), None)
+    def has_items(self, namespace: str) -> bool:
+        """Check whether an item of the namespace is waiting."""
+        return namespace in self._items
+
+    def next_namespace(self, skip: Container[str] = ()) -> str | None:
+        """Return the namespace whose turn it is, leaving out those to skip. Return None if there is none."""
+        return next((namespace for namespace in self._items if namespace not in skip), None)
+
+    def popleft(self, skip: Container[str] = ()) -> Item:
+        """Remove and return the first item of the namespace whose turn it is. Raise IndexError if there is none.
+
+        Args:
+            skip: Namespaces that keep their items and their places.
+        """
+        namespace = self.next_namespace(skip)
         if namespace is None:
             raise IndexError("nothing is waiting")
         items = self._items.pop(namespace)

@@ -195,7 +195,13 @@ class Process:
             if live is not None and "kind" in live:
                 problem_events.failed(self.recorder, self.component, live, error)
 
-        queue = WorkQueue(label, reconcile, room=self._congestion.room, failed=failed)
+        queue = WorkQueue(
+            label,
+            reconcile,
+            room=self._congestion.room,
+            pause=self._congestion.pause_after,
+            failed=failed,
+        )
 
         async def work() -> None:
             for store in self.stores:

@@ -1,6 +1,7 @@
 """A keyed work queue. Only one worker reconciles a key at a time; changes meanwhile cause one more reconcile.
 
-Namespaces take turns (`fair_queue.py`), so that one tenant's objects do not delay everybody else's.
+Namespaces take turns (`fair_queue.py`), so that one tenant's objects do not delay everybody else's. For the same
+reason, only the namespace with more keys pauses after a reconcile, and a worker that waits for a key takes no room.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from typing import Final
 
 from kubefoundry_sdk._cluster.errors import ApiError, Fenced, Repeated, Unreachable
@@ -42,6 +43,10 @@ def _nobody(key: Key, error: Exception) -> None:
     pass
 
 
+def _no_pause(taken: float) -> float:
+    return 0.0
+
+
 class WorkQueue:
     """Keys to reconcile, each by one worker at a time.
 
@@ -49,6 +54,8 @@ class WorkQueue:
         label: The queue's name in metrics (a provider's or component's name).
         reconcile: Reconciles a key.
         room: Waited for and held by each reconcile, however many workers there are.
+        pause: Returns the seconds for which the other keys of a namespace wait after a reconcile that took so many
+            seconds. Called only if the namespace has other keys in the queue.
         failed: See Failed.
     """
 
@@ -58,11 +65,13 @@ class WorkQueue:
         reconcile: Reconcile,
         *,
         room: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        pause: Callable[[float], float] = _no_pause,
         failed: Failed = _nobody,
     ) -> None:
         self._label = label
         self._failed = failed
         self._room = room
+        self._pause = pause
         self._reconcile = reconcile
         self._ready: FairQueue[Key] = FairQueue()
         self._dirty: dict[Key, float] = {}
@@ -71,7 +80,11 @@ class WorkQueue:
         self._timers: dict[Key, asyncio.TimerHandle] = {}
         self._failures: dict[Key, int] = {}
         self._blocked_until: dict[Key, float] = {}
-        self._wake = asyncio.Semaphore(0)
+        self._paused: dict[str, asyncio.TimerHandle] = {}
+        """The ends of pauses, by namespace."""
+        self._has_next = asyncio.Event()
+        """Set while a key of a namespace that does not pause is waiting."""
+        self._taking = asyncio.Lock()
         for kind in metrics.ERROR_TYPES:
             metrics.ERRORS.labels(label, kind)
         self._adds = metrics.ADDS.labels(label)
@@ -99,7 +112,7 @@ class WorkQueue:
         if key not in self._busy:
             self._adds.inc()
             self._ready.append(key[0], key)
-            self._wake.release()
+            self._update()
 
     def add_after(self, key: Key, delay: float) -> None:
         """Reconcile the key in `delay` seconds, or earlier if that is already requested."""
@@ -135,20 +148,48 @@ class WorkQueue:
 
     async def _work(self) -> None:
         while True:
-            await self._wake.acquire()
-            has_begun = False
-            try:
-                async with self._room():
-                    has_begun = True
-                    await self._next()
-            finally:
-                if not has_begun:
-                    self._wake.release()
+            async with AsyncExitStack() as room:
+                async with self._taking:
+                    await self._has_next.wait()
+                    await room.enter_async_context(self._room())
+                    # The namespace may have begun to pause while this worker waited for room.
+                    key = self._take() if self._has_next.is_set() else None
+                if key:
+                    await self._next(key)
 
-    async def _next(self) -> None:
-        key = self._ready.popleft()
+    def _take(self) -> Key:
+        """Remove the next key from the queue, and return it as running."""
+        key = self._ready.popleft(skip=self._paused)
+        self._update()
         now = self._busy[key] = time.perf_counter()
         self._waits.observe(now - self._dirty.pop(key, now))
+        return key
+
+    def _update(self) -> None:
+        if self._ready.next_namespace(skip=self._paused) is None:
+            self._has_next.clear()
+        else:
+            self._has_next.set()
+
+    def _begin_pause(self, namespace: str, taken: float) -> None:
+        """Let the other keys of the namespace wait, for the longest of its overlapping pauses."""
+        if not self._ready.has_items(namespace) or not (seconds := self._pause(taken)):
+            return
+        loop = asyncio.get_running_loop()
+        end, pending = loop.time() + seconds, self._paused.get(namespace)
+        if pending:
+            if pending.when() >= end:
+                return
+            pending.cancel()
+        self._paused[namespace] = loop.call_at(end, self._end_pause, namespace)
+        self._update()
+
+    def _end_pause(self, namespace: str) -> None:
+        del self._paused[namespace]
+        self._update()
+
+    async def _next(self, key: Key) -> None:
+        begun = asyncio.get_running_loop().time()
         try:
             await self._turn(key)
         except asyncio.CancelledError:
@@ -160,6 +201,7 @@ class WorkQueue:
             self.add_after(key, backoff.OBJECT.last)
         finally:
             self._busy.pop(key, None)
+            self._begin_pause(key[0], asyncio.get_running_loop().time() - begun)
             if self._dirty.pop(key, None) is not None:
                 self.add(key)
 
