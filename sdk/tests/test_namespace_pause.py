@@ -9,11 +9,16 @@ from itertools import pairwise
 
 import pytest
 
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS
 from kubefoundry_sdk._cluster import congestion
 from kubefoundry_sdk._cluster.congestion import LEAST, LONGEST, Congestion, Window
-from kubefoundry_sdk._runtime.store import Key
+from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._runtime import options
+from kubefoundry_sdk._runtime.process import Process
+from kubefoundry_sdk._runtime.store import Key, Store
 from kubefoundry_sdk._runtime.workqueue import Reconcile, WorkQueue
 from support.waiting import SECONDS
+from support.wire import refusal, wire
 
 LOUD: list[Key] = [("loud", "a"), ("loud", "b"), ("loud", "c")]
 QUIET: Key = ("quiet", "a")
@@ -45,26 +50,36 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> Congestion:
     return Congestion(Window(1e-12))
 
 
-async def test_the_next_turn_waits_for_the_pause() -> None:
-    loop = asyncio.get_running_loop()
-    turns: list[tuple[float, float]] = []
-    done = asyncio.Event()
+class Measured:
+    """Reconciles that take 5 ms, with begin and end of each."""
 
-    async def reconcile(key: Key) -> None:
+    def __init__(self) -> None:
+        self.turns: list[tuple[float, float]] = []
+        self.done = asyncio.Event()
+
+    async def reconcile(self, key: Key) -> None:
+        loop = asyncio.get_running_loop()
         begun = loop.time()
         await asyncio.sleep(0.005)
-        turns.append((begun, loop.time()))
-        if len(turns) == len(LOUD):
-            done.set()
+        self.turns.append((begun, loop.time()))
+        if len(self.turns) == len(LOUD):
+            self.done.set()
 
-    queue = paced(Congestion(Window(LEAST)), reconcile)
-    for key in LOUD:
-        queue.add(key)
-    async with running(queue):
-        await done.wait()
+    async def between(self, queue: WorkQueue) -> list[tuple[float, float]]:
+        """Reconcile all, and return what each took, with the seconds until the next."""
+        for key in LOUD:
+            queue.add(key)
+        async with running(queue):
+            await self.done.wait()
+        return [(ended - begun, following - ended) for (begun, ended), (following, _) in pairwise(self.turns)]
 
-    for (begun, ended), (following, _) in pairwise(turns):
-        assert following - ended >= min((ended - begun) * (1 / LEAST - 1), LONGEST) * 0.9
+
+async def test_the_next_turn_waits_for_the_pause() -> None:
+    measured = Measured()
+    queue = paced(Congestion(Window(LEAST)), measured.reconcile)
+
+    for taken, waited in await measured.between(queue):
+        assert waited >= min(taken * (1 / LEAST - 1), LONGEST) * 0.9
 
 
 async def test_pause_of_one_namespace_delays_no_other(endless: Congestion) -> None:
@@ -162,3 +177,16 @@ async def test_changes_of_a_single_object_do_not_pause(endless: Congestion) -> N
         keys = [await turns.get() for _ in range(4)]
 
     assert keys == [QUIET] * 4
+
+
+async def test_queue_of_a_process_pauses_on_a_busy_server() -> None:
+    measured = Measured()
+    async with wire(lambda asked: refusal(503, "ServiceUnavailable")) as api:
+        process = Process("t", options.parser("t", "").parse_args([]), api.client)
+        for _ in range(3):
+            with pytest.raises(ApiError):
+                await process.client.create(CONFIG_MAPS, {"metadata": {"namespace": "n"}}, manager="t")
+        queue = process.queue("t", measured.reconcile, of=Store())
+
+        for taken, waited in await measured.between(queue):
+            assert waited >= min(taken * (1 / LEAST - 1), LONGEST) * 0.9
