@@ -134,6 +134,32 @@ async def test_pause_ends_a_wait_for_room_of_other_queue(endless: Congestion) ->
     assert turns.empty()
 
 
+async def test_other_queue_waits_for_one_turn_only() -> None:
+    order: list[Key] = []
+    begun, go, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    many = [("loud", str(number)) for number in range(2 * WORKERS)]
+
+    async def reconcile(key: Key) -> None:
+        begun.set()
+        await go.wait()
+        order.append(key)
+        if len(order) == len(many) + 1:
+            done.set()
+
+    window_of_one = Congestion()
+    queue, other_queue = paced(window_of_one, reconcile), paced(window_of_one, reconcile)
+    for key in many:
+        queue.add(key)
+    async with running(queue, other_queue):
+        await begun.wait()
+        await asyncio.sleep(0)
+        other_queue.add(QUIET)
+        go.set()
+        await done.wait()
+
+    assert order.index(QUIET) <= 2
+
+
 @pytest.mark.parametrize("pauses", [(0.2, 0.01), (0.01, 0.2)], ids=["longer first", "shorter first"])
 async def test_longer_of_two_overlapping_pauses_counts(pauses: tuple[float, float]) -> None:
     loop, left = asyncio.get_running_loop(), list(pauses)
