@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -30,19 +31,22 @@ def refused_fields(spec: ModelDeploymentSpec, table: Mapping[str, str]) -> list[
 
 def _is_set(spec: BaseModel, path: str) -> bool:
     value: Any = spec
+    default: Any = None
     for step in path.split("."):
         if value is None:
             return False
-        names = (
-            {item.alias or name: name for name, item in type(value).model_fields.items()}
-            if _is_model(value)
-            else {}
-        )
-        if step not in names:
+        field = _fields(type(value)).get(step) if isinstance(value, BaseModel) else None
+        if field is None:
             raise LookupError(f"a ModelDeployment has no field {path}")
-        field, value = type(value).model_fields[names[step]], getattr(value, names[step])
-    return bool(value != field.get_default(call_default_factory=True, validated_data={}))
+        name, default = field
+        value = getattr(value, name)
+    return bool(value != default)
 
 
-def _is_model(value: object) -> bool:
-    return isinstance(value, BaseModel)
+@cache
+def _fields(model: type[BaseModel]) -> dict[str, tuple[str, Any]]:
+    """Return attribute and default of each field of a spec, by the name that users write. There are few models."""
+    return {
+        field.alias or name: (name, field.get_default(call_default_factory=True, validated_data={}))
+        for name, field in model.model_fields.items()
+    }
