@@ -203,6 +203,10 @@ class _Place:
         """Whether it decides which program a container runs."""
         return isinstance(self._step, str) and _replaces(self._step)
 
+    def applies(self, key: str) -> bool:
+        """Check whether we applied the field that a key of fieldsV1 names. Items of a list are not looked up."""
+        return isinstance(self.applied, dict) and key.startswith("f:") and key[2:] in self.applied
+
     def below(self, key: str) -> _Place | None:
         """Return the place that a key of fieldsV1 names, None if the live object has none."""
         kind, _, name = key.partition(":")
@@ -234,7 +238,9 @@ def _walk(
             continue
         if depth == 0 and key in ("f:metadata", "f:status", "f:apiVersion", "f:kind"):
             continue
-        if key == "." or (child := place.below(key)) is None:
+        if key == "." or (not lists and not below and place.applies(key)):
+            continue
+        if (child := place.below(key)) is None:
             continue
         if key in own:
             yield from _walk(below, own[key] or {}, child, root, depth + 1, lists=lists)

@@ -88,7 +88,9 @@ def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> N
                 differing[path] = live
             return
         for key, value in applied.items():
-            _compare(value, live.get(key), f"{path}.{key}", differing)
+            # Most values are equal texts, and need no path.
+            if type(value) is not str or value != live.get(key):
+                _compare(value, live.get(key), f"{path}.{key}", differing)
     elif isinstance(applied, list):
         _compare_list(applied, live, path, differing)
     elif not same(applied, live) and not (_AMOUNT.search(path) and quantity.same(applied, live)):
@@ -107,7 +109,8 @@ def _compare_list(applied: list[Any], live: Any, path: str, differing: dict[str,
             differing[path] = live
             return
         for index, value in enumerate(applied):
-            _compare(value, live[index], f"{path}[{index}]", differing)
+            if type(value) is not str or value != live[index]:
+                _compare(value, live[index], f"{path}[{index}]", differing)
         return
     live_items = {
         item[key]: item for item in live if isinstance(item, dict) and isinstance(item.get(key), str)
@@ -125,12 +128,15 @@ def holds(applied: Any, live: Any) -> bool:
 
 def distinct_by(items: Any, name: str) -> bool:
     """Check whether `items` is a list of objects with distinct strings under the key. Ports may share a name."""
-    if not isinstance(items, list):
+    if not isinstance(items, list) or not items:
         return False
-    marks = [item.get(name) for item in items if isinstance(item, dict)]
-    return 0 < len(marks) == len(items) == len(set(map(str, marks))) and all(
-        isinstance(mark, str) for mark in marks
-    )
+    marks = set()
+    for item in items:
+        mark = item.get(name) if isinstance(item, dict) else None
+        if not isinstance(mark, str) or mark in marks:
+            return False
+        marks.add(mark)
+    return True
 
 
 def _objects(items: list[Any]) -> bool:
