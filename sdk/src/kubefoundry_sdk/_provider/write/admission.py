@@ -111,11 +111,14 @@ class Admission:
         """Check whether the live object of that kind and name is the very object that was ours."""
         return self._uids.get(obj_mark) == str(live["metadata"]["uid"])
 
-    def note(self, applied: Object, stored: Object) -> None:
+    def note(self, applied: Object, stored: Object) -> NotInForce | None:
         """Remember the API server's response to an apply of a dressed manifest, or to a dry run of the apply.
 
         A missing owner reference is not remembered as a change by admission, because without it nobody deletes the
         object. Nor is a removed value, which is applied again.
+
+        Returns:
+            The values that admission removed, as `not_in_force` does for a new object.
         """
         values = drift.values(manifest.content(applied), stored)
         owners = applied["metadata"].get("ownerReferences") or ()
@@ -125,6 +128,7 @@ class Admission:
         removed = self._removed[mark(applied)] = lacking.removed if lacking else ()
         changed = {path: value for path, value in values.items() if path not in removed}
         self._stored[mark(applied)] = (_digest(recorded(applied)), changed)
+        return lacking
 
     def knows(self, applied: Object) -> bool:
         """Check whether the API server's response to this very dressed manifest is known."""

@@ -257,8 +257,7 @@ async def _store(
     if live is None:
         try:
             stored = await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN)
-            await _store_response(client, kind, store, obj, stored, admission, new=True)
-            if lacking := not_in_force(obj, None, stored):
+            if lacking := await _store_response(client, kind, store, obj, stored, admission, new=True):
                 raise _refusal(kind, name, lacking, origin)
             return True
         except NameTaken:
@@ -315,12 +314,13 @@ async def _update(
 
 async def _store_response(
     client: Client, kind: Kind, store: Store, obj: Object, stored: Object, admission: Admission, *, new: bool
-) -> None:
-    """Store the response to an apply. Raise Refused if it lacks a mark of ours.
+) -> NotInForce | None:
+    """Store the response to an apply, and return the values that admission removed.
 
-    `new`: whether the apply created the object. A new object without the labels that we watch is deleted again.
+    Raise Refused if the response lacks a mark of ours. `new`: whether the apply created the object. A new object
+    without the labels that we watch is deleted again.
     """
-    admission.note(obj, stored)
+    lacking = admission.note(obj, stored)
     missing = manifest.lost(obj, stored, watched_by_labels=kind.built_in)
     is_unseen = any(mark.startswith("label ") for mark in missing)
     if not is_unseen:
@@ -333,3 +333,4 @@ async def _store_response(
             f"an admission webhook or policy changes it; exempt objects with the label {names.MANAGED_BY_LABEL} "
             "from that"
         )
+    return lacking
