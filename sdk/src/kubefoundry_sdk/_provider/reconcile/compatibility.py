@@ -40,9 +40,10 @@ def check(provider: Provider, deployment: Deployment, schema: Schema | None) -> 
     type_problems = overrides.wrong_types(provider.overrides, values)
     warning = _unknown(provider, overrides.unknown_keys(provider.overrides, values))
     problems = capability_problems(provider, deployment.spec)
-    stated = deployment.spec.model_dump(by_alias=True, exclude_defaults=True)
-    if why := contract_version.ignored_fields(stated, provider.contract):
-        problems.append(f"{provider.title} {why}")
+    if provider.contract != contract_version.CURRENT:
+        stated = deployment.spec.model_dump(by_alias=True, exclude_defaults=True)
+        if why := contract_version.ignored_fields(stated, provider.contract):
+            problems.append(f"{provider.title} {why}")
     if not problems and not type_problems:
         problems = results.supports(provider, deployment, schema)
     return Compatibility((*problems, *type_problems), bool(type_problems) and not problems, warning)
