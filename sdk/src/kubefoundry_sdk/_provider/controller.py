@@ -71,6 +71,11 @@ class Controller:
             await self._pods.wait_until_listed()
         return await reconcile(self._context, key)
 
+    def _deployment_changed(self, key: Key, live: Object | None) -> None:
+        # Most events are about another provider's ModelDeployment, whose reconcile would do nothing.
+        if live is None or not is_trimmed(live) or self._context.may_clean_up(key, live["metadata"]["uid"]):
+            self._enqueue(key)
+
     def _upstream_changed(self) -> None:
         self._registration.poke()
         for key in self._deployments.keys():  # noqa: SIM118 (a Store is not a dict)
@@ -143,7 +148,7 @@ class Controller:
     def _subscribe(self) -> None:
         """Reconcile a ModelDeployment when an object changes that its state depends on."""
         objects = self._upstream.objects
-        self._deployments.subscribe(lambda key, obj: self._enqueue(key))
+        self._deployments.subscribe(self._deployment_changed)
         # The upstream object has its ModelDeployment's name, so the keys are equal.
         objects.subscribe(lambda key, obj: self._enqueue(key))
         objects.subscribe(self._context.upstream_changed)
@@ -187,6 +192,11 @@ def _watched_helpers(process: Process, provider: Provider) -> Helpers:
             for kind in provider.helper_kinds
         }
     )
+
+
+def is_trimmed(live: Object) -> bool:
+    """Check whether `trim` has reduced the ModelDeployment, because nothing of it is this provider's."""
+    return "spec" not in live
 
 
 _KEPT_METADATA: Final = ("name", "namespace", "uid", "generation", "deletionTimestamp")

@@ -104,6 +104,20 @@ class Context:
             self.forget(key)
             self._uids[key] = uid
 
+    def may_clean_up(self, key: Key, uid: str) -> bool:
+        """Check whether a reconcile of a ModelDeployment without fields of ours may have anything to remove.
+
+        It has not if no reconcile has seen the ModelDeployment, and none of our objects exists for it. An object
+        that appears later causes a reconcile by its own event.
+        """
+        is_listed = self.upstream.is_synced and all(store.synced.is_set() for _, store in self.helpers)
+        return (
+            not is_listed
+            or key in self._uids
+            or self.upstream.objects.state(key) is not None
+            or self.helpers.exist(key[0], uid)
+        )
+
     def upstream_changed(self, key: Key, upstream: Object | None) -> None:
         """Note that nothing serves at a version of the upstream object without a status.
 

@@ -41,6 +41,10 @@ class Helpers:
         """Return the helpers created for the ModelDeployment of that uid in the namespace."""
         return [whole(kind, obj) for kind, store in self for obj in store.indexed(uid, namespace=namespace)]
 
+    def exist(self, namespace: str, uid: str) -> bool:
+        """Check whether `of` finds a helper."""
+        return any(store.indexed_keys(uid, namespace=namespace) for store in self.stores.values())
+
     def store(self, helper: Object) -> Store:
         """Return the store of helpers of that kind. Raise KeyError for a kind that the provider does not declare."""
         return self.stores[helper["kind"]]
