@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 import pytest
 
-from kubefoundry_cli.endpoint import refused
 from kubefoundry_cli.failure import Exit, of
 from kubefoundry_cli.permission import remedy
 from kubefoundry_sdk._cluster.errors import ApiError
@@ -58,16 +57,6 @@ def test_missing_permission_is_answered_with_the_command_that_grants_it(message:
 
     assert said in failure.message
     assert failure.exit_code == Exit.FORBIDDEN
-
-
-def test_answer_of_a_model_is_no_refusal_of_the_server() -> None:
-    own = ApiError.from_status(403, 'services/proxy: services "m" is for members')
-    by_server = ApiError.from_status(
-        403, {"kind": "Status", "reason": "Forbidden", "message": refusal("get", "services/proxy", "", "t")}
-    )
-
-    assert refused(own, "m").message.startswith("ModelDeployment 'm' answered 403")
-    assert refused(by_server, "m").exit_code == Exit.FORBIDDEN
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from kubefoundry_sdk._api.kinds import Kind
 from kubefoundry_sdk._cluster import client
@@ -270,3 +271,56 @@ async def test_the_fence_is_asked_again_when_the_connection_is_there() -> None:
 
     assert [asked.method for asked in api.asked] == ["GET"]
     assert asked_for == 200
+
+
+async def read_lines(it: Client) -> None:
+    async for _ in it.lines("/x"):
+        pass
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda it: it.get(MODELS, "m", "n"),
+        lambda it: it.list(MODELS),
+        lambda it: it.read("/x"),
+        lambda it: it.send("/x", {}),
+        lambda it: it.apply(MODELS, MODEL, manager="t"),
+        lambda it: it.delete(MODELS, "m", "n", uid="u"),
+        read_lines,
+        watched,
+    ],
+    ids=["get", "list", "read", "send", "apply", "delete", "lines", "watch"],
+)
+async def test_redirect_is_not_followed(ask: Callable[[Client], Awaitable[Any]], status: int) -> None:
+    async with wire(lambda asked: ok(MODEL)) as elsewhere:
+        headers = {"Location": f"{elsewhere.client.server}/secret"}
+        async with wire(
+            lambda asked: web.Response(status=status, headers=headers, text="tenant's words")
+        ) as api:
+            with pytest.raises(Unreachable, match=rf"redirect \({status}\)") as raised:
+                await ask(api.client)
+
+    assert elsewhere.asked == []
+    assert "tenant" not in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+async def test_cookie_of_a_response_is_not_sent_back() -> None:
+    cookies = []
+
+    async def handle(request: web.Request) -> web.Response:
+        cookies.append(request.headers.get("Cookie"))
+        return web.json_response(MODEL, headers={"Set-Cookie": "tenant=secret; Path=/"})
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", handle)
+    async with TestServer(app) as server:
+        # aiohttp keeps no cookies of an IP address.
+        url = f"http://localhost:{server.port}"
+        async with Client(Credentials(url, None, lambda: None), user_agent="t") as api:
+            await api.get(MODELS, "m", "n")
+            await api.get(MODELS, "m", "n")
+
+    assert cookies == [None, None]

@@ -18,12 +18,10 @@ from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint
 from kubefoundry_sdk._provider.health import verification
 from kubefoundry_sdk._provider.health.models_endpoint import (
-    KeyRequired,
     NoModels,
     address,
     directly,
     models,
-    through_server,
 )
 from kubefoundry_sdk._provider.health.verification import LISTED, LONGEST, Verification, listed_names
 from kubefoundry_sdk._runtime.backoff import Backoff
@@ -327,23 +325,6 @@ async def test_answer_cannot_be_verified_without_the_api_key(engine: Engine, wat
         in reported
     )
     assert "network policies" not in reported
-
-
-@pytest.mark.parametrize(
-    ("code", "body", "expected"),
-    [
-        pytest.param(401, {"error": "Unauthorized"}, KeyRequired, id="vLLM"),
-        pytest.param(403, "<html>", KeyRequired, id="a proxy"),
-        pytest.param(403, {"kind": "Status", "reason": "Forbidden", "message": "no"}, NoModels, id="API server"),
-        pytest.param(503, {"error": "loading"}, NoModels, id="not up yet"),
-    ],
-)  # fmt: skip
-async def test_api_server_refusal_is_not_a_required_key(code: int, body: Any, expected: type) -> None:
-    async with wire(lambda asked: web.json_response(body, status=code)) as server:
-        with pytest.raises(NoModels) as raised:
-            await through_server(server.client)("n", ENDPOINT)
-
-    assert type(raised.value) is expected
 
 
 @pytest.mark.parametrize("count", [1, 10_000])

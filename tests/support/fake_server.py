@@ -20,7 +20,10 @@ class Answers:
         self.objects: Mapping[str, list[Any]] = {}
 
     def to(self, path: str) -> tuple[int, Any]:
-        """Return HTTP status and body for a path: a list, an object by its name, or the version."""
+        """Return HTTP status and body for a path: a list, an object by its name, or the version.
+
+        A subclass may return the body as bytes.
+        """
         path = path.partition("?")[0]
         if path == "/version":
             return 200, {"major": "1", "minor": "34", "gitVersion": "v1.34.0"}
@@ -40,7 +43,7 @@ def serving(answers: Answers, folder: Path) -> Iterator[Path]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             code, body = answers.to(self.path)
-            content = json.dumps(body).encode()
+            content = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.health import endpoint, health_of, summary
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.output import clean
+from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._cluster.errors import NO_REASON, ApiError, Unreachable
+from kubefoundry_sdk._cluster.errors import ApiError, Compressed, Silent, TooLong, Unreachable
+from kubefoundry_sdk._cluster.service_proxy import Refused, Reply, ServiceProxy, status_text
+from kubefoundry_sdk._cluster.transport import DEADLINE
+
+WORDS: Final = 500
+"""Characters of a model's error that are shown."""
+
+ANSWER: Final = 16 * 2**20
+"""Bytes of an answer that are read: the page holds an answer in memory."""
+
+LONGEST: Final = 3600.0
+"""Seconds that an answer may take. A model that sends a byte now and then would occupy the page forever."""
 
 
-async def proxy(session: Session, name: str) -> tuple[Object, str]:
-    """Return the model, and the path of its endpoint on the API server. Raises Failure if none is published."""
+async def proxy(session: Session, name: str) -> ServiceProxy:
+    """Return the model's endpoint on the API server. Raises Failure if none is published."""
     obj = await session.model(name)
     where = endpoint(obj.get("status") or {})
     if where is None:
@@ -26,7 +37,7 @@ async def proxy(session: Session, name: str) -> tuple[Object, str]:
             f"ModelDeployment '{name}' answers at {clean(where)}, which the API server cannot reach for you: "
             "ask it there"
         )
-    return obj, f"/api/v1/namespaces/{obj['metadata']['namespace']}/services/{where}/proxy"
+    return ServiceProxy(session.client, obj["metadata"]["namespace"], where)
 
 
 def _remedy(obj: Object) -> str:
@@ -36,16 +47,48 @@ def _remedy(obj: Object) -> str:
     return (health.remedy if needs_change else "") or hint(f"wait {health.name}")
 
 
-def refused(error: ApiError, name: str) -> Failure:
-    """Return the failure for an error of the proxy or of the model."""
-    by_server = error.reason != NO_REASON
-    if error.code == 403 and by_server:
+async def refused(service: ServiceProxy, reply: Reply, name: str, *, posts: bool) -> Failure:
+    """Return the failure for a response other than 2xx, of the API server or of the model.
+
+    Args:
+        service: The model's endpoint.
+        reply: The response.
+        name: The model's name.
+        posts: Whether the request was a POST.
+    """
+    try:
+        refusal = await service.refuses(reply, posts=posts)
+    except (ApiError, Unreachable) as error:
         return of(error, f"reach ModelDeployment '{name}'")
-    if error.code in (502, 503) or by_server:
+    if refusal:
+        return of(refusal, f"reach ModelDeployment '{name}'")
+    if reply.status < 400:
         return Failure(
-            f"ModelDeployment '{name}' does not answer: {clean(error.message)}; {hint(f'status {name}')}"
+            f"ModelDeployment '{name}' answered {status_text(reply.status)}, which is not followed"
         )
-    return Failure(f"ModelDeployment '{name}' answered {error.code}: {clean(error.message)}")
+    words = clean(_words(reply.body))
+    if reply.status in (502, 503):
+        return Failure(f"ModelDeployment '{name}' does not answer: {words}; {hint(f'status {name}')}")
+    return Failure(f"ModelDeployment '{name}' answered {reply.status}: {words}")
+
+
+def unusable(error: Unreachable, doing: str) -> Failure:
+    """Return the failure for a request without a usable response. `doing` as in `failure.of`."""
+    if isinstance(error, Compressed | Silent | TooLong):
+        # Either the model or the API server: do not blame the API server.
+        return Failure(f"cannot {doing}: {error}")
+    return of(error, doing)
+
+
+def _words(body: bytearray) -> str:
+    """Return the text of an error, which the model or the API server's proxy wrote."""
+    try:
+        content = decode(body)
+    except Unreadable:
+        content = None
+    if isinstance(content, dict) and isinstance(content.get("message"), str):
+        return str(content["message"])[:WORDS]
+    return body[: 4 * WORDS].decode(errors="replace")[:WORDS]
 
 
 async def answer(
@@ -62,21 +105,31 @@ async def answer(
     Raises:
         Failure: The model cannot be reached, or refuses the request.
     """
-    # Imported here: it loads pydantic, which most commands do not need.
-    from kubefoundry_sdk._runtime.tenant_http import LIMIT
-
-    _, url = await proxy(session, name)
+    service = await proxy(session, name)
     try:
-        listed = await session.client.read(f"{url}/v1/models", most=LIMIT)
-        body: dict[str, Any] = {"model": served(listed, name), "messages": [*messages], "stream": True}
+        reply = await service.exchange("/v1/models", seconds=DEADLINE)
+        if reply.status != 200:
+            raise await refused(service, reply, name, posts=False)
+        body: dict[str, Any] = {"model": served(_list(reply), name), "messages": [*messages], "stream": True}
         if most is not None:
             body["max_tokens"] = most
-        async for line in session.client.lines(f"{url}/v1/chat/completions", body):
-            yield _token(line)
-    except ApiError as error:
-        raise refused(error, name) from error
+        size = 0
+        async for line in service.lines("/v1/chat/completions", body, seconds=LONGEST):
+            size += len(line)
+            if size > ANSWER:
+                raise Failure(f"the answer of '{name}' is longer than {ANSWER // 2**20} MiB; it was cut off")
+            yield _token(line, name)
+    except Refused as error:
+        raise await refused(service, error.reply, name, posts=True) from error
     except Unreachable as error:
-        raise of(error, f"chat with '{name}'") from error
+        raise unusable(error, f"chat with '{name}'") from error
+
+
+def _list(reply: Reply) -> Any:
+    try:
+        return decode(reply.body)
+    except Unreadable:
+        return None
 
 
 def served(listed: Any, name: str) -> str:
@@ -88,14 +141,16 @@ def served(listed: Any, name: str) -> str:
     return ids[0]
 
 
-def _token(line: bytes) -> str:
-    """Return the text of one server-sent event, empty if it has none."""
-    text = line.decode(errors="replace").removeprefix("data:").strip()
-    if not line.startswith(b"data:") or text == "[DONE]":
+def _token(line: bytes, name: str) -> str:
+    """Return the text of one server-sent event, empty if it has none. Raise Failure if it is not of a chat."""
+    text = line.removeprefix(b"data:").strip()
+    if not line.startswith(b"data:") or text == b"[DONE]":
         return ""
     try:
-        choice = json.loads(text)["choices"][0]
-        return str(choice.get("delta", {}).get("content") or "")
-    except (ValueError, LookupError, TypeError, AttributeError):
-        say(f"cannot read part of the answer: {text[:200]}")
-        return ""
+        choices = decode(text)["choices"]
+        # An event with figures about the answer has no choices.
+        content = choices[0].get("delta", {}).get("content") if choices else None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        words = clean(text[:200].decode(errors="replace"))
+        raise Failure(f"the answer of '{name}' has a part that is not of a chat: {words}") from error
+    return content if isinstance(content, str) else ""

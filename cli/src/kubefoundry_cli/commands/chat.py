@@ -10,6 +10,7 @@ from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.endpoint import answer
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import printable
 
 
 @click.command()
@@ -37,5 +38,6 @@ def command(
 async def _chat(name: str, messages: list[dict[str, str]], most: int | None, target: Target) -> None:
     async with cluster.session(target) as session:
         async for token in answer(session, name, messages, most):
-            print(token, end="", flush=True)
+            # A tab moves no further than spaces do, and code has tabs.
+            print("\t".join(map(printable, token.split("\t"))), end="", flush=True)
     print()

@@ -11,9 +11,10 @@ import click
 
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
-from kubefoundry_cli.endpoint import proxy, refused
-from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_cli.endpoint import proxy, refused, unusable
+from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_sdk._cluster.errors import Unreachable
+from kubefoundry_sdk._cluster.service_proxy import Refused
 
 
 @click.command()
@@ -51,12 +52,12 @@ def _body(data: str | None) -> Any:
 
 async def _curl(name: str, path: str, body: Any, target: Target) -> None:
     async with cluster.session(target) as session:
-        _, url = await proxy(session, name)
+        service = await proxy(session, name)
         try:
-            async for line in session.client.lines(f"{url}{path}", body):
+            async for line in service.lines(path, body):
                 sys.stdout.buffer.write(line)
                 sys.stdout.flush()
-        except ApiError as error:
-            raise refused(error, name) from error
+        except Refused as error:
+            raise await refused(service, error.reply, name, posts=body is not None) from error
         except Unreachable as error:
-            raise of(error, f"reach '{name}'") from error
+            raise unusable(error, f"reach '{name}'") from error

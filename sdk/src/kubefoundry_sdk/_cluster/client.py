@@ -6,7 +6,7 @@ It retries nothing, because only the caller knows whether a call may be repeated
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from copy import copy
 from types import TracebackType
 from typing import Any, Final, Literal
@@ -87,9 +87,9 @@ class Client:
         """Return the object with its metadata only; the server does not send its content."""
         return await self._call("GET", path(kind, namespace, name), accept=METADATA_ONLY)
 
-    async def read(self, url: str, *, most: int = ANSWER) -> Object:
-        """GET a path that is not a resource, for example `/version`. At most `most` bytes are read."""
-        return await self._call("GET", url, most=most, form=object_of)
+    async def read(self, url: str) -> Object:
+        """GET a path that is not a resource, for example `/version`."""
+        return await self._call("GET", url, form=object_of)
 
     async def pages(
         self,
@@ -128,27 +128,38 @@ class Client:
             if len(raw) < bound // 4:
                 limit = min(2 * limit, most)
 
-    async def send(self, url: str, body: Mapping[str, Any], *, most: int = ANSWER) -> Object:
-        """POST to a path that is not a resource, such as a Service through the API server's proxy.
+    async def send(self, url: str, body: Mapping[str, Any]) -> Object:
+        """POST to a path that is not a resource, such as the token of a ServiceAccount."""
+        return await self._call("POST", url, None, body, form=object_of)
 
-        At most `most` bytes of the response are read.
+    async def lines(self, url: str) -> AsyncIterator[bytes]:
+        """Yield the lines of a log as they arrive, for as long as it takes.
+
+        Lines keep their end. A line longer than PAGE_BYTES comes in pieces.
         """
-        return await self._call("POST", url, None, body, most=most, form=object_of)
-
-    async def lines(self, url: str, body: Mapping[str, Any] | None = None) -> AsyncIterator[bytes]:
-        """Yield the lines of a response as they arrive, for as long as it takes.
-
-        The response is a log, or the answer of a model that streams. With a body, the request is a POST. Lines keep
-        their end. A line longer than PAGE_BYTES comes in pieces.
-        """
-        method = "GET" if body is None else "POST"
-        request, headers = f"{method} {url}", {"Accept": "*/*"}
-        data = None if body is None else sent(body, request)
-        if data is not None:
-            headers["Content-Type"] = JSON
-        async with self._transport.stream(method, url, data=data, headers=headers, request=request) as chunks:
+        async with self._transport.stream(
+            "GET", url, headers={"Accept": "*/*"}, request=f"GET {url}"
+        ) as chunks:
             async for line in lines_of(chunks, PAGE_BYTES):
                 yield bytes(line)
+
+    @asynccontextmanager
+    async def proxied(
+        self,
+        method: str,
+        url: str,
+        data: bytes | None,
+        *,
+        request: str,
+        seconds: float | None,
+        silence: float,
+    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
+        """Yield the response of a server behind the API server's proxy, as `Transport.proxied`."""
+        await self._rate.turn()
+        async with self._transport.proxied(
+            method, url, data, request=request, seconds=seconds, silence=silence
+        ) as response:
+            yield response
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, selector: Mapping[str, str] | None = None

@@ -192,6 +192,10 @@ class TooLong(Unreachable):
     """More bytes than allowed: the rest was not read."""
 
 
+class Compressed(Unreachable):
+    """A server behind the API server's proxy compressed its response, which was not requested."""
+
+
 class Silent(Unreachable):
     """A watch was silent for longer than a working server is."""
 

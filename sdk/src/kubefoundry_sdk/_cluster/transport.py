@@ -14,7 +14,7 @@ from prometheus_client import Counter
 
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._cluster.credentials import Credentials
-from kubefoundry_sdk._cluster.errors import ApiError, Silent, TooLong, Unreachable, seconds
+from kubefoundry_sdk._cluster.errors import ApiError, Compressed, Silent, TooLong, Unreachable, seconds
 
 DEADLINE: Final = 30.0
 """Seconds that a call may take; the API server's own limit for a request is 60."""
@@ -86,6 +86,8 @@ class Transport:
             connector=_Connector(ssl=self._credentials.tls or True, limit=64),
             headers=self._headers(),
             proxy=self._credentials.proxy,
+            # A tenant's server answers behind `services/proxy`. Its cookie would go to every later request.
+            cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=DEADLINE, sock_connect=CONNECT),
         )
 
@@ -115,8 +117,7 @@ class Transport:
         try:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
                 self._count(method, str(response.status))
-                if response.status >= 400:
-                    raise await _refusal(response, request)
+                await _check(response, request)
                 if self._warned:
                     for header in response.headers.getall("Warning", ()):
                         self._warned(warning(header))
@@ -156,8 +157,7 @@ class Transport:
         try:
             async with self._opened().request(method, self._url(url, parameters), **options) as response:
                 self._count(method, str(response.status))
-                if response.status >= 400:
-                    raise await _refusal(response, request)
+                await _check(response, request)
                 yield response.content.iter_any()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if response is None:
@@ -165,6 +165,54 @@ class Transport:
             if isinstance(error, aiohttp.SocketTimeoutError):
                 raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
             raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+
+    @asynccontextmanager
+    async def proxied(
+        self,
+        method: str,
+        url: str,
+        data: bytes | None,
+        *,
+        request: str,
+        seconds: float | None,
+        silence: float,
+    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
+        """Yield status and body of a response that a tenant's server may have sent.
+
+        Nothing in the response is taken for the API server's: no status is an ApiError, no warning is reported, and
+        the metric of requests to the API server does not count it.
+
+        Args:
+            method: The HTTP method.
+            url: A path below `services/proxy`.
+            data: The request's body as JSON.
+            request: The name of the request in errors.
+            seconds: Seconds for the whole response, None for no limit.
+            silence: Seconds without a byte after which the connection counts as dead.
+
+        Raises:
+            Unreachable: There is no response. Subclasses: Compressed, and Silent for one that is too slow.
+        """
+        # A compressed kilobyte may be a megabyte.
+        plain = {"Accept": "*/*", "Accept-Encoding": "identity"}
+        headers = {**plain, "Content-Type": "application/json"} if data is not None else plain
+        options = {
+            **self._options(data, headers),
+            "timeout": aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT, sock_read=silence),
+            "auto_decompress": False,
+        }
+        try:
+            async with self._opened().request(method, self._url(url, None), **options) as response:
+                if response.headers.get("Content-Encoding", "identity") != "identity":
+                    raise Compressed(f"{request}: the response is compressed, which was not requested")
+                yield response.status, response.content.iter_any()
+        except TimeoutError as error:
+            limit = silence if isinstance(error, aiohttp.SocketTimeoutError) or seconds is None else seconds
+            raise Silent(f"{request}: no answer within {limit:.0f} s") from error
+        except (aiohttp.ClientError, OSError) as error:
+            # The text of an error about the response may quote it.
+            known = isinstance(error, (aiohttp.ClientConnectionError, OSError))
+            raise Unreachable(f"{request}: {(known and str(error)) or type(error).__name__}") from error
 
     def _count(self, method: str, code: str) -> None:
         REQUESTS.labels(code, method, self._host).inc()
@@ -178,6 +226,8 @@ class Transport:
             "data": data,
             "headers": {**headers, **self._authorization()},
             "server_hostname": self._credentials.tls_server_name,
+            # An API server sends no redirects. A tenant's server, or one in between, may lead to any host.
+            "allow_redirects": False,
         }
 
     def _authorization(self) -> dict[str, str]:
@@ -224,6 +274,14 @@ def warning(header: str) -> str:
     """
     match = _WARNING.fullmatch(header.strip())
     return re.sub(r"\\(.)", r"\1", match[1]) if match else header
+
+
+async def _check(response: aiohttp.ClientResponse, request: str) -> None:
+    """Raise ApiError for a refusal, Unreachable for a status that no API server sends."""
+    if response.status >= 400:
+        raise await _refusal(response, request)
+    if response.status >= 300:
+        raise Unreachable(f"{request}: the response is a redirect ({response.status}), which is not followed")
 
 
 async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:

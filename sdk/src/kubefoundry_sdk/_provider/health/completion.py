@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kubefoundry_sdk._cluster.client import Client
-from kubefoundry_sdk._cluster.errors import NO_REASON, ApiError, Unreachable
+from kubefoundry_sdk._cluster.service_proxy import ServiceProxy
 from kubefoundry_sdk._provider.contract import Endpoint
 from kubefoundry_sdk._provider.health.models_endpoint import (
     KEY_REQUIRED,
@@ -20,9 +20,9 @@ from kubefoundry_sdk._provider.health.models_endpoint import (
     NoModels,
     exchange,
     parsed,
+    proxied,
     root,
 )
-from kubefoundry_sdk._runtime.tenant_http import LIMIT
 
 TIMEOUT: Final = 60.0
 """Seconds to wait for an answer: an engine may compile on its first request."""
@@ -52,22 +52,13 @@ def through_server(client: Client) -> Try:
     """
 
     async def attempt(namespace: str, endpoint: Endpoint, model: str) -> None:
-        root = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy"
+        service = ServiceProxy(client, namespace, f"{endpoint.service}:{endpoint.port}")
 
         async def send(path: str, body: Mapping[str, Any] | None) -> int:
-            try:
-                if body is None:
-                    await client.read(root + path, most=LIMIT)
-                else:
-                    await client.send(root + path, body, most=LIMIT)
-            except ApiError as error:
-                if error.code in KEY_REQUIRED and error.reason != NO_REASON:
-                    # The API server itself refuses.
-                    raise NoModels(str(error)) from error
-                return error.code
-            except Unreachable as error:
-                raise NoModels(str(error)) from error
-            return 200
+            reply = await proxied(service, path, body, seconds=TIMEOUT)
+            if reply.status == 200 and body is not None:
+                parsed(reply.body, f"POST {service.root}{path}")
+            return reply.status
 
         await one_token(send, model)
 

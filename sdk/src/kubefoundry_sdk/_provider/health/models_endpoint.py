@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from http.client import responses
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._api.kinds import SERVICES, Object
 from kubefoundry_sdk._cluster.client import Client
-from kubefoundry_sdk._cluster.errors import NO_REASON, ApiError, Unreachable
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.service_proxy import Reply, ServiceProxy, status_text
+from kubefoundry_sdk._cluster.transport import DEADLINE
 from kubefoundry_sdk._provider.contract import Endpoint
 from kubefoundry_sdk._runtime import tenant_http
-from kubefoundry_sdk._runtime.tenant_http import LIMIT
 
 TIMEOUT: Final = 5.0
 """Seconds to wait for an answer."""
@@ -41,16 +41,10 @@ def through_server(client: Client) -> Ask:
     """
 
     async def ask(namespace: str, endpoint: Endpoint) -> frozenset[str]:
-        path = f"/api/v1/namespaces/{namespace}/services/{endpoint.service}:{endpoint.port}/proxy/v1/models"
-        try:
-            return listed(await client.read(path, most=LIMIT), path)
-        except Unreachable as error:
-            raise NoModels(f"{error}"[:300]) from error
-        except ApiError as error:
-            # A refusal by the API server itself has a reason (Forbidden). An answer of the endpoint has none.
-            if error.code in KEY_REQUIRED and error.reason == NO_REASON:
-                raise KeyRequired(f"GET {path} answers {_status_text(error.code)}") from error
-            raise NoModels(f"{error}"[:300]) from error
+        service = ServiceProxy(client, namespace, f"{endpoint.service}:{endpoint.port}")
+        reply = await proxied(service, "/v1/models", seconds=DEADLINE)
+        url = f"{service.root}/v1/models"
+        return listed(accepted(reply.status, reply.body, url), url)
 
     return ask
 
@@ -96,17 +90,32 @@ async def models(root: str) -> frozenset[str]:
     """Return the names that the server at `root` lists. Raise NoModels."""
     url = f"{root}/v1/models"
     status, body = await exchange("GET", url)
+    return listed(accepted(status, body, url), url)
+
+
+async def proxied(
+    service: ServiceProxy, path: str, body: Mapping[str, Any] | None = None, *, seconds: float
+) -> Reply:
+    """Send a request to a tenant's server through the API server. Raise NoModels, also if the API server refuses."""
+    try:
+        reply = await service.exchange(path, body, seconds=seconds)
+        refusal = await service.refuses(reply, posts=body is not None)
+    except (ApiError, Unreachable) as error:
+        raise NoModels(f"{error}"[:300]) from error
+    if refusal:
+        method = "GET" if body is None else "POST"
+        raise NoModels(f"{method} {service.root}{path}: {refusal}"[:300])
+    return reply
+
+
+def accepted(status: int, body: bytearray, url: str) -> Any:
+    """Return the JSON of a list of models. Raise NoModels."""
     if status != 200:
         # The message does not quote the response, because a tenant controls its text.
         raise (KeyRequired if status in KEY_REQUIRED else NoModels)(
-            f"GET {url} answers {_status_text(status)}"
+            f"GET {url} answers {status_text(status)}"
         )
-    return listed(parsed(body, f"GET {url}"), url)
-
-
-def _status_text(status: int) -> str:
-    """Return a status with its name: `401 Unauthorized`."""
-    return f"{status} {responses.get(status, '')}".rstrip()
+    return parsed(body, f"GET {url}")
 
 
 async def exchange(
