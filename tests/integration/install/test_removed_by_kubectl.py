@@ -119,6 +119,16 @@ async def test_delete_keeps_a_serving_model(
         assert left["spec"] == upstream["spec"]
 
 
+async def test_delete_removes_models_if_core_never_ran(suite: Suite, api: Client, namespace: str) -> None:
+    """README.md says so: core applies the protection, so nothing keeps the CRDs before."""
+    await api.create(MODEL_DEPLOYMENTS, model_deployment("m", namespace, CPU), manager="test")
+
+    done = deleted(suite.plane, "-f", str(MANIFESTS / "install.yaml"))
+
+    assert done.returncode == 0, done.stderr
+    await until(api, CRDS, MODEL_DEPLOYMENTS.crd, None, lambda obj: obj is None)
+
+
 async def test_delete_without_models_removes_everything(suite: Suite, api: Client, namespace: str) -> None:
     suite.start("core")
     await protected(api)
