@@ -87,9 +87,12 @@ def test_other_missing_object_refuses_in_spite_of_the_namespace(install: Callabl
     assert (done.exit_code, 'configmaps "x" not found' in done.stderr) == (1, True), done.output
 
 
-def test_binding_whose_role_is_in_the_manifest_is_planned(install: Callable[..., Result]) -> None:
-    # as the API server answers: the name is the role's, the kind the binding's
-    refusing = Refusing("rolebindings", "r", 'rolebindings.rbac.authorization.k8s.io "r" not found')
+@pytest.mark.parametrize("resource", ["rolebindings", "role", "roles"])
+def test_binding_whose_role_is_in_the_manifest_is_planned(
+    install: Callable[..., Result], resource: str
+) -> None:
+    # The name is the role's. The resource depends on the release of Kubernetes.
+    refusing = Refusing(resource, "r", f'{resource}.rbac.authorization.k8s.io "r" not found')
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: r, namespace: team}\n"
 
     done = install(refusing, f"{role}---{BINDING}")

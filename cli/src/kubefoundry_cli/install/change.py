@@ -160,8 +160,11 @@ def _missing(error: ApiError, change: Change) -> tuple[str, str] | None:
     lacking = (error.details.kind, error.details.name) if error.not_found else None
     if change.namespace and lacking == (NAMESPACES.plural, change.namespace):
         return NAMESPACES.kind, change.namespace
-    # For a missing role, the details have its name, but the resource of the binding (seen on Kubernetes 1.36).
-    if role and lacking == (change.kind.plural, role.get("name")):
+    # The details name a missing role. Their resource is the binding's on Kubernetes 1.36, and another one on 1.26.
+    singular = str(role.get("kind", "")).lower()
+    if role and lacking in [
+        (kind, role.get("name")) for kind in (change.kind.plural, singular, f"{singular}s")
+    ]:
         return role.get("kind", ""), role["name"]
     return None
 
