@@ -10,7 +10,10 @@ import pytest
 from support.differential.comparison import first_difference
 from support.differential.ground import both
 
-pytestmark = pytest.mark.integration
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.needs_kubernetes("1.36", "the server in memory, which answers as 1.36 does"),
+]
 
 SEQUENCES: Final = 60
 """About ten seconds; `make differential` runs more."""
