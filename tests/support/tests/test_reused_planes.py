@@ -36,7 +36,8 @@ def seen(plane: ControlPlane) -> dict[str, Any]:
     found = {}
     for obj in listed:
         meta = obj["metadata"]
-        if not meta["name"].startswith("apiserver-"):
+        # the API server's own Lease; the second name is that of Kubernetes 1.26
+        if not meta["name"].startswith(("apiserver-", "kube-apiserver-")):
             spec = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
             found[f"{obj['kind']} {meta.get('namespace')}/{meta['name']}"] = (
                 meta["uid"],
