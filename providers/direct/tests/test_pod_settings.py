@@ -109,13 +109,13 @@ def test_unusable_user_is_refused_by_flag(text: str, capsys: pytest.CaptureFixtu
 
 def test_claim_of_override_and_storage_is_refused() -> None:
     stored = {"volumes": [{"name": "weights", "claimName": "c", "purpose": "modelCache"}]}
-    asked = {
+    stated = {
         "model": {"id": "org/model", "storage": stored},
         "engine": {"type": "llamacpp"},
         "provider": {"name": "direct", "overrides": {"cacheClaim": "c"}},
     }
 
-    problems = check(DIRECT, deployment(asked), SCHEMA).problems
+    problems = check(DIRECT, deployment(stated), SCHEMA).problems
 
     assert problems == (
         "provider.overrides.cacheClaim and model.storage.volumes have the same claim c, so pods may never start: "
@@ -158,18 +158,18 @@ def test_claim_makes_an_update_replace_pods() -> None:
 
 
 def test_settings_are_read_back() -> None:
-    wanted = spec(
+    model = spec(
         {
             "spec": {"volumes": [CLAIM], "serviceAccountName": "engine", "securityContext": {"fsGroup": 7}},
             "container": {"volumeMounts": [{"name": "weights", "mountPath": "/weights"}]},
         }
     )
-    rendered = DIRECT.render(wanted, SCHEMA)
+    rendered = DIRECT.render(model, SCHEMA)
     assert DIRECT.read_back is not None
 
-    [found, *_] = DIRECT.read_back(rendered.main, rendered.helpers)
+    [read_spec, *_] = DIRECT.read_back(rendered.main, rendered.helpers)
 
-    template = found["podTemplate"]
+    template = read_spec["podTemplate"]
     assert template["spec"]["volumes"] == [CLAIM]
     assert template["spec"]["serviceAccountName"] == "engine"
     assert template["spec"]["securityContext"] == {"fsGroup": 7}

@@ -21,6 +21,8 @@ from kubefoundry_sdk.status import UpstreamCondition, count, mapping, upstream_c
 LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""
 
+POD_COUNTS: Final = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+
 _REPLICA_SET: Final = re.compile(r'[Rr]eplica ?[Ss]et "([^"]+)"')
 """Finds the ReplicaSet of the newest spec in the message of Progressing. No field of a Deployment names it
 (kubernetes/pkg/controller/deployment/progress.go and sync.go)."""
@@ -96,25 +98,20 @@ def _within(desired: int, *counts: int) -> list[int]:
 def read(live: Object, default_replicas: int) -> Status:
     """Return the status of a Deployment. `default_replicas` is used if the Deployment does not set a number."""
     meta, spec, status = (mapping(live.get(name)) for name in ("metadata", "spec", "status"))
-    conditions = upstream_conditions(status)
-    failure = conditions.get("ReplicaFailure", UpstreamCondition())
-    progress = conditions.get("Progressing", UpstreamCondition())
-    seen = count(status.get("observedGeneration"))
+    replicas, updated, ready, available = (count(status.get(name)) or 0 for name in POD_COUNTS)
+    progress = upstream_conditions(status).get("Progressing", UpstreamCondition())
+    observed = count(status.get("observedGeneration"))
     desired = count(spec.get("replicas"))
-    available = count(status.get("availableReplicas")) or 0
-    updated = count(status.get("updatedReplicas")) or 0
     return Status(
         desired=default_replicas if desired is None else desired,
-        replicas=count(status.get("replicas")) or 0,
+        replicas=replicas,
         updated=updated,
         # an available replica is ready, even if somebody else writes the status
-        ready=max(count(status.get("readyReplicas")) or 0, available),
+        ready=max(ready, available),
         available=available,
-        refused=_message(failure)
-        if failure.status == "True" and not (updated and _is_of_earlier_spec(failure, live))
-        else "",
+        refused=_refusal(live, updated),
         late=_message(progress) if progress.reason == LATE else "",
-        unseen=seen is None or seen < (count(meta.get("generation")) or 0),
+        unseen=observed is None or observed < (count(meta.get("generation")) or 0),
         paused=spec.get("paused") is True,
     )
 
@@ -124,6 +121,13 @@ def newest_replica_set(live: Object) -> str | None:
     progress = upstream_conditions(mapping(live.get("status"))).get("Progressing", UpstreamCondition())
     match = _REPLICA_SET.search(progress.message)
     return match[1] if match else None
+
+
+def _refusal(live: Object, updated: int) -> str:
+    """Return the API server's refusal of a pod of the newest spec; empty if there is none."""
+    failure = upstream_conditions(mapping(live.get("status"))).get("ReplicaFailure", UpstreamCondition())
+    is_current = failure.status == "True" and not (updated and _is_of_earlier_spec(failure, live))
+    return _message(failure) if is_current else ""
 
 
 def _is_of_earlier_spec(failure: UpstreamCondition, live: Object) -> bool:
@@ -140,7 +144,7 @@ def _verdict(status: Status) -> tuple[ObservedPhase, ReadyReason, str]:
     if status.desired == 0 and not status.unseen:
         if status.replicas == 0:
             return "Pending", "ScaledToZero", "Scaled to zero"
-        return "Deploying", "Progressing", f"{_pods(status.replicas)} terminating"
+        return "Deploying", "Progressing", f"{_counted(status.replicas, 'pod')} terminating"
     if status.available:
         return "Running", "DeploymentReady", f"{_serving(status)}{_rollout(status)}"
     if status.refused or status.late:
@@ -153,23 +157,18 @@ def _verdict(status: Status) -> tuple[ObservedPhase, ReadyReason, str]:
 def _serving(status: Status) -> str:
     (available,) = _within(status.desired, status.available)
     extra = status.available - available
-    surplus = f" and {extra} more pod{'' if extra == 1 else 's'}" if extra else ""
-    return f"{available} of {_replicas(status.desired)} available{surplus}"
+    surplus = f" and {_counted(extra, 'more pod')}" if extra else ""
+    return f"{available} of {_counted(status.desired, 'replica')} available{surplus}"
 
 
 def _rollout(status: Status) -> str:
-    """Return the progress of the rollout, if the counts are known."""
-    if status.old:
-        return f"; rolling out: {status.updated} updated, {status.old} of the previous spec"
-    return ""
+    """Return the progress of the rollout; empty if every pod has the newest template."""
+    old = status.old
+    return f"; rolling out: {status.updated} updated, {old} of the previous spec" if old else ""
 
 
-def _replicas(count: int) -> str:
-    return f"{count} replica" + ("" if count == 1 else "s")
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod" + ("" if count == 1 else "s")
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _message(condition: UpstreamCondition) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kubefoundry_direct.engines.known import ENGINES
 from kubefoundry_direct.names import CONTAINER, OPTIONS_ANNOTATION, SELECTED_BY
-from kubefoundry_direct.overrides import CLUSTER, Cluster
+from kubefoundry_direct.overrides import CLUSTER, Cluster, Rollout
 from kubefoundry_direct.pod import ENDING, ENVIRONMENT, OWN_VOLUMES, security_context
 from kubefoundry_direct.probes import STARTING
 from kubefoundry_sdk import NotReadable, Object
@@ -24,17 +24,8 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
     content = part(deployment, "spec")
     template = part(content, "template")
     pod = part(template, "spec")
-    containers = [
-        candidate for candidate in pod.get("containers") or () if part(candidate).get("name") == CONTAINER
-    ]
-    if len(containers) != 1:
-        raise NotReadable(f"its pods have no container '{CONTAINER}'")
-    [container] = containers
-    metadata = {
-        key: dict(values) for key, values in part(template, "metadata").items() if isinstance(values, dict)
-    }
-    metadata.get("labels", {}).pop(SELECTED_BY, None)
-    options = metadata.get("annotations", {}).pop(OPTIONS_ANNOTATION, None)
+    container = _engine_container(pod)
+    metadata, options = _metadata(template)
     rest = {
         **common.pod_fields(_with_own_variables(container), _without_overrides(pod), metadata, OWN_VOLUMES),
         "resources": common.amounts(container.get("resources")),
@@ -49,31 +40,62 @@ def read_back(deployment: Object, helpers: Sequence[Object]) -> list[Object]:
     return [{**_model(name, container, options), **rest} for name in engines or ENGINES]
 
 
-def _model(engine: str, container: Any, options: str | None) -> Object:
+def _engine_container(pod: Any) -> Object:
+    containers: list[Object] = [
+        container for container in pod.get("containers") or () if part(container).get("name") == CONTAINER
+    ]
+    if len(containers) != 1:
+        raise NotReadable(f"its pods have no container '{CONTAINER}'")
+    return containers[0]
+
+
+def _metadata(template: Any) -> tuple[Object, str | None]:
+    """Return the metadata of the pods without our label, and the options of the engine's file, as JSON."""
+    metadata = {
+        key: dict(values) for key, values in part(template, "metadata").items() if isinstance(values, dict)
+    }
+    metadata.get("labels", {}).pop(SELECTED_BY, None)
+    return metadata, metadata.get("annotations", {}).pop(OPTIONS_ANNOTATION, None)
+
+
+def _model(engine: str, container: Object, file_options: str | None) -> Object:
+    """Return `model` and `engine` of the spec."""
     words = [str(word) for word in container.get("args") or ()]
-    stated = common.flags(words)
-    # an option of trtllm-serve has underscores in `args`
-    with_dashes = {name for name in stated if "-" in name} if engine == "trtllm" else set()
-    if engine == "trtllm":
-        stated = {name: value for name, value in stated.items() if name not in with_dashes}
-        stated = {name.replace("_", "-"): value for name, value in stated.items() if name != "config"}
-    if engine in ("vllm", "trtllm") and words and not words[0].startswith("-"):
-        stated["model"] = words[0]
-    if engine == "llamacpp" and (file := stated.pop("hf-file", None)):
-        stated["hf-repo"] = f"{stated.get('hf-repo')}/{file}"
-    spec = common.from_flags(engine, stated)
+    options = _options(engine, words)
+    spec = common.from_flags(engine, options)
+    # trtllm-serve's own options have underscores in `args`
+    with_dashes = {name for name in common.flags(words) if "-" in name} if engine == "trtllm" else ()
     if extra := common.extra(words, with_dashes):
         spec["engine"]["extraArgs"] = extra
-    if engine == "trtllm" and stated.get("trust-remote-code") == "":
+    if engine == "trtllm" and options.get("trust-remote-code") == "":
         spec["engine"]["trustRemoteCode"] = True
-        spec["engine"].get("args", {}).pop("trust-remote-code", None)
-    if options:
-        try:
-            more = {name: common.text(value) for name, value in part(json.loads(options)).items()}
-        except ValueError as error:
-            raise NotReadable(f"its annotation {OPTIONS_ANNOTATION} is not JSON") from error
-        spec["engine"]["args"] = {**spec["engine"].get("args", {}), **more}
+        del spec["engine"]["args"]["trust-remote-code"]
+    if file_options:
+        spec["engine"]["args"] = {**spec["engine"].get("args", {}), **_decode_options(file_options)}
     return spec
+
+
+def _options(engine: str, words: Sequence[str]) -> dict[str, str]:
+    """Return the options of a command line by their names in `engine.args`, with the model as an option."""
+    options = common.flags(words)
+    if engine == "trtllm":
+        options = {
+            name.replace("_", "-"): value
+            for name, value in options.items()
+            if "-" not in name and name != "config"
+        }
+    if engine in ("vllm", "trtllm") and words and not words[0].startswith("-"):
+        options["model"] = words[0]
+    if engine == "llamacpp" and (file := options.pop("hf-file", None)):
+        options["hf-repo"] = f"{options.get('hf-repo')}/{file}"
+    return options
+
+
+def _decode_options(file_options: str) -> dict[str, str]:
+    try:
+        return {name: common.text(value) for name, value in part(json.loads(file_options)).items()}
+    except ValueError as error:
+        raise NotReadable(f"its annotation {OPTIONS_ANNOTATION} is not JSON") from error
 
 
 def _with_own_variables(container: Any) -> Object:
@@ -98,21 +120,28 @@ def _without_overrides(pod: Any) -> Object:
 
 def _overrides(content: Any, pod: Any, container: Any) -> Object:
     volumes = {volume.get("name"): volume for volume in pod.get("volumes") or ()}
-    grace = pod.get("terminationGracePeriodSeconds")
-    starting = part(container, "startupProbe").get("failureThreshold")
-    surge = part(content, "strategy", "rollingUpdate").get("maxSurge")
-    secrets = [part(secret).get("name") for secret in pod.get("imagePullSecrets") or ()]
-    stated = {
-        "rollout": None if surge is None else ("replace" if surge in (0, "0") else "surge"),
+    failures = part(container, "startupProbe").get("failureThreshold")
+    overrides = {
+        "rollout": _rollout(part(content, "strategy", "rollingUpdate").get("maxSurge")),
         "cacheClaim": part(volumes.get("cache"), "persistentVolumeClaim").get("claimName"),
         "sharedMemory": part(volumes.get("shared-memory"), "emptyDir").get("sizeLimit"),
-        "drainSeconds": grace - ENDING if isinstance(grace, int) and grace >= ENDING else None,
-        "startupSeconds": starting * STARTING if isinstance(starting, int) else None,
+        "drainSeconds": _drain_seconds(pod.get("terminationGracePeriodSeconds")),
+        "startupSeconds": failures * STARTING if isinstance(failures, int) else None,
         "runAsUser": _user(pod),
-        "imagePullSecrets": secrets or None,
+        "imagePullSecrets": [part(secret).get("name") for secret in pod.get("imagePullSecrets") or ()],
         "runtimeClassName": pod.get("runtimeClassName"),
     }
-    return {name: value for name, value in stated.items() if value is not None}
+    return {name: value for name, value in overrides.items() if value not in (None, [])}
+
+
+def _rollout(surge: Any) -> Rollout | None:
+    if surge is None:
+        return None
+    return "replace" if surge in (0, "0") else "surge"
+
+
+def _drain_seconds(grace: Any) -> int | None:
+    return grace - ENDING if isinstance(grace, int) and grace >= ENDING else None
 
 
 def _user(pod: Any) -> int | Cluster | None:

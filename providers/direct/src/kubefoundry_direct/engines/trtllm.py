@@ -43,22 +43,16 @@ def options(spec: ModelDeploymentSpec) -> Mapping[str, Any]:
 def arguments(spec: ModelDeploymentSpec) -> list[str]:
     """Return the command line: the model, flags with underscores, and the file of options if there are any."""
     model = [spec.model.id or ""] if on_hub(spec) else []
-    flags = {
-        name: value
-        for name, value in for_command_line(spec.engine.type, spec.engine.args).items()
-        if "-" in name and not (model and name in MODEL)
-    }
     file = [Derived("config", OPTIONS_FILE, "engine.args")] if options(spec) else []
     flags_of_spec = [*derived(spec), *tensor(spec, TENSOR_PARALLEL), *file]
-    derived_flags = {option.flag for option in flags_of_spec}
-    return [
-        *model,
-        *argv(
-            [replace(option, flag=_underscored(option.flag)) for option in flags_of_spec],
-            {_underscored(name): value for name, value in flags.items() if name not in derived_flags},
-            spec.engine.extra_args,
-        ),
-    ]
+    left_out = {*(MODEL if model else ()), *(option.flag for option in flags_of_spec)}
+    flags = {
+        _underscored(name): value
+        for name, value in for_command_line(spec.engine.type, spec.engine.args).items()
+        if "-" in name and name not in left_out
+    }
+    underscored = [replace(option, flag=_underscored(option.flag)) for option in flags_of_spec]
+    return [*model, *argv(underscored, flags, spec.engine.extra_args)]
 
 
 def _underscored(flag: str) -> str:
