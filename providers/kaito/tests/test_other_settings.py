@@ -40,13 +40,13 @@ IMAGES = st.sampled_from([None, "registry.example/mine:1"])
 def test_other_settings(spec: dict[str, Any], settings: list[Settings], length: int) -> None:
     edited = {**spec, "engine": {**spec["engine"], "contextLength": length}}
     first, *others = (provider(setting) for setting in settings)
-    asked = _deployment(spec)
-    assume(_can(first, asked))
-    before = _planned(first, asked, None)
+    model = _deployment(spec)
+    assume(_can(first, model))
+    before = _planned(first, model, None)
     for other in others:
-        if not _can(other, asked):
+        if not _can(other, model):
             continue
-        todo = _planned(other, asked, before)
+        todo = _planned(other, model, before)
 
         assert (todo.changed, todo.recreate, todo.drifted) == ([], None, ())
         assert {obj["metadata"]["name"] for obj in (*todo.helpers, *todo.retained)} == _named(todo)
@@ -63,13 +63,13 @@ def _deployment(spec: dict[str, Any]) -> Deployment:
     return replace(deployment(spec), raw_spec=spec)
 
 
-def _can(subject: Provider, asked: Deployment) -> bool:
-    return not results.supports(subject, asked, SCHEMA)
+def _can(subject: Provider, model: Deployment) -> bool:
+    return not results.supports(subject, model, SCHEMA)
 
 
-def _planned(subject: Provider, asked: Deployment, live: Plan | None) -> Plan:
+def _planned(subject: Provider, model: Deployment, live: Plan | None) -> Plan:
     record = manifest.applied(live.main) if live else None
-    served = pinned(asked, record)
+    served = pinned(model, record)
     rendered = subject.render(served, SCHEMA)
     main, helpers = (live.main, live.helpers) if live else (None, [])
     return plan(subject, served, SCHEMA, rendered, main, helpers, record)

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_kaito.probe import ACCESS_SECRET, ANY_MODEL, ENGINE_CONFIG
-from kubefoundry_kaito.provider import with_defaults
-from kubefoundry_kaito.recreate import recreate
+from kubefoundry_kaito.provider import recreate, with_defaults
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import Settings
 from kubefoundry_sdk._api.names import EDITS_RECREATE_ANNOTATION

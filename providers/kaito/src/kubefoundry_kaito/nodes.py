@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kubefoundry_kaito.overrides import overrides_of
@@ -46,7 +46,6 @@ def instance_type(spec: ModelDeploymentSpec, settings: Settings) -> str | None:
 
 def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Settings) -> Iterator[str]:
     """Yield reasons why KAITO could not get nodes: each provisioning mode refuses a field that the other needs."""
-    overrides = overrides_of(spec)
     mode = settings.mode(schema)
     if mode == "auto" and instance_type(spec, settings) is None:
         flag = "--kaito-gpu-instance-type" if spec.gpu_count else "--kaito-cpu-instance-type"
@@ -54,20 +53,24 @@ def problems(spec: ModelDeploymentSpec, schema: Schema | None, settings: Setting
             "KAITO creates nodes in this cluster and needs an instance type: "
             f"set provider.overrides.instanceType, or start the KAITO provider with {flag}"
         )
-    if mode == "byo" and overrides.instance_type is not None:
+    if mode == "byo" and overrides_of(spec).instance_type is not None:
         yield (
             "KAITO creates no nodes in this cluster, so it cannot honour provider.overrides.instanceType: "
             "remove it and use nodeSelector"
         )
-    if schema is None:
-        return
-    by_name = INSTANCE_TYPE_DEFAULT in schema.features
-    if mode == "byo" and by_name and not overrides.preferred_nodes:
+    if schema is not None:
+        by_name = INSTANCE_TYPE_DEFAULT in schema.features
+        yield from _node_names(overrides_of(spec).preferred_nodes, mode, by_name=by_name)
+
+
+def _node_names(names: Sequence[str], mode: Provisioning, *, by_name: bool) -> Iterator[str]:
+    """Yield the problem if nodes are named for a KAITO that takes none by name, or not named for one that must."""
+    if mode == "byo" and by_name and not names:
         yield (
             "KAITO before 0.8 takes existing nodes by name only: "
             "set provider.overrides.preferredNodes, or upgrade KAITO"
         )
-    if overrides.preferred_nodes and not by_name:
+    if names and not by_name:
         yield (
             "KAITO from 0.8 on chooses nodes by labels, not by provider.overrides.preferredNodes: "
             "remove it and use nodeSelector"

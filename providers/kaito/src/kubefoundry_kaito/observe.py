@@ -6,7 +6,6 @@ Based on `api/v1beta1/condition_types.go`, and on the status that KAITO 0.12 was
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_kaito import template
@@ -44,37 +43,31 @@ LAST_ERROR: Final = "last reconcile error"
 stage, so it is shown instead. Nothing else depends on it."""
 
 
+Verdict = tuple[ObservedPhase, ReadyReason, str]
+
+DELETING: Final[Verdict] = ("Deploying", "Progressing", "The Workspace is being deleted")
+
+
 def observe(deployment: Deployment, workspace: Object) -> Observation:
     """Return Running as soon as the inference workload is ready, whatever KAITO's benchmark reports.
 
     KAITO never rolls out a template edit and never reports it, so `update_failed` is never set.
     """
-    status = mapping(workspace.get("status"))
+    meta, status = mapping(workspace.get("metadata")), mapping(workspace.get("status"))
     conditions = upstream_conditions(status)
-    state = _state(status)
-    inference = conditions.get("InferenceReady")
-    if _deleting(workspace):
-        return _observation(deployment, "Deploying", "Progressing", "The Workspace is being deleted")
-    if inference is not None and inference.status == "True":
-        serving = _observation(
-            deployment, "Running", "DeploymentReady", _while_running(inference, conditions)
-        )
-        return (
-            replace(serving, acknowledged=False)
-            if _is_of_earlier_workspace(inference, workspace)
-            else serving
-        )
-    if inference is not None and inference.status == "False" and inference.reason in FAILURES:
-        return _observation(deployment, "Failed", "Failed", inference.words())
-    if inference is None and state == "Ready":
-        return _observation(deployment, "Running", "DeploymentReady", "The Workspace is Ready")
-    if not conditions and not state:
-        return _observation(
-            deployment, "Pending", "Progressing", "KAITO has not reported on the Workspace yet"
-        )
-    understood = inference is None or inference.status == "False"
-    reason: ReadyReason = "Progressing" if understood and conditions else "Unknown"
-    return _observation(deployment, "Deploying", reason, _waiting_for(conditions, state))
+    phase, reason, message = (
+        DELETING if meta.get("deletionTimestamp") else _verdict(conditions, _state(status))
+    )
+    # The status has no pod counts. The only replica is ready if inference is ready.
+    ready = 1 if phase == "Running" else 0
+    return Observation(
+        phase=phase,
+        reason=reason,
+        message=message,
+        replicas=Replicas(desired=deployment.spec.scaling.replicas, ready=ready, available=ready),
+        endpoint=Endpoint(deployment.name, SERVICE_PORT, model=template.served_name(deployment.spec)),
+        acknowledged=False if ready and _is_of_earlier_workspace(conditions, meta) else None,
+    )
 
 
 def _state(status: Mapping[str, Any]) -> str | None:
@@ -83,15 +76,34 @@ def _state(status: Mapping[str, Any]) -> str | None:
     return state if state is None or isinstance(state, str) else "in a state that is not a string"
 
 
-def _deleting(workspace: Object) -> bool:
-    return bool(mapping(workspace.get("metadata")).get("deletionTimestamp"))
-
-
-def _is_of_earlier_workspace(condition: UpstreamCondition, workspace: Object) -> bool:
-    """Check whether a condition is about an earlier Workspace of that name: a backup may restore a status."""
-    return condition.generation > (
-        count(mapping(workspace.get("metadata")).get("generation")) or condition.generation
+def _verdict(conditions: Mapping[str, UpstreamCondition], state: str | None) -> Verdict:
+    inference = conditions.get("InferenceReady")
+    if inference is None:
+        return _verdict_before_inference(conditions, state)
+    if inference.status == "True":
+        return "Running", "DeploymentReady", _while_running(inference, conditions)
+    if inference.status == "False" and inference.reason in FAILURES:
+        return "Failed", "Failed", inference.words()
+    return (
+        "Deploying",
+        "Progressing" if inference.status == "False" else "Unknown",
+        _waiting_for(conditions, state),
     )
+
+
+def _verdict_before_inference(conditions: Mapping[str, UpstreamCondition], state: str | None) -> Verdict:
+    """Return the verdict on a Workspace without condition `InferenceReady`."""
+    if state == "Ready":
+        return "Running", "DeploymentReady", "The Workspace is Ready"
+    if not conditions and not state:
+        return "Pending", "Progressing", "KAITO has not reported on the Workspace yet"
+    return "Deploying", "Progressing" if conditions else "Unknown", _waiting_for(conditions, state)
+
+
+def _is_of_earlier_workspace(conditions: Mapping[str, UpstreamCondition], meta: Mapping[str, Any]) -> bool:
+    """Check whether inference was of an earlier Workspace of that name: a backup may restore a status."""
+    stated = conditions.get("InferenceReady", UpstreamCondition()).generation
+    return stated > (count(meta.get("generation")) or stated)
 
 
 def _while_running(inference: UpstreamCondition, conditions: Mapping[str, UpstreamCondition]) -> str:
@@ -112,17 +124,3 @@ def _waiting_for(conditions: Mapping[str, UpstreamCondition], state: str | None)
         return f"The Workspace is {state}" if state else "KAITO has not reported on inference yet"
     shown = next((condition for condition in unmet if LAST_ERROR in condition.message), unmet[0])
     return shown.words()
-
-
-def _observation(
-    deployment: Deployment, phase: ObservedPhase, reason: ReadyReason, message: str
-) -> Observation:
-    # The status has no pod counts. The only replica is ready if inference is ready.
-    ready = 1 if phase == "Running" else 0
-    return Observation(
-        phase=phase,
-        reason=reason,
-        message=message,
-        replicas=Replicas(desired=deployment.spec.scaling.replicas, ready=ready, available=ready),
-        endpoint=Endpoint(deployment.name, SERVICE_PORT, model=template.served_name(deployment.spec)),
-    )

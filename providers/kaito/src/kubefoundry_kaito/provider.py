@@ -12,11 +12,19 @@ from kubefoundry_kaito.observe import observe
 from kubefoundry_kaito.overrides import Overrides
 from kubefoundry_kaito.probe import WORKSPACES, probe
 from kubefoundry_kaito.read_back import read_back
-from kubefoundry_kaito.recreate import recreate
 from kubefoundry_kaito.render import render
 from kubefoundry_kaito.settings import PROVISIONING, Settings, add_arguments, from_arguments
 from kubefoundry_kaito.supports import supports
-from kubefoundry_sdk import Capabilities, Document, Operator, Pods, Provider, SelectionRule, from_flags
+from kubefoundry_sdk import (
+    Capabilities,
+    Document,
+    Operator,
+    Pods,
+    Provider,
+    Rendered,
+    SelectionRule,
+    from_flags,
+)
 
 NAME: Final = "kaito"
 
@@ -52,6 +60,18 @@ CONFIG: Final = Document("ConfigMap", ("data", preset.CONFIG_KEY), preset.as_yam
 
 CONFIG_REFERENCE: Final = ("inference.config",)
 """KAITO's webhook judges a Workspace by the current content of the ConfigMap that it names (seen on 0.12)."""
+
+SECTIONS: Final = ("resource", "inference")
+"""KAITO refuses changes of `resource` and `inference.preset`. It stores those of `inference.template` without rolling
+them out, and reads the ConfigMap only when its pod starts (sources §1.3, §1.4)."""
+
+
+def recreate(old: Rendered, new: Rendered) -> str | None:
+    """Return why KAITO cannot make the change: a running Workspace takes only changes of labels and annotations."""
+    changed = [section for section in SECTIONS if old.main.get(section) != new.main.get(section)]
+    if [helper.get("data") for helper in old.helpers] != [helper.get("data") for helper in new.helpers]:
+        changed.append("the inference config")
+    return f"KAITO does not roll out a change of {', '.join(changed)}" if changed else None
 
 
 def build(arguments: Namespace) -> Provider:

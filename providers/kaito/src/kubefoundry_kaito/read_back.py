@@ -82,20 +82,22 @@ def _servers(words: list[str]) -> list[Object]:
 
     It is AIKit if the command line says so, else vLLM or llama.cpp's own server.
     """
-    stated = common.flags(words)
+    options = common.flags(words)
     if words and (words[0] == "run" or words[0].startswith(HUB)):
-        # LocalAI has other names for two of llama.cpp's options
-        others = {name: value for name, value in stated.items() if name not in ("address", "context-size")}
-        spec = common.from_flags(
-            "llamacpp", {"ctx-size": stated["context-size"]} if "context-size" in stated else {}
-        )
-        if others:
-            spec["engine"]["args"] = others
-        spec["model"] = {"source": "custom"} if words[0] == "run" else {"id": words[0].removeprefix(HUB)}
-        return [spec]
-    file = stated.get("hf-file")
-    single = {name: value for name, value in stated.items() if name != "hf-file"}
-    if file:
-        single["hf-repo"] = f"{stated.get('hf-repo')}/{file}"
+        return [_aikit(words[0], options)]
+    vllm = common.from_flags("vllm", options)
+    if file := options.pop("hf-file", None):
+        options["hf-repo"] = f"{options.get('hf-repo')}/{file}"
     own_server = {"provider": {"overrides": {"llamacppServer": "llama-server"}}}
-    return [common.from_flags("vllm", stated), {**common.from_flags("llamacpp", single), **own_server}]
+    return [vllm, {**common.from_flags("llamacpp", options), **own_server}]
+
+
+def _aikit(model: str, options: dict[str, str]) -> Object:
+    """Return the spec of AIKit's runner, whose LocalAI has other names for two of llama.cpp's options."""
+    length = options.pop("context-size", None)
+    options.pop("address", None)
+    spec = common.from_flags("llamacpp", {} if length is None else {"ctx-size": length})
+    if options:
+        spec["engine"]["args"] = options
+    spec["model"] = {"source": "custom"} if model == "run" else {"id": model.removeprefix(HUB)}
+    return spec

@@ -153,34 +153,21 @@ def _template(spec: ModelDeploymentSpec, settings: Settings) -> Iterator[str]:
     yield from volume_problems(spec, "KAITO's provider", template.own_volumes(spec))
     if settings.image(spec) is None:
         yield f"KAITO has no default image for {spec.engine.type}: set image"
-    if spec.engine.type == "vllm":
-        yield from contradictions(vllm.derived(spec), spec.engine.args)
-        yield from repetitions(vllm.derived(spec), spec.engine.extra_flags)
+    is_vllm, server = spec.engine.type == "vllm", overrides_of(spec).llamacpp_server
+    derived = vllm.derived(spec) if is_vllm else llamacpp.derived(spec, server)
+    yield from contradictions(derived, spec.engine.args)
+    yield from repetitions(derived, spec.engine.extra_flags)
+    if is_vllm:
         for written in reserved(vllm.ELSEWHERE, spec.engine.extra_flags):
             yield (
                 f"engine.extraArgs has the flag {written}, but KAITO's Service and the probe use port {vllm.PORT} of "
                 "the pod without TLS: remove it"
             )
-        return
-    server = overrides_of(spec).llamacpp_server
-    yield from contradictions(llamacpp.derived(spec, server), spec.engine.args)
-    yield from repetitions(llamacpp.derived(spec, server), spec.engine.extra_flags)
-    if server == "aikit":
-        yield from _aikit_storage(spec)
-    if server == "aikit" and spec.model.source == "huggingface" and llamacpp.file_of(spec):
-        yield (
-            f"AIKit's runner expects a repository, org/repository, but model.id {spec.model.id} names a file in one: "
-            "use a repository that has one GGUF file, or an image of llama.cpp's server with "
-            "provider.overrides.llamacppServer: llama-server, which takes a file"
-        )
-    if server == "aikit" and spec.model.source == "huggingface" and spec.model.served_name is not None:
-        yield (
-            "AIKit names the model after its GGUF file, so it cannot honour model.servedName: remove it, "
-            "or use an image of llama.cpp's server with provider.overrides.llamacppServer: llama-server"
-        )
+    elif server == "aikit":
+        yield from _aikit(spec)
 
 
-def _aikit_storage(spec: ModelDeploymentSpec) -> Iterator[str]:
+def _aikit(spec: ModelDeploymentSpec) -> Iterator[str]:
     storage = spec.model.storage
     settings = {
         "a volume with purpose modelCache": any(volume.purpose == "modelCache" for volume in storage.volumes),
@@ -193,3 +180,16 @@ def _aikit_storage(spec: ModelDeploymentSpec) -> Iterator[str]:
                 f"{setting}: remove it, or use an image of llama.cpp's server with "
                 "provider.overrides.llamacppServer: llama-server"
             )
+    if spec.model.source != "huggingface":
+        return
+    if llamacpp.file_of(spec):
+        yield (
+            f"AIKit's runner expects a repository, org/repository, but model.id {spec.model.id} names a file in one: "
+            "use a repository that has one GGUF file, or an image of llama.cpp's server with "
+            "provider.overrides.llamacppServer: llama-server, which takes a file"
+        )
+    if spec.model.served_name is not None:
+        yield (
+            "AIKit names the model after its GGUF file, so it cannot honour model.servedName: remove it, "
+            "or use an image of llama.cpp's server with provider.overrides.llamacppServer: llama-server"
+        )
