@@ -92,7 +92,7 @@ def test_scale_selects_workers_of_the_serving_cluster() -> None:
 @pytest.mark.parametrize(("size", "ready"), [("1", 4), ("2", 2), ("4", 1), ("no number", 1)])
 def test_a_worker_may_hold_several_engines(size: str, ready: int) -> None:
     """engine.args may have been edited to what is refused; the object is observed anyway."""
-    asked = deployment(
+    model = deployment(
         {
             "model": {"id": "org/m"},
             "engine": {"type": "vllm", "args": {"tensor-parallel-size": size}},
@@ -106,7 +106,7 @@ def test_a_worker_may_hold_several_engines(size: str, ready: int) -> None:
     }
     status = {"serviceStatus": "Running", "numServeEndpoints": 2, "activeServiceStatus": active}
 
-    assert observe(asked, {"status": status}).replicas.ready == ready
+    assert observe(model, {"status": status}).replicas.ready == ready
 
 
 JSON = st.recursive(

@@ -18,7 +18,7 @@ ENGINE, INGRESS = "LLMServer:m", "OpenAiIngress"
 
 
 def seen(replicas: int, application: str, deployments: dict[str, str]) -> Observation:
-    asked: dict[str, Any] = {
+    spec: dict[str, Any] = {
         "model": {"id": "org/m"},
         "engine": {"type": "vllm"},
         "scaling": {"replicas": replicas},
@@ -39,7 +39,7 @@ def seen(replicas: int, application: str, deployments: dict[str, str]) -> Observ
             "applicationStatuses": {"llm": stated},
         },
     }
-    return observe(deployment(asked), {"status": status})
+    return observe(deployment(spec), {"status": status})
 
 
 @pytest.mark.parametrize(

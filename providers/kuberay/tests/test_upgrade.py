@@ -21,8 +21,8 @@ TODAY = provider(Settings())
 def older() -> Provider:
     """A provider whose Serve applications have other settings than today's."""
 
-    def render(asked: Deployment, schema: Schema) -> Rendered:
-        rendered = TODAY.render(asked, schema)
+    def render(model: Deployment, schema: Schema) -> Rendered:
+        rendered = TODAY.render(model, schema)
         content = yaml.safe_load(rendered.main["spec"]["serveConfigV2"])
         (application,) = content["applications"]
         application["runtime_env"] = {"env_vars": {"OLD": "1"}}

@@ -37,12 +37,12 @@ KUBERAY = provider(Settings())
 def refused(spec: dict[str, Any], crd: UpstreamCRD) -> list[str]:
     probed = probe(crd.document)
     assert isinstance(probed, Schema)
-    asked = deployment(spec)
-    problems = check(KUBERAY, asked, probed).problems
+    model = deployment(spec)
+    problems = check(KUBERAY, model, probed).problems
     refusals = ("replicas 0 alone", "scale to zero", "no default image", "has no place for")
     assume(not any(words in text for text in problems for words in refusals))
     assert problems == ()
-    return violations(schema(crd, "v1"), KUBERAY.render(asked, probed).main)
+    return violations(schema(crd, "v1"), KUBERAY.render(model, probed).main)
 
 
 @pytest.mark.upstream

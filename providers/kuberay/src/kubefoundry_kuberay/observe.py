@@ -27,7 +27,8 @@ from kubefoundry_kuberay.status import (
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.pod import QUEUE_LABEL, is_label_value
-from kubefoundry_sdk.status import mapping, text
+from kubefoundry_sdk.spec import ModelDeploymentSpec
+from kubefoundry_sdk.status import UpstreamCondition, mapping, text
 
 PORT: Final = 8000
 CLUSTER_LABEL: Final = "ray.io/cluster"
@@ -48,19 +49,16 @@ Verdict = tuple[ObservedPhase, ReadyReason, str]
 def observe(deployment: Deployment, live: Object) -> Observation:
     """Return the phase, the replicas and the endpoint of a RayService."""
     status = read(live)
-    parts = roles(deployment.spec)
-    desired = sum(role.replicas for role in parts)
-    each = max(engines_per_worker(deployment.spec, role) for role in parts)
+    desired = sum(role.replicas for role in roles(deployment.spec))
     waiting = _waiting(status, live)
-    serving = _serving(status) and not waiting and not _single_engine_stopped(status, parts)
-    ready = _ready(status, desired, each) if serving else 0
+    serving = not waiting and _is_serving(status, roles(deployment.spec))
+    ready = _ready(status, deployment.spec, desired) if serving else 0
     failure = _failure(status)
-    if serving:
-        phase, reason, message = _running(status, failure, ready, desired)
-    elif waiting and not scaled_to_zero(deployment.spec):
-        phase, reason, message = "Deploying", "Progressing", waiting
-    else:
-        phase, reason, message = _not_serving(status, failure, zero=scaled_to_zero(deployment.spec))
+    phase, reason, message = (
+        _running(status, failure, ready, desired)
+        if serving
+        else _not_serving(status, failure, waiting, zero=scaled_to_zero(deployment.spec))
+    )
     return Observation(
         phase=phase,
         reason=reason,
@@ -107,16 +105,17 @@ def _selector(deployment: Deployment, live: Object) -> str:
     return f"{CLUSTER_LABEL}={cluster},{NODE_LABEL}=worker"
 
 
-def _serving(status: Status) -> bool:
-    """Check whether the model serves.
+def _is_serving(status: Status, parts: Sequence[Role]) -> bool:
+    lost = status.deleting or status.workers == 0 or _head_lost(status)
+    serves = _is_reported_as_serving(status) and status.endpoints > 0 and not lost
+    return serves and not _single_engine_stopped(status, parts)
+
+
+def _is_reported_as_serving(status: Status) -> bool:
+    """Check whether KubeRay reports that the model serves.
 
     `serviceStatus` stays Running if an invalid edit turns Ready to False. Up to 1.2 it is the only sign.
     """
-    lost = status.deleting or status.workers == 0 or _head_lost(status)
-    return _says_serving(status) and status.endpoints > 0 and not lost
-
-
-def _says_serving(status: Status) -> bool:
     return status.condition("Ready").status == "True" or status.service == "Running"
 
 
@@ -173,16 +172,8 @@ def _rolls_out(status: Status) -> bool:
 
 def _doubt(status: Status) -> str:
     """Return why the status does not show that the newest spec serves; empty if it does."""
-    contradicting = [
-        condition.words() if condition.status else f"{type_} has no status"
-        for type_, usual in USUAL.items()
-        if (condition := status.conditions.get(type_))
-        and condition.status != usual
-        # This reason stays after the user has corrected an edit, while the old spec serves (`_failure`).
-        and not (type_ == "Ready" and condition.reason == "ValidationFailed")
-    ]
-    if contradicting:
-        return "; ".join(contradicting)
+    if contradictions := _contradictions(status):
+        return "; ".join(contradictions)
     if status.service not in ("", "Running"):
         return f"serviceStatus is {status.service}"
     if not status.active:
@@ -196,13 +187,25 @@ def _doubt(status: Status) -> str:
     return "; ".join(unsettled)
 
 
-def _ready(status: Status, desired: int, each: int) -> int:
+def _contradictions(status: Status) -> list[str]:
+    """Return the conditions that do not have their usual status."""
+    return [
+        condition.words() if condition.status else f"{type_} has no status"
+        for type_, usual in USUAL.items()
+        if (condition := status.conditions.get(type_))
+        and condition.status != usual
+        # This reason stays after the user has corrected an edit, while the old spec serves (`_failure`).
+        and not (type_ == "Ready" and condition.reason == "ValidationFailed")
+    ]
+
+
+def _ready(status: Status, spec: ModelDeploymentSpec, desired: int) -> int:
     """Return the number of serving replicas. `numServeEndpoints` is not that number, because it includes the head.
 
-    Each ready worker holds at most `each` engines. While Serve does not report its application as RUNNING, at least
-    one of the requested engines is missing.
+    While Serve does not report its application as RUNNING, at least one of the requested engines is missing.
     """
-    most = desired if status.workers is None else min(desired, status.workers * each)
+    engines = max(engines_per_worker(spec, role) for role in roles(spec))
+    most = desired if status.workers is None else min(desired, status.workers * engines)
     if any(application.status != "RUNNING" for application in status.active):
         most = min(most, desired - 1)
     return max(1, most)
@@ -213,21 +216,23 @@ def _failure(status: Status) -> str | None:
     ready = status.condition("Ready")
     if ready.reason == GIVEN_UP:
         return (
-            f"KubeRay gave up: {ready.message or ready.reason}; change the spec, or set the annotation "
+            f"KubeRay gave up: {_detail(ready)}; change the spec, or set the annotation "
             "kubefoundry.ai/refresh, to have the RayService recreated"
         )
     # ValidationFailed stays after a correction until endpoints exist; the operator has processed the spec before that
     if ready.reason == "ValidationFailed" and ready.status != "True" and status.unseen:
-        return f"KubeRay refuses the RayService: {ready.message or ready.reason}"
+        return f"KubeRay refuses the RayService: {_detail(ready)}"
     for application in (*status.pending, *status.active):
         if application.status in FAILED_APPLICATION:
             return _describe(application)
     rollback = status.condition("RollbackInProgress")
     if rollback.status == "True":
-        return f"KubeRay rolls the update back: {rollback.message or rollback.reason}"
-    if status.service.startswith("FailedTo"):
-        return f"RayService is {status.service}"
-    return None
+        return f"KubeRay rolls the update back: {_detail(rollback)}"
+    return f"RayService is {status.service}" if status.service.startswith("FailedTo") else None
+
+
+def _detail(condition: UpstreamCondition) -> str:
+    return condition.message or condition.reason
 
 
 def _running(status: Status, failure: str | None, ready: int, desired: int) -> Verdict:
@@ -238,7 +243,7 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
     elif status.unseen:
         message += ", KubeRay has not processed the latest change yet"
     elif _rolls_out(status):
-        words = upgrade.message or upgrade.reason if upgrade.status == "True" else ""
+        words = _detail(upgrade) if upgrade.status == "True" else ""
         applications = "; ".join(_describe(application) for application in (*status.active, *status.pending))
         message += (
             f", an update is in progress: {words or applications or 'a second RayCluster is being set up'}"
@@ -248,34 +253,42 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
     return "Running", "DeploymentReady", message
 
 
-def _not_serving(status: Status, failure: str | None, *, zero: bool) -> Verdict:
-    ready = status.condition("Ready")
-    suspended = status.condition("Suspended")
+def _not_serving(status: Status, failure: str | None, waiting: str, *, zero: bool) -> Verdict:
+    if waiting and not zero:
+        return "Deploying", "Progressing", waiting
     if status.deleting:
         return "Deploying", "Progressing", "the RayService is being deleted"
     if status.empty:
         return "Pending", "Progressing", "waiting for the KubeRay operator to process the RayService"
-    if suspended.status == "True" or ready.reason == "SuspendComplete":
-        words = suspended.message or ready.message or "RayService is suspended"
-        if zero:
-            return "Pending", "ScaledToZero", f"scaled to zero: {words}"
-        return "Deploying", "Progressing", f"replicas are requested, but RayService is suspended: {words}"
+    if verdict := _suspended(status, zero=zero):
+        return verdict
     if failure:
         return "Failed", "Failed", failure
     if _head_lost(status):
         replacement = "; ".join(map(_describe, status.active)) or "KubeRay creates a new one"
         return "Deploying", "Progressing", f"the head pod was lost, and every engine with it: {replacement}"
-    reason: ReadyReason = "Progressing" if _known(status) else "Unknown"
+    reason: ReadyReason = "Progressing" if _is_known(status) else "Unknown"
     return "Deploying", reason, _progress(status)
+
+
+def _suspended(status: Status, *, zero: bool) -> Verdict | None:
+    """Return the verdict on a suspended RayService, None if it is not suspended."""
+    ready, suspended = status.condition("Ready"), status.condition("Suspended")
+    if suspended.status != "True" and ready.reason != "SuspendComplete":
+        return None
+    words = suspended.message or ready.message or "RayService is suspended"
+    if zero:
+        return "Pending", "ScaledToZero", f"scaled to zero: {words}"
+    return "Deploying", "Progressing", f"replicas are requested, but RayService is suspended: {words}"
 
 
 def _progress(status: Status) -> str:
     ready = status.condition("Ready")
     # ValidationFailed may stay after a correction (`_failure`).
-    condition = "" if ready.reason == "ValidationFailed" else ready.message or ready.reason
+    condition = "" if ready.reason == "ValidationFailed" else _detail(ready)
     applications = "; ".join(_describe(application) for application in (*status.pending, *status.active))
     words = applications or condition or f"RayService is being set up ({status.service or 'no status yet'})"
-    if not _says_serving(status) or (status.endpoints and status.workers != 0):
+    if not _is_reported_as_serving(status) or (status.endpoints and status.workers != 0):
         return words
     missing = "worker of the active RayCluster" if status.endpoints else "pod of its Service"
     return f"no {missing} is ready, though KubeRay says: {words}"
@@ -286,7 +299,7 @@ def _describe(application: Application) -> str:
     return f"Serve application {application.name} is {application.status or 'without a status'}{words}"
 
 
-def _known(status: Status) -> bool:
+def _is_known(status: Status) -> bool:
     return (
         status.service in KNOWN_SERVICE
         and status.condition("Ready").reason in KNOWN_READY

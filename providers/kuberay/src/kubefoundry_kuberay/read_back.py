@@ -24,17 +24,8 @@ def read_back(service: Object, helpers: Sequence[Object]) -> list[Object]:
     groups = {str(part(group).get("groupName")): group for group in cluster.get("workerGroupSpecs") or ()}
     if not groups:
         raise NotReadable("it has no group of workers")
-    args = part(application, "args")
-    disaggregated = str(application.get("import_path")).endswith("build_pd_openai_app")
-    configs = (
-        [part(args, "prefill_config"), part(args, "decode_config")]
-        if disaggregated
-        else [part(config) for config in args.get("llm_configs") or ()]
-    )
-    if len(configs) != (2 if disaggregated else 1):
-        raise NotReadable(f"it serves {len(configs)} models; a ModelDeployment serves one")
-    spec = _model(configs[0])
-    spec |= _scaling(application, groups, stopped=content.get("suspend") is True, disaggregated=disaggregated)
+    spec = _model(_config(application))
+    spec |= _scaling(application, groups, stopped=content.get("suspend") is True)
     group = next(iter(groups.values()))
     template = part(group, "template")
     metadata = {key: dict(values) for key, values in part(template, "metadata").items() if values}
@@ -58,6 +49,21 @@ def _application(text: Any) -> Object:
     return dict(applications[0])
 
 
+def _is_disaggregated(application: Object) -> bool:
+    return str(application.get("import_path")).endswith("build_pd_openai_app")
+
+
+def _config(application: Object) -> Any:
+    """Return the configuration of the model, of prefill in disaggregated mode."""
+    args = part(application, "args")
+    if _is_disaggregated(application):
+        return args.get("prefill_config")
+    configs = list(args.get("llm_configs") or ())
+    if len(configs) != 1:
+        raise NotReadable(f"it serves {len(configs)} models; a ModelDeployment serves one")
+    return configs[0]
+
+
 def _model(config: Any) -> Object:
     loading = part(config, "model_loading_config")
     stated = {
@@ -67,10 +73,10 @@ def _model(config: Any) -> Object:
     return common.from_flags("vllm", stated | {name: str(value) for name, value in names.items() if value})
 
 
-def _scaling(application: Object, groups: dict[str, Any], *, stopped: bool, disaggregated: bool) -> Object:
+def _scaling(application: Object, groups: dict[str, Any], *, stopped: bool) -> Object:
     counts = [part(deployment).get("num_replicas") for deployment in application.get("deployments") or ()]
     replicas = [0 if stopped else count if isinstance(count, int) else 1 for count in counts] or [1]
-    if not disaggregated:
+    if not _is_disaggregated(application):
         group = next(iter(groups.values()))
         resources = common.amounts(part(_container(group), "resources"))
         return {"scaling": {"replicas": replicas[0]}, "resources": resources}
