@@ -17,11 +17,11 @@ DEPLOYMENT: dict[str, Any] = {
 
 
 def test_every_provider_and_rule_with_its_values(standard: list[Provider]) -> None:
-    asked = request(DEPLOYMENT)
+    requested = request(DEPLOYMENT)
 
-    explained = explain(asked, standard)
+    explained = explain(requested, standard)
 
-    assert explained.decision == select(asked, standard)
+    assert explained.decision == select(requested, standard)
     assert [each.provider for each in explained.providers] == ["dynamo", "kaito", "kuberay"]
     dynamo, kaito, kuberay = explained.providers
     assert [(rule.index, rule.outcome, rule.decided) for rule in dynamo.rules] == [
@@ -40,9 +40,9 @@ def test_every_provider_and_rule_with_its_values(standard: list[Provider]) -> No
 
 
 def test_rules_of_excluded_providers_are_explained_too(standard: list[Provider]) -> None:
-    asked = replace(request(DEPLOYMENT), left_out={"dynamo": "too small"})
+    requested = replace(request(DEPLOYMENT), left_out={"dynamo": "too small"})
 
-    dynamo = explain(asked, standard).providers[0]
+    dynamo = explain(requested, standard).providers[0]
 
     assert [(each.check, each.text) for each in dynamo.exclusions] == [("refused", "refused it: too small")]
     assert dynamo.rules[3].outcome == "matched"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from kubefoundry_selector.candidate import Provider, provider
-from kubefoundry_selector.rules import rules_valid
+from kubefoundry_selector.controller import rules_valid
 
 
 def test_standard_rules_are_valid(standard: list[Provider]) -> None:
-    found = {each.name: rules_valid(each.rules, generation=3) for each in standard}
+    conditions = {each.name: rules_valid(each.rules, generation=3) for each in standard}
 
-    assert {name: item["status"] for name, item in found.items()} == dict.fromkeys(found, "True")
-    assert found["dynamo"]["message"] == "Valid selection rules: 4"
-    assert found["kuberay"]["message"] == (
+    assert {name: item["status"] for name, item in conditions.items()} == dict.fromkeys(conditions, "True")
+    assert conditions["dynamo"]["message"] == "Valid selection rules: 4"
+    assert conditions["kuberay"]["message"] == (
         "No selection rules: the provider is used only if spec.provider.name names it"
     )
-    assert found["kaito"]["observedGeneration"] == 3
+    assert conditions["kaito"]["observedGeneration"] == 3
 
 
 def test_bad_rules_are_named_and_skipped() -> None:
@@ -31,10 +31,14 @@ def test_bad_rules_are_named_and_skipped() -> None:
         }
     )
 
-    found = rules_valid(offered.rules, generation=1)
+    condition = rules_valid(offered.rules, generation=1)
 
-    assert (found["type"], found["status"], found["reason"]) == ("RulesValid", "False", "InvalidRule")
-    assert found["message"] == (
+    assert (condition["type"], condition["status"], condition["reason"]) == (
+        "RulesValid",
+        "False",
+        "InvalidRule",
+    )
+    assert condition["message"] == (
         "selectionRules[1].condition, column 6: no field 'engin' in spec (did you mean 'engine'?); "
         "selectionRules[2].condition, column 20: syntax error: the rule ends too early. "
         "Correct these rules; until then they are skipped"

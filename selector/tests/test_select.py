@@ -28,7 +28,7 @@ def spec_for(engine: str, mode: str, gpus: int | None) -> dict[str, Any]:
     return spec
 
 
-def asked(spec: dict[str, Any], **metadata: Any) -> Request:
+def request_for(spec: dict[str, Any], **metadata: Any) -> Request:
     return request({"metadata": {"name": "m", "namespace": "default", **metadata}, "spec": spec})
 
 
@@ -58,7 +58,7 @@ VALID = [
 def test_valid_spec_goes_to_the_provider_of_the_design(
     standard: list[Provider], engine: str, mode: str, gpus: int | None
 ) -> None:
-    decision = select(asked(spec_for(engine, mode, gpus)), standard)
+    decision = select(request_for(spec_for(engine, mode, gpus)), standard)
 
     assert (decision.provider, decision.text) == by_the_design(engine, mode, gpus)
     assert decision.reason == "AutoSelected"
@@ -117,12 +117,12 @@ ON_GPU = spec_for("vllm", "aggregated", 1)
     ],
 )
 def test_candidates_and_their_order(providers: list[Provider], chosen: str) -> None:
-    assert select(asked(ON_GPU), providers).provider == chosen
-    assert select(asked(ON_GPU), providers[::-1]).provider == chosen
+    assert select(request_for(ON_GPU), providers).provider == chosen
+    assert select(request_for(ON_GPU), providers[::-1]).provider == chosen
 
 
 def test_a_provider_that_refused_is_left_out() -> None:
-    refused = replace(asked(ON_GPU), left_out={"a": "no"})
+    refused = replace(request_for(ON_GPU), left_out={"a": "no"})
 
     assert select(refused, [other("a", ALWAYS), other("b", ALWAYS)]).provider == "b"
 
@@ -131,17 +131,17 @@ def test_provider_of_earlier_contract_is_left_out_for_newer_field() -> None:
     newer = {**ON_GPU, "engine": {**ON_GPU["engine"], "extraArgs": ["--repeated", "a"]}}
     providers = [replace(other("a", ALWAYS), contract="0.2"), replace(other("b", ALWAYS), contract="0.3")]
 
-    assert select(asked(ON_GPU), providers).provider == "a"
-    assert select(asked(newer), providers).provider == "b"
-    assert "a implements version 0.2 of the contract" in select(asked(newer), providers[:1]).text
+    assert select(request_for(ON_GPU), providers).provider == "a"
+    assert select(request_for(newer), providers).provider == "b"
+    assert "a implements version 0.2 of the contract" in select(request_for(newer), providers[:1]).text
 
 
 def test_rules_see_metadata() -> None:
     rule = {"condition": "metadata.namespace == 'team-x' && metadata.labels['tier'] == 'gold'"}
     providers = [other("a", rule)]
 
-    assert select(asked(ON_GPU, namespace="team-x", labels={"tier": "gold"}), providers).provider == "a"
-    assert select(asked(ON_GPU, namespace="team-x", labels={"tier": "tin"}), providers).provider is None
+    assert select(request_for(ON_GPU, namespace="team-x", labels={"tier": "gold"}), providers).provider == "a"
+    assert select(request_for(ON_GPU, namespace="team-x", labels={"tier": "tin"}), providers).provider is None
 
 
 @pytest.mark.parametrize(
@@ -202,11 +202,11 @@ def test_rules_see_metadata() -> None:
 def test_reason_is_stated_or_composed_from_facts(
     providers: list[Provider], spec: dict[str, Any], text: str
 ) -> None:
-    assert select(asked(spec), providers).text == text
+    assert select(request_for(spec), providers).text == text
 
 
 def test_none_registered() -> None:
-    decision = select(asked(ON_GPU), [])
+    decision = select(request_for(ON_GPU), [])
 
     assert decision.provider is None
     assert decision.reason == "NoHealthyProviders"
@@ -223,7 +223,7 @@ def test_none_healthy_says_what_ails_each() -> None:
         {"metadata": {"name": "b"}, "spec": {"capabilities": GPU}, "status": {"conditions": [no_crd]}}
     )
 
-    decision = select(asked(ON_GPU), [lost, waiting])
+    decision = select(request_for(ON_GPU), [lost, waiting])
 
     assert decision.reason == "NoHealthyProviders"
     assert decision.text == (
@@ -250,8 +250,8 @@ def test_the_last_resort_waits_for_one_that_is_down_for_a_moment(
     down = replace(other("a", rule), **change)
     last = other("last", LAST)
 
-    waits = select(asked(ON_GPU), [replace(down, outage="short"), last])
-    later = select(asked(ON_GPU), [replace(down, outage="long"), last])
+    waits = select(request_for(ON_GPU), [replace(down, outage="short"), last])
+    later = select(request_for(ON_GPU), [replace(down, outage="long"), last])
 
     states = (
         "a sends no heartbeat" if "heartbeat_fresh" in change else "a is not ready (CRD x.y is not installed)"
@@ -278,7 +278,7 @@ def test_the_last_resort_waits_for_one_that_is_down_for_a_moment(
 def test_nobody_waits_for(down: dict[str, Any], chosen: dict[str, Any], left_out: dict[str, str]) -> None:
     gone = replace(other("a", down), heartbeat_fresh=False, outage="short")
 
-    decision = select(replace(asked(ON_GPU), left_out=left_out), [gone, other("last", chosen)])
+    decision = select(replace(request_for(ON_GPU), left_out=left_out), [gone, other("last", chosen)])
 
     assert decision.provider == "last"
     assert "heartbeat" not in decision.text
@@ -289,14 +289,14 @@ def test_nobody_waits_for_what_could_not_run_it() -> None:
         other("a", PREFERRED), heartbeat_fresh=False, outage="short", engines=frozenset({"sglang"})
     )
 
-    assert select(asked(ON_GPU), [gone, other("last", LAST)]).provider == "last"
+    assert select(request_for(ON_GPU), [gone, other("last", LAST)]).provider == "last"
 
 
 def test_none_matching_says_why_each_does_not_fit_and_what_to_do(standard: list[Provider]) -> None:
     providers = [replace(p, not_ready="") if p.name == "dynamo" else p for p in standard]
     providers.append(other("other", {"condition": "metadata.labels['team'] == 'x'"}))
 
-    decision = select(asked(ON_GPU), providers)
+    decision = select(request_for(ON_GPU), providers)
 
     assert decision.reason == "NoMatchingProvider"
     assert decision.text == (
@@ -308,6 +308,6 @@ def test_none_matching_says_why_each_does_not_fit_and_what_to_do(standard: list[
 
 
 def test_all_that_excludes_a_provider_is_reported(standard: list[Provider]) -> None:
-    text = select(asked(spec_for("llamacpp", "disaggregated", None)), standard).text
+    text = select(request_for(spec_for("llamacpp", "disaggregated", None)), standard).text
 
     assert "dynamo does not support llamacpp engine; kaito does not support disaggregated mode;" in text

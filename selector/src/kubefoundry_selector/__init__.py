@@ -82,5 +82,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module, _, there = _WHERE[name].partition(":")
-    return getattr(import_module(module, __name__), there or name)
+    module, _, attribute = _WHERE[name].partition(":")
+    return getattr(import_module(module, __name__), attribute or name)

@@ -1,10 +1,11 @@
-"""The selector's controller: watches, decides (`decision`, `rules`), writes the differences, and reports them."""
+"""The selector's controller: watches, decides (`decision`), writes the differences, and reports them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from kubefoundry_sdk import Object
+from kubefoundry_sdk import Object, cel
 from kubefoundry_sdk.selector import (
     MODEL_DEPLOYMENTS,
     PROVIDER_CONFIGS,
@@ -13,17 +14,19 @@ from kubefoundry_sdk.selector import (
     SELECTOR_LEASE,
     SELECTOR_MANAGER,
     ApiError,
+    Condition,
     Key,
     Kind,
     Process,
     Store,
+    condition,
     find,
     write_status,
 )
 from kubefoundry_selector.access import REMEMBERED, Access
+from kubefoundry_selector.candidate import Provider, SelectionRule
 from kubefoundry_selector.decision import announcement, decide, is_choice, is_undecided
 from kubefoundry_selector.registry import Registry
-from kubefoundry_selector.rules import rules_valid
 from kubefoundry_selector.select import Select, select
 
 UNDECIDED: Final = "unsettled"
@@ -52,10 +55,7 @@ class Controller:
         process.always_hold(SELECTOR_LEASE)
 
     async def _select(self, key: Key) -> float | None:
-        """Decide and write. Return the seconds until an outage becomes long or a permission may have been granted.
-
-        No event reports either.
-        """
+        """Decide and write. Return the seconds until the choice may change although no event reports it."""
         live = self._deployments.get(key)
         if live is None:
             return None
@@ -68,12 +68,14 @@ class Controller:
             return None
         if await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
             self._announce(live, decided)
-        if not is_undecided(live, decided):
-            return None
-        ends = self._registry.end_of_short_outage()
-        if any(offered.denied for offered in registered):
-            return REMEMBERED if ends is None else min(ends, REMEMBERED)
-        return ends
+        return self._seconds_to_change(registered) if is_undecided(live, decided) else None
+
+    def _seconds_to_change(self, registered: Sequence[Provider]) -> float | None:
+        """Return the seconds until an outage becomes long or a permission may have been granted."""
+        outage = self._registry.end_of_short_outage()
+        if any(provider.denied for provider in registered):
+            return REMEMBERED if outage is None else min(outage, REMEMBERED)
+        return outage
 
     def _announce(self, live: Object, decided: Object) -> None:
         event = announcement(live, decided)
@@ -121,3 +123,20 @@ class Controller:
         for waiting in self._deployments.indexed(UNDECIDED, namespace=None):
             meta = waiting["metadata"]
             self._selections.add((meta["namespace"], meta["name"]))
+
+
+def rules_valid(rules: Sequence[SelectionRule], *, generation: int) -> Condition:
+    """Return the condition: False if a rule is skipped. It names each by index and position (contract §5)."""
+    broken = [
+        f"selectionRules[{rule.index}].condition, {rule.compiled.problem}"
+        for rule in rules
+        if isinstance(rule.compiled, cel.InvalidRule)
+    ]
+    if broken:
+        message = f"{'; '.join(broken)}. Correct these rules; until then they are skipped"
+        return condition(RULES_VALID, False, "InvalidRule", message, generation=generation)
+    if not rules:
+        message = "No selection rules: the provider is used only if spec.provider.name names it"
+    else:
+        message = f"Valid selection rules: {len(rules)}"
+    return condition(RULES_VALID, True, "RulesValid", message, generation=generation)

@@ -146,43 +146,52 @@ def _decide_valid(
     live: LiveModelDeployment, selection: Selection, registered: Sequence[Provider], choice: Select
 ) -> Object:
     """Return the fields for a valid spec: keep the selection, or choose again (contract §5)."""
-    deployment, generation = live.obj, live.generation
-    current = selection.condition.get("observedGeneration") == generation
+    is_current = selection.condition.get("observedGeneration") == live.generation
     annotation = mark(live.annotations.get(RESELECT_ANNOTATION))
     recalled = selection.memory or Memory()
-    memory = replace(
-        recalled,
-        left_out=recalled.left_out if current else {},
-        reselect=annotation or recalled.reselect,
-    )
+    memory = replace(recalled, left_out={}, reselect=annotation or recalled.reselect)
 
     # Without a memory, the selection comes from core, or from a selector that keeps none. An older annotation does
     # not count.
-    reselect = selection.memory is not None and annotation is not None and annotation != recalled.reselect
-    refusal = None if reselect else refused(deployment, selection.name)
-    if reselect:
-        memory = replace(memory, left_out={})
-    elif refusal is not None and selection.name and selection.name not in memory.left_out:
-        memory = memory.without(selection.name, quoted(refusal))
-    elif selection.ours and selection.is_selected and current and refusal is None:
-        return _kept(selection, memory, generation)
+    if selection.memory is not None and annotation not in (None, recalled.reselect):
+        return _choose(live, selection, memory, registered, choice, reselect=True)
 
-    request = request_of(deployment, memory.left_out)
+    if is_current:
+        memory = replace(memory, left_out=recalled.left_out)
+    refusal = refused(live.obj, selection.name)
+    if refusal is not None:
+        memory = memory.without(str(selection.name), quoted(refusal))
+    elif is_current and selection.ours and selection.is_selected:
+        return _kept(selection, memory, live.generation)
+    return _choose(live, selection, memory, registered, choice, reselect=False)
+
+
+def _choose(
+    live: LiveModelDeployment,
+    selection: Selection,
+    memory: Memory,
+    registered: Sequence[Provider],
+    choice: Select,
+    *,
+    reselect: bool,
+) -> Object:
+    """Return the fields with the provider that can stay, or with a new choice, which `reselect` requests."""
+    request = request_of(live.obj, memory.left_out)
     if not reselect and _can_stay(request, selection, registered):
-        return _kept(selection, memory, generation)
+        return _kept(selection, memory, live.generation)
 
     memory = replace(
-        memory, denied={offered.name: offered.denied for offered in registered if offered.denied}
+        memory, denied={provider.name: provider.denied for provider in registered if provider.denied}
     )
     decision = choice(request, registered)
     if decision.provider is not None:
-        return _chosen(decision, memory, generation)
+        return _chosen(decision, memory, live.generation)
     if reselect and selection.is_selected:
         failed = replace(memory, reselect=selection.reselect)
-        return _kept(selection, failed, generation, f"; {RESELECT_FAILED}{decision.text}")
-    if (holder := _serving(deployment, selection.name)) is not None:
-        return _handed_back(holder, decision, memory, generation)
-    return _none(decision, selection, memory, generation)
+        return _kept(selection, failed, live.generation, f"; {RESELECT_FAILED}{decision.text}")
+    if (holder := _serving(live.obj, selection.name)) is not None:
+        return _handed_back(holder, decision, memory, live.generation)
+    return _none(decision, selection, memory, live.generation)
 
 
 def _can_stay(request: Request, selection: Selection, registered: Sequence[Provider]) -> bool:

@@ -48,8 +48,8 @@ class Memory:
     denied: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, provider: str, words: str) -> Memory:
-        """Return the memory with one more provider left out."""
-        return replace(self, left_out={**self.left_out, provider: words})
+        """Return the memory with this provider left out. The message of an earlier refusal stays."""
+        return replace(self, left_out={**self.left_out, provider: self.left_out.get(provider, words)})
 
     def to_status(self) -> dict[str, Any]:
         """Return the value of `status.selection`. An empty `reselect` says that no value was acted on."""
