@@ -103,16 +103,11 @@ class Children:
                 await self._apply(kind, manifest, cr, outcome)
         release = await self._read_release() if sidecars.of(cr) else None
         await self._deployment(cr, raw_spec, config, release, outcome)
-        policy = (
-            render.network_policy(cr, self._settings.namespace)
-            if self._wants_network_policy(cr, config)
-            else None
-        )
         by_container = release is not None and release >= kubernetes_release.CONTAINER_METRICS
         rest: tuple[tuple[Kind, Object | None], ...] = (
             (names.AUTOSCALERS, render.autoscaler(cr, by_container=by_container)),
             (names.DISRUPTION_BUDGETS, render.disruption_budget(cr)),
-            (names.NETWORK_POLICIES, policy),
+            (names.NETWORK_POLICIES, self._network_policy(cr, config)),
             (names.INGRESSES, render.ingress(cr)),
         )
         for kind, manifest in rest:
@@ -129,12 +124,13 @@ class Children:
             self._release = server_release.parse(await self._writer.client.read("/version"))
         return self._release
 
-    def _wants_network_policy(self, cr: Distribution, config: distribution.OperatorConfig) -> bool:
-        """Check the feature flag. If it is unreadable, the CR keeps the NetworkPolicy that it has."""
-        if config.network_policies is not None:
-            return config.network_policies
-        name = f"{cr.name}{dict(render.OPTIONAL)[names.NETWORK_POLICIES]}"
-        return self._stores.children[names.NETWORK_POLICIES].get((cr.namespace, name)) is not None
+    def _network_policy(self, cr: Distribution, config: distribution.OperatorConfig) -> Object | None:
+        """Return the policy if the feature flag wants it. If it is unreadable, the CR keeps the one that it has."""
+        wants_policy = config.network_policies
+        if wants_policy is None:
+            name = f"{cr.name}{dict(render.OPTIONAL)[names.NETWORK_POLICIES]}"
+            wants_policy = self._stores.children[names.NETWORK_POLICIES].get((cr.namespace, name)) is not None
+        return render.network_policy(cr, self._settings.namespace) if wants_policy else None
 
     async def _delete_unrequested(
         self, cr: Distribution, requested_kinds: set[Kind], outcome: Outcome

@@ -107,17 +107,26 @@ def conditions(
     """
     type_, earlier = reasons.PROVIDER_DEGRADED, find(before.get("conditions"), reasons.PROVIDER_DEGRADED)
     services = [row for row in rows if "container" in row]
-    owner = _provider_of(earlier["message"]) if earlier else ""
     failures = {state.sidecar.provider_id: state.failure for state in states if state.failure}
-    failure = failures.get(owner) or next(iter(failures.values()), None)
-    has_changed = any(row["providerId"] == owner and not _has_lasted(row, now) for row in services)
-    if earlier and has_changed and _is_same_outage(earlier["reason"], failures.get(owner)):
-        failure = None
-    if failure:
+    if failure := _failure(failures, services, earlier, now):
         return [condition(type_, True, failure.reason, failure.message, generation=generation)]
     if earlier is None or all(row["ready"] and _has_lasted(row, now) for row in services):
         return []
     return [condition(type_, True, earlier["reason"], earlier["message"], generation=generation)]
+
+
+def _failure(
+    failures: Mapping[str, Failure], services: list[Object], earlier: Mapping[str, Any] | None, now: str
+) -> Failure | None:
+    """Return the failure to report: of the reported service if it still fails. None within one outage."""
+    first = next(iter(failures.values()), None)
+    if earlier is None:
+        return first
+    owner = _provider_of(earlier["message"])
+    has_changed = any(row["providerId"] == owner and not _has_lasted(row, now) for row in services)
+    if has_changed and _is_same_outage(earlier["reason"], failures.get(owner)):
+        return None
+    return failures.get(owner, first)
 
 
 def _provider_of(message: str) -> str:

@@ -34,15 +34,17 @@ def disclosed(cr: Distribution, providers: Iterable[Object]) -> list[Object]:
     rows = []
     for item in providers:
         own = written.get((item["api"], item["provider_id"]))
-        config, health = item.get("config") or {}, item.get("health") or {}
-        if own is not None:
-            config = _as_written(config, own)
-        elif has_secrets:
-            config = _hidden(config)
+        health = item.get("health") or {}
         if hides_health and health.get("message"):
             item = {**item, "health": {**health, "message": HIDDEN}}
-        rows.append({**item, "config": config})
+        rows.append({**item, "config": _config(item.get("config") or {}, own, has_secrets=has_secrets)})
     return rows
+
+
+def _config(running: Any, own: Object | None, *, has_secrets: bool) -> Any:
+    if own is not None:
+        return _as_written(running, own)
+    return _hidden(running) if has_secrets else running
 
 
 def _written(cr: Distribution) -> dict[tuple[str, str], Object]:

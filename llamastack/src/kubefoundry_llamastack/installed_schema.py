@@ -17,7 +17,7 @@ def fitting(status: Object, definition: Object | None) -> Object:
     schema = _schema(definition)
     if schema is None:
         return status
-    kept: Object = _known(status, _field(schema, "status"))
+    kept: Object = _without_unknown_fields(status, _field(schema, "status"))
     return kept
 
 
@@ -44,10 +44,12 @@ def _field(schema: Object, name: str) -> Object:
     return field
 
 
-def _known(value: Any, schema: Mapping[str, Any]) -> Any:
+def _without_unknown_fields(value: Any, schema: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
-        return [_known(item, schema.get("items") or {}) for item in value]
+        return [_without_unknown_fields(item, schema.get("items") or {}) for item in value]
     fields = schema.get("properties")
     if not isinstance(value, dict) or not fields or schema.get("x-kubernetes-preserve-unknown-fields"):
         return value
-    return {name: _known(child, fields[name]) for name, child in value.items() if name in fields}
+    return {
+        name: _without_unknown_fields(child, fields[name]) for name, child in value.items() if name in fields
+    }

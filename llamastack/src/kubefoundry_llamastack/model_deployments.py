@@ -102,12 +102,17 @@ def _look(
     if deployment["metadata"].get("deletionTimestamp") or not is_true(status.get("conditions"), "Ready"):
         detail = f": {status['message']}" if status.get("message") else ""
         return "NotReady", f"ModelDeployment '{name}' is not ready{detail}", None
-    endpoint = status.get("endpoint") or {}
+    if (url := _url(status.get("endpoint") or {}, namespace)) is not None:
+        return "Resolved", "", f"{url}/v1"
+    return "NoEndpoint", f"ModelDeployment '{name}' is ready but publishes no endpoint", None
+
+
+def _url(endpoint: Object, namespace: str) -> str | None:
     if endpoint.get("url"):
-        return "Resolved", "", f"{endpoint['url'].rstrip('/')}/v1"
+        return str(endpoint["url"].rstrip("/"))
     if not (endpoint.get("service") and endpoint.get("port")):
-        return "NoEndpoint", f"ModelDeployment '{name}' is ready but publishes no endpoint", None
-    return "Resolved", "", f"http://{endpoint['service']}.{namespace}.svc:{endpoint['port']}/v1"
+        return None
+    return f"http://{endpoint['service']}.{namespace}.svc:{endpoint['port']}"
 
 
 def endpoints(resolved: list[Resolved]) -> dict[str, str] | None:
@@ -120,9 +125,8 @@ def summary(resolved: list[Resolved], generation: int) -> Condition | None:
     """Return the condition for all of them, about the first that is not resolved. None without references."""
     if not resolved:
         return None
-    worst = next((item for item in resolved if item.url is None), None)
-    worst = worst or next((item for item in resolved if not item.ready), None)
-    if worst is None:
+    worst = min(resolved, key=lambda item: (item.url is not None, item.ready))
+    if worst.url is not None and worst.ready:
         text = f"{len(resolved)} of {len(resolved)} ModelDeployments are ready"
         return condition(MODELS_RESOLVED, True, "Resolved", text, generation=generation)
     others = [item.message for item in resolved if item is not worst and not item.ready]

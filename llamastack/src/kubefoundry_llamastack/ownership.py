@@ -16,6 +16,7 @@ from kubefoundry_sdk._api import quantity
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import Fields, owned
+from kubefoundry_sdk._api.untrusted import part
 
 Ownership = Literal["ours", "leaving", "foreign"]
 
@@ -83,26 +84,32 @@ def _differs(desired: Any, live: Any, fields: Fields, name: str) -> bool:
     if not inner:
         return not _is_equal(desired, live, name)
     if isinstance(desired, dict):
-        if not isinstance(live, dict):
-            return True
-        ours = {key[2:]: sub for key, sub in inner.items()}
-        # An apply with an empty value owns nothing if the API server drops the value.
-        stated = {key for key, value in desired.items() if value not in (None, "", False, [], {})}
-        if not (stated <= ours.keys() <= desired.keys()):
-            return True
-        return any(
-            _differs(desired[key], live.get(key), sub, name if name in AMOUNTS else key)
-            for key, sub in ours.items()
-        )
-    if isinstance(desired, list):
-        desired_items, live_items = _Items(desired), _Items(live or [])
-        return len(desired) != len(inner) or any(
-            (desired_item := desired_items.find(key)) is None
-            or (live_item := live_items.find(key)) is None
-            or _differs(desired_item, live_item, sub, name)
-            for key, sub in inner.items()
-        )
-    return True
+        return not isinstance(live, dict) or _map_differs(desired, live, inner, name)
+    return not isinstance(desired, list) or _list_differs(desired, live or [], inner, name)
+
+
+def _map_differs(desired: Object, live: Object, fields: Fields, name: str) -> bool:
+    ours = {key[2:]: sub for key, sub in fields.items()}
+    # An apply with an empty value owns nothing if the API server drops the value.
+    stated = {key for key, value in desired.items() if value not in (None, "", False, [], {})}
+    return not (stated <= ours.keys() <= desired.keys()) or any(
+        _differs(desired[key], live.get(key), sub, _field_name(name, key)) for key, sub in ours.items()
+    )
+
+
+def _list_differs(desired: list[Any], live: list[Any], fields: Fields, name: str) -> bool:
+    desired_items, live_items = _Items(desired), _Items(live)
+    return len(desired) != len(fields) or any(
+        (desired_item := desired_items.find(key)) is None
+        or (live_item := live_items.find(key)) is None
+        or _differs(desired_item, live_item, sub, name)
+        for key, sub in fields.items()
+    )
+
+
+def _field_name(parent: str, key: str) -> str:
+    """Return the name that decides how a value is compared: all values below a field of quantities are quantities."""
+    return parent if parent in AMOUNTS else key
 
 
 class _Items:
@@ -139,23 +146,25 @@ def _is_equal(desired: Any, live: Any, name: str, *, contained: bool = False) ->
         return True
     if isinstance(desired, dict) and isinstance(live, dict):
         return all(
-            _is_equal(value, live.get(key), name if name in AMOUNTS else key, contained=contained)
+            _is_equal(value, live.get(key), _field_name(name, key), contained=contained)
             for key, value in desired.items()
         )
     if isinstance(desired, list) and isinstance(live, list):
-        key_field = _list_key(desired) if contained else None
-        if key_field is None:
-            return len(desired) == len(live) and all(
-                _is_equal(desired_item, live_item, name)
-                for desired_item, live_item in zip(desired, live, strict=True)
-            )
-        by_key = {
-            item.get(key_field): item
-            for item in live
-            if isinstance(item, dict) and _is_scalar(item.get(key_field))
-        }
-        return all(_is_equal(item, by_key.get(item[key_field]), name, contained=True) for item in desired)
+        return _are_items_equal(desired, live, name, contained=contained)
     return same(desired, live) or (name in AMOUNTS and quantity.same(desired, live))
+
+
+def _are_items_equal(desired: list[Any], live: list[Any], name: str, *, contained: bool) -> bool:
+    key_field = _list_key(desired) if contained else None
+    if key_field is None:
+        pairs = zip(desired, live, strict=False)
+        return len(desired) == len(live) and all(_is_equal(*pair, name) for pair in pairs)
+    by_key = {
+        item.get(key_field): item
+        for item in live
+        if isinstance(item, dict) and _is_scalar(item.get(key_field))
+    }
+    return all(_is_equal(item, by_key.get(item[key_field]), name, contained=True) for item in desired)
 
 
 def _list_key(items: list[Any]) -> str | None:
@@ -180,11 +189,15 @@ ROLLING: Final[Fields] = {
 
 def old_entries(live: Object, cr_name: str) -> list[Mapping[str, Any]]:
     """Return the existing operator's entries: it creates as `manager` and applies under the CR's name."""
+    return _entries(live, (OLD_MANAGER, "Update"), (cr_name, "Apply"))
+
+
+def _entries(live: Object, *writers: tuple[str, str]) -> list[Mapping[str, Any]]:
+    """Return the entries of these managers and operations."""
     return [
         entry
         for entry in live["metadata"].get("managedFields") or ()
-        if not entry.get("subresource")
-        and (entry.get("manager"), entry.get("operation")) in ((OLD_MANAGER, "Update"), (cr_name, "Apply"))
+        if not entry.get("subresource") and (entry.get("manager"), entry.get("operation")) in writers
     ]
 
 
@@ -193,21 +206,14 @@ def transfer_ownership(live: Object, cr_name: str, api_version: str) -> list[Obj
 
     Our next apply then drops fields that are no longer requested. Fields of others stay theirs.
     """
-    old = old_entries(live, cr_name)
-    ours = [
-        entry
-        for entry in live["metadata"].get("managedFields") or ()
-        if entry.get("manager") == MANAGER
-        and entry.get("operation") == "Apply"
-        and not entry.get("subresource")
-    ]
+    transferred = [*_entries(live, (MANAGER, "Apply")), *old_entries(live, cr_name)]
     merged: dict[str, Any] = {}
-    for entry in (*ours, *old):
+    for entry in transferred:
         merged = merge_fields(merged, entry.get("fieldsV1") or {})
-    if "rollingUpdate" in ((live.get("spec") or {}).get("strategy") or {}):
+    if "rollingUpdate" in part(live, "spec", "strategy"):
         merged = merge_fields(merged, ROLLING)
     other_entries = [
-        entry for entry in live["metadata"].get("managedFields") or () if entry not in (*old, *ours)
+        entry for entry in live["metadata"].get("managedFields") or () if entry not in transferred
     ]
     merged_entry = {
         "manager": MANAGER,

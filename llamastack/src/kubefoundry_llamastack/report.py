@@ -50,9 +50,8 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
     snapshot = replace(snapshot, answer=_answer(snapshot, before, counts))
     services = sidecars.states(cr, snapshot.pods)
     rows = _rows(snapshot, services, before, now)
-    shown = rows
-    if any(item.reason == "InvalidSpec" for item in snapshot.obstacles):
-        shown = _installed(rows, before)
+    is_refused = any(item.reason == "InvalidSpec" for item in snapshot.obstacles)
+    shown = _installed(rows, before) if is_refused else rows
     problem = degradation.with_service_failure(pods.problem(cr, snapshot.pods), services)
     refused = deployments.creation_refused(snapshot.newest, len(snapshot.pods))
     conditions = [
@@ -66,10 +65,9 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
         _health(snapshot, counts),
         *_other_operator(snapshot),
     ]
-    is_failing = bool(
-        refused or problem or any(item.type == reasons.DEPLOYMENT_READY for item in snapshot.obstacles)
+    is_failing = bool(refused or problem) or any(
+        item.type == reasons.DEPLOYMENT_READY or item.reason == DUPLICATE for item in snapshot.obstacles
     )
-    is_failing = is_failing or any(item.reason == DUPLICATE for item in snapshot.obstacles)
     result: Object = {
         "phase": phase(snapshot, counts, is_failing),
         "conditions": conditions,
@@ -84,10 +82,9 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
     if shown:
         result["externalProviderStatus"] = shown
         result["providersReady"] = f"{sum(row['ready'] for row in shown)}/{len(shown)}"
-    if snapshot.resolved:
-        result["modelDeployments"] = _stamped(
-            [item.row for item in snapshot.resolved], before.get("modelDeployments"), "name", ("ready",), now
-        )
+    if rows := [item.row for item in snapshot.resolved]:
+        earlier = before.get("modelDeployments")
+        result["modelDeployments"] = _stamped(rows, earlier, "name", ("ready",), now)
     return result
 
 
@@ -136,9 +133,8 @@ def _deployment(
     service_failure: str,
 ) -> Condition:
     type_, generation = reasons.DEPLOYMENT_READY, snapshot.cr.generation
-    for item in snapshot.obstacles:
-        if item.type == type_:
-            return condition(type_, False, item.reason, item.message, generation=generation)
+    if obstacle := snapshot.obstacle(type_):
+        return obstacle
     # An autoscaler or the user may scale to zero, which is no failure.
     if snapshot.live is not None and counts.desired == 0:
         return condition(type_, False, "ScaledToZero", "No pods are requested", generation=generation)
@@ -149,18 +145,26 @@ def _deployment(
         return condition(type_, False, problem.reason, problem.message, generation=generation)
     if refused:
         return condition(type_, False, "PodCreationRefused", refused, generation=generation)
-    if counts.rollout == "complete":
-        text = f"{counts.available} of {counts.desired} pods are available"
-    else:
-        new = min(counts.updated, sum(_is_ready(pod) for pod in snapshot.pods))
-        text = f"{new} of {counts.desired} new pods are available"
     if _has_lost_pods(before, counts):
-        reason, text = "PodsUnavailable", f"{text}; see the pods' Events and logs"
+        reason, text = "PodsUnavailable", f"{_progress(snapshot, counts)}; see the pods' Events and logs"
     else:
-        reason, text = "DeploymentPending", f"Deployment is pending: {text}"
+        reason, text = "DeploymentPending", f"Deployment is pending: {_progress(snapshot, counts)}"
+    text += _unanswered(snapshot) + service_failure
+    return condition(type_, False, reason, text, generation=generation)
+
+
+def _unanswered(snapshot: Snapshot) -> str:
+    """Describe a server that runs and does not answer. Empty without any."""
     if any(_runs(snapshot.cr, pod) and not _serves(snapshot.cr, pod) for pod in snapshot.pods):
-        text += f"; the server's container runs, but nothing answers GET /v1/health on port {snapshot.cr.port} yet"
-    return condition(type_, False, reason, text + service_failure, generation=generation)
+        return f"; the server's container runs, but nothing answers GET /v1/health on port {snapshot.cr.port} yet"
+    return ""
+
+
+def _progress(snapshot: Snapshot, counts: Counts) -> str:
+    if counts.rollout == "complete":
+        return f"{counts.available} of {counts.desired} pods are available"
+    new = min(counts.updated, sum(_is_ready(pod) for pod in snapshot.pods))
+    return f"{new} of {counts.desired} new pods are available"
 
 
 def _has_lost_pods(before: Mapping[str, Any], counts: Counts) -> bool:
@@ -203,24 +207,25 @@ def _providers(
     if not rows:
         return []
     type_, generation = reasons.PROVIDERS_READY, snapshot.cr.generation
-    for item in snapshot.obstacles:
-        if item.type == type_:
-            return [condition(type_, False, item.reason, item.message, generation=generation)]
+    if obstacle := snapshot.obstacle(type_):
+        return [obstacle]
     if problem is not None and problem.part in PARTS:
         return [condition(type_, False, PARTS[problem.part], problem.message, generation=generation)]
-    waiting = [row["providerId"] for row in rows if row["phase"] != "Ready"]
-    unready = degradation.unready(services)
-    if waiting or unready or not _all_serve(snapshot):
-        text = "Waiting for preflight and the server"
-        if unready:
-            text = f"Waiting for the services of {', '.join(unready)}"
-        if waiting:
-            text = f"Waiting for {', '.join(waiting)}"
-        return [condition(type_, False, "ProvidersPending", text, generation=generation)]
+    if text := _awaited(snapshot, rows, services):
+        return [condition(type_, False, "ProvidersPending", f"Waiting for {text}", generation=generation)]
     text = f"{len(rows)} of {len(rows)} external providers are installed"
     warnings = [*_mismatches(snapshot), *degradation.warnings(services)]
     text = "\n".join([text, *filter(None, [pods.merge_warnings(snapshot.pods)]), *warnings])
     return [condition(type_, True, "ProvidersReady", text, generation=generation)]
+
+
+def _awaited(snapshot: Snapshot, rows: list[Object], services: list[ServiceState]) -> str:
+    """Return the providers, services or containers that are not ready; empty if all are."""
+    if waiting := [row["providerId"] for row in rows if row["phase"] != "Ready"]:
+        return ", ".join(waiting)
+    if unready := degradation.unready(services):
+        return f"the services of {', '.join(unready)}"
+    return "" if _all_serve(snapshot) else "preflight and the server"
 
 
 def _mismatches(snapshot: Snapshot) -> Iterator[str]:
@@ -372,12 +377,7 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
     previous = before.get("conditions")
     for item in after.get("conditions") or ():
         earlier = find(previous, item["type"])
-        has_turned = earlier is None or earlier.get("status") != item["status"]
-        has_other_reason = earlier is not None and earlier.get("reason") != item["reason"]
-        is_quiet = item["reason"] in reasons.CONSEQUENCES or (
-            earlier is None and item["reason"].endswith(("Pending", "NotReady"))
-        )
-        if (has_turned or has_other_reason) and not is_quiet:
+        if _is_announced(item, earlier):
             is_true = item["status"] == "True" and item["type"] != reasons.PROVIDER_DEGRADED
             events.append((is_true or item["reason"] in reasons.PROGRESS, item["reason"], item["message"]))
     if find(previous, reasons.PROVIDER_DEGRADED) and not find(
@@ -385,3 +385,11 @@ def announcements(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[t
     ):
         events.append((True, "ProviderRecovered", "No service of a provider fails any more"))
     return events
+
+
+def _is_announced(item: Mapping[str, Any], earlier: Mapping[str, Any] | None) -> bool:
+    if item["reason"] in reasons.CONSEQUENCES:
+        return False
+    if earlier is None:
+        return not item["reason"].endswith(("Pending", "NotReady"))
+    return (earlier.get("status"), earlier.get("reason")) != (item["status"], item["reason"])

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubefoundry_llamastack.model_deployments import Resolved
+from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_sdk._api.conditions import Condition
 from kubefoundry_sdk._api.kinds import Object
 
 
@@ -71,3 +73,10 @@ class Snapshot:
     service: Object | None = None
     ingress: Object | None = None
     operator_version: str = ""
+
+    def obstacle(self, type_: str) -> Condition | None:
+        """Return the condition of that type for the first obstacle to it."""
+        for item in self.obstacles:
+            if item.type == type_:
+                return condition(type_, False, item.reason, item.message, generation=self.cr.generation)
+        return None

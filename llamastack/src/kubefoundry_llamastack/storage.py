@@ -82,10 +82,9 @@ def _ready(snapshot: Snapshot) -> Iterator[Condition]:
     if snapshot.cr.spec.server.storage is None:
         return
     type_, generation = reasons.STORAGE_READY, snapshot.cr.generation
-    for item in snapshot.obstacles:
-        if item.type == type_:
-            yield condition(type_, False, item.reason, item.message, generation=generation)
-            return
+    if obstacle := snapshot.obstacle(type_):
+        yield obstacle
+        return
     claim = snapshot.claim
     claim_phase = ((claim or {}).get("status") or {}).get("phase") or "not created"
     is_bound = claim_phase == "Bound"

@@ -32,6 +32,7 @@ from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import owned, project
+from kubefoundry_sdk._api.untrusted import part
 
 RECORD: Final = "-applied"
 """Suffix of the ConfigMap with the record, after the CR's name."""
@@ -190,8 +191,7 @@ def latched_urls(cr: Distribution, live: Object | None) -> dict[str, str]:
 
     Only the server's variables count. It is the first container if the CR has just renamed it.
     """
-    pod = (((live or {}).get("spec") or {}).get("template") or {}).get("spec") or {}
-    containers = pod.get("containers") or [{}]
+    containers = part(live, "spec", "template", "spec").get("containers") or [{}]
     name = cr.spec.server.container_spec.name
     server = next((item for item in containers if item.get("name") == name), containers[0])
     values = {item["name"]: str(item["value"]) for item in server.get("env") or () if item.get("value")}

@@ -82,31 +82,20 @@ def read(status: Mapping[str, Any] | None, role: ContainerRole) -> ContainerRepo
     when they have completed. Between two runs it waits, starts and runs for a moment. A status that followed
     each step would change several times a minute.
     """
-    if status is None:
-        return ContainerReport("Pending", message="Waiting for the container to start")
+    status = status or {}
     image_id = str(status.get("imageID") or "")
     end = pod_status.ended(status)
-    if (waiting := pod_status.waiting(status)) is not None:
-        reason, text = waiting
-        if reason in pod_status.PULL:
-            detail = _pull(role.image_label, role.image, reason, text)
-            return ContainerReport("Failed", "ImagePullFailed", detail, image_id=image_id)
-        if reason in pod_status.CONFIGURATION:
-            return ContainerReport(
-                "Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id
-            )
-        if _failed(end, role):
-            return _ended(end, role, image_id, str(status.get("name")))
-        return ContainerReport(
-            "Pending", message=reason or "Waiting for the container to start", image_id=image_id
-        )
+    reason, text = pod_status.waiting(status) or ("", "")
+    if reason in pod_status.PULL:
+        detail = _pull(role.image_label, role.image, reason, text)
+        return ContainerReport("Failed", "ImagePullFailed", detail, image_id=image_id)
+    if reason in pod_status.CONFIGURATION:
+        return ContainerReport("Failed", "ContainerConfigInvalid", _config(reason, text), image_id=image_id)
+    if _has_failed(status, end, role):
+        return _ended(end, role, image_id, str(status.get("name")))
     if pod_status.running(status) is not None:
-        if _failed(end, role) and not status.get("ready"):
-            return _ended(end, role, image_id, str(status.get("name")))
         return ContainerReport("Installing", message="Running", image_id=image_id)
     if mapping(status.get("state")).get("terminated"):
-        if _failed(end, role):
-            return _ended(end, role, image_id, str(status.get("name")))
         facts = _facts(str(end.get("message") or ""))
         return ContainerReport(
             "Ready",
@@ -116,12 +105,17 @@ def read(status: Mapping[str, Any] | None, role: ContainerRole) -> ContainerRepo
             version=facts.get("version", ""),
             provider_type=facts.get("providerType", ""),
         )
-    return ContainerReport("Pending", message="Waiting for the container to start", image_id=image_id)
+    return ContainerReport(
+        "Pending", message=reason or "Waiting for the container to start", image_id=image_id
+    )
 
 
-def _failed(ended: Mapping[str, Any], role: ContainerRole) -> bool:
-    """Check whether the run failed. A server must not exit at all."""
-    return bool(ended) and (role.serves or bool(ended.get("exitCode")))
+def _has_failed(status: Mapping[str, Any], end: Mapping[str, Any], role: ContainerRole) -> bool:
+    """Check whether the last run failed and the container has not recovered. A server must not exit at all."""
+    is_ready = pod_status.running(status) is not None and status.get("ready")
+    if not end or is_ready or not mapping(status.get("state")):
+        return False
+    return role.serves or bool(end.get("exitCode"))
 
 
 def _ended(ended: Mapping[str, Any], role: ContainerRole, image_id: str, container: str) -> ContainerReport:

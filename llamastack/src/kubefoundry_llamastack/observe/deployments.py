@@ -40,6 +40,9 @@ class Counts:
         return self.desired <= self.available and self.desired <= self.updated == self.total
 
 
+STATUS_COUNTS: Final = ("replicas", "availableReplicas", "updatedReplicas", "observedGeneration")
+
+
 def counts(live: Object | None) -> Counts:
     """Return a Deployment's counts.
 
@@ -52,26 +55,26 @@ def counts(live: Object | None) -> Counts:
     if live is None:
         return Counts(0, 0, 0, 0, False)
     status: dict[str, Any] = live.get("status") or {}
-    available = int(status.get("availableReplicas") or 0)
-    is_observed = int(status.get("observedGeneration") or 0) >= int(live["metadata"].get("generation") or 0)
-    minimum = find(status.get("conditions"), "Available")
-    progress = find(status.get("conditions"), "Progressing") or {}
+    total, available, updated, observed = (int(status.get(name) or 0) for name in STATUS_COUNTS)
+    is_observed = observed >= int(live["metadata"].get("generation") or 0)
+    minimum = find(status.get("conditions"), "Available") or {}
     desired = int(live["spec"].get("replicas", 1))
-    updated = int(status.get("updatedReplicas") or 0) if is_observed else 0
-    rollout: Rollout = "running"
-    if is_observed and progress.get("status") == "False":
-        rollout = "stalled"
-    elif is_observed and updated >= desired and progress.get("reason") == "NewReplicaSetAvailable":
-        # With the strategy Recreate, the last rollout's reason remains while the old pods end.
-        rollout = "complete"
     return Counts(
         desired=desired,
         available=available,
-        updated=updated,
-        total=int(status.get("replicas") or 0),
-        enough=available > 0 and minimum is not None and minimum.get("status") == "True",
-        rollout=rollout,
+        updated=updated if is_observed else 0,
+        total=total,
+        enough=available > 0 and minimum.get("status") == "True",
+        rollout=_rollout(status, all_updated=updated >= desired) if is_observed else "running",
     )
+
+
+def _rollout(status: dict[str, Any], *, all_updated: bool) -> Rollout:
+    progress = find(status.get("conditions"), "Progressing") or {}
+    if progress.get("status") == "False":
+        return "stalled"
+    # With the strategy Recreate, the last rollout's reason remains while the old pods end.
+    return "complete" if all_updated and progress.get("reason") == "NewReplicaSetAvailable" else "running"
 
 
 def creation_refused(newest: Object | None, pods: int) -> str:

@@ -191,22 +191,8 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
         return Problem("pod", "Evicted", describe_end(cr, status))
     if why := describe_unscheduled(status):
         return Problem("pod", "Unschedulable", why)
-    server = cr.spec.server.container_spec.name
-    image = _image(pod, server)
-    identity = _identity(pod)
-    distribution = ContainerRole(image, "distribution image", **identity)
-    serving = _serving(cr, pod)
-    steps = [
-        ("install", f"{INSTALL}{item.provider_id}", ContainerRole(item.image, "provider image", **identity))
-        for _, item in cr.spec.providers()
-    ]
-    steps += [
-        ("extract", EXTRACT, distribution),
-        ("merge", MERGE, distribution),
-        ("preflight", server, serving),
-    ]
     by_container = containers.statuses(pod)
-    for part, container, role in steps:
+    for part, container, role in _steps(cr, pod):
         report = containers.read(by_container.get(container), role)
         if report.phase == "Failed":
             # The tool did not write it, so it is the server's own error and not preflight's.
@@ -217,6 +203,26 @@ def _problem(cr: Distribution, pod: Object) -> Problem | None:
             message = containers.complete(report.message, facts)
             return Problem("pod" if is_server else part, report.reason, message)
     return None
+
+
+def _steps(cr: Distribution, pod: Object) -> list[tuple[str, str, ContainerRole]]:
+    """Return the steps of a pod's start, each with its container, in their order."""
+    server = cr.spec.server.container_spec.name
+    identity = _identity(pod)
+    distribution = ContainerRole(_image(pod, server), "distribution image", **identity)
+    return [
+        *(
+            (
+                "install",
+                f"{INSTALL}{item.provider_id}",
+                ContainerRole(item.image, "provider image", **identity),
+            )
+            for _, item in cr.spec.providers()
+        ),
+        ("extract", EXTRACT, distribution),
+        ("merge", MERGE, distribution),
+        ("preflight", server, _serving(cr, pod)),
+    ]
 
 
 def _serving(cr: Distribution, pod: Object) -> ContainerRole:

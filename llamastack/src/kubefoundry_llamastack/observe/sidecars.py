@@ -5,7 +5,7 @@ Messages never quote a service: the operator does not know its secrets, so it ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,23 +59,24 @@ def states(cr: Distribution, pods: list[Object]) -> list[ServiceState]:
     """Return the state of each service, in the order of installation."""
     alive = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in pod_status.FINISHED]
     by_pod = [(pod, containers.statuses(pod)) for pod in alive]
-    server = cr.spec.server.container_spec.name
-    result = []
-    for sidecar in sidecars.of(cr):
-        seen = [
-            (pod, statuses.get(sidecar.container) or {}, statuses.get(server) or {})
-            for pod, statuses in by_pod
-        ]
-        failures = (_failure(sidecar, pod, own, served) for pod, own, served in seen)
-        result.append(
-            ServiceState(
-                sidecar,
-                ready=bool(seen) and all(bool(own.get("ready")) for _, own, _ in seen),
-                restarts=sum(int(own.get("restartCount") or 0) for _, own, _ in seen),
-                failure=next((failure for failure in failures if failure), None),
-            )
-        )
-    return result
+    return [_state(sidecar, by_pod, cr.spec.server.container_spec.name) for sidecar in sidecars.of(cr)]
+
+
+def _state(
+    sidecar: Sidecar, by_pod: Sequence[tuple[Object, Mapping[str, Mapping[str, Any]]]], server: str
+) -> ServiceState:
+    """Return the state of a service in pods with their containers' statuses."""
+    own = [statuses.get(sidecar.container) or {} for _, statuses in by_pod]
+    failures = (
+        _failure(sidecar, pod, statuses.get(sidecar.container) or {}, statuses.get(server) or {})
+        for pod, statuses in by_pod
+    )
+    return ServiceState(
+        sidecar,
+        ready=bool(own) and all(status.get("ready") for status in own),
+        restarts=sum(int(status.get("restartCount") or 0) for status in own),
+        failure=next(filter(None, failures), None),
+    )
 
 
 def eviction_remedy(cr: Distribution, text: str) -> str:
@@ -105,24 +106,32 @@ def _failure(
         "See the container's log: "
         f"kubectl logs -n {meta.get('namespace')} {meta['name']} -c {sidecar.container}"
     )
-    waiting = pod_status.waiting(own)
-    if waiting is not None and waiting[0] in pod_status.PULL:
+    if failure := _waiting_failure(sidecar, pod, *(pod_status.waiting(own) or ("", ""))):
+        return failure
+    end, is_running = pod_status.ended(own), pod_status.running(own) is not None
+    if end and not (is_running and own.get("started")):
+        return _ended(sidecar, pod, end, log)
+    if is_running and (end or server.get("started")):
+        remedy = f"It runs, but its health check fails. {log}"
+        return _built(sidecar, pod, "ServiceNotReady", "is not ready", remedy)
+    return None
+
+
+def _waiting_failure(sidecar: Sidecar, pod: Object, reason: str, text: str) -> Failure | None:
+    """Return why a waiting container cannot start, None if it may."""
+    if reason in pod_status.PULL:
         remedy = (
             "Check service.image. If the registry requires credentials, add a Secret of type "
             "kubernetes.io/dockerconfigjson to imagePullSecrets of the pods' ServiceAccount."
         )
-        return _built(sidecar, pod, "ServiceImagePullFailed", f"has no image: {_detail(*waiting)}", remedy)
-    if waiting is not None and waiting[0] in pod_status.CONFIGURATION:
-        remedy = containers.configuration_remedy(waiting[1], "service.command") or (
+        return _built(
+            sidecar, pod, "ServiceImagePullFailed", f"has no image: {_detail(reason, text)}", remedy
+        )
+    if reason in pod_status.CONFIGURATION:
+        remedy = containers.configuration_remedy(text, "service.command") or (
             "Correct what the message names in the provider's service, or use another image."
         )
-        return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(*waiting)}", remedy)
-    end = pod_status.ended(own)
-    if end and not (pod_status.running(own) is not None and own.get("started")):
-        return _ended(sidecar, pod, end, log)
-    if pod_status.running(own) is not None and (end or server.get("started")):
-        remedy = f"It runs, but its health check fails. {log}"
-        return _built(sidecar, pod, "ServiceNotReady", "is not ready", remedy)
+        return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(reason, text)}", remedy)
     return None
 
 

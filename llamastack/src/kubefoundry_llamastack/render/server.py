@@ -80,17 +80,9 @@ def start(cr: Distribution, image: str) -> Object:
     """
     container = cr.spec.server.container_spec
     if cr.extended:
-        last_command = (
-            CR_COMMAND
-            if container.command
-            else UVICORN_COMMAND
-            if (cr.spec.server.workers or 1) > 1
-            else OWN_COMMAND
-        )
-        script = WITH_PROVIDERS + last_command
         [preflight_input] = tool.preflight(cr, image)
         arguments = [preflight_input, *(container.command or ()), *(container.args or ())]
-        return {"command": ["/bin/sh", "-c", script, "sh"], "args": arguments}
+        return {"command": ["/bin/sh", "-c", WITH_PROVIDERS + _last_command(cr), "sh"], "args": arguments}
     fields: Object = {}
     if container.command:
         fields["command"] = list(container.command)
@@ -99,6 +91,12 @@ def start(cr: Distribution, image: str) -> Object:
     if container.args:
         fields["args"] = list(container.args)
     return fields
+
+
+def _last_command(cr: Distribution) -> str:
+    if cr.spec.server.container_spec.command:
+        return CR_COMMAND
+    return UVICORN_COMMAND if (cr.spec.server.workers or 1) > 1 else OWN_COMMAND
 
 
 PREFLIGHT_SECONDS: Final = 60
