@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(
     assert "Traceback" not in done.stderr
 
 
-def test_a_context_that_is_not_there_is_named_with_those_that_are(call: Call, tmp_path: Path) -> None:
+def test_missing_context_is_named_with_existing_ones(call: Call, tmp_path: Path) -> None:
     config = tmp_path / "config"
     config.write_text(
         "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts:\n"

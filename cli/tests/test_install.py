@@ -66,7 +66,7 @@ def test_images_come_from_the_registry_that_is_named() -> None:
     assert images and all(image.startswith("registry.example.com/kf/") for image in images)
 
 
-def test_mirror_has_our_images_and_the_default_images_of_providers() -> None:
+def test_mirror_replaces_our_images_and_default_engine_images() -> None:
     objects = [
         obj
         for name in bundle.providers()

@@ -18,26 +18,33 @@ def forms(spec: Object) -> Iterator[Object]:
     """
     engine = str(part(spec, "engine").get("type"))
     values = {item["name"]: item["value"] for item in spec.get("env", ()) if "value" in item}
-    mounts = part(spec, "podTemplate", "container").get("volumeMounts") or []
-    claims = list(
-        takewhile(
-            lambda pair: _is_plain(*pair),
-            zip(part(spec, "podTemplate", "spec").get("volumes") or [], mounts, strict=False),
-        )
-    )[:MOST_VOLUMES]
+    claims = _plain_claims(spec)
     volumes = [_volume(volume, mount["mountPath"], engine, values) for volume, mount in claims]
     variables: dict[str, str] = {}
     for volume, (_, mount) in zip(volumes, claims, strict=True):
-        variables |= cache_variables(volume.get("purpose", "custom"), engine, mount["mountPath"])
-        if volume.get("readOnly") and volume.get("purpose") == "modelCache":
-            variables |= {name: value for name, value in MODULES.items() if values.get(name) == value}
-    keeps_offline = OFFLINE.get(engine, ())
-    offline = bool(keeps_offline) and all(values.get(name) == "1" for name in keeps_offline)
-    if offline:
-        variables |= dict.fromkeys(keeps_offline, "1")
+        variables |= _variables(volume, mount["mountPath"], engine, values)
+    offline = dict.fromkeys(OFFLINE.get(engine, ()), "1")
+    if is_offline := bool(offline) and offline.items() <= values.items():
+        variables |= offline
     if variables:
-        yield _moved(spec, volumes, variables, offline=offline)
+        yield _moved(spec, volumes, variables, offline=is_offline)
     yield spec
+
+
+def _variables(volume: Object, path: str, engine: str, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a volume of `model.storage` sets."""
+    variables = dict(cache_variables(volume.get("purpose", "custom"), engine, path))
+    if volume.get("readOnly") and volume.get("purpose") == "modelCache":
+        variables |= {name: value for name, value in MODULES.items() if values.get(name) == value}
+    return variables
+
+
+def _plain_claims(spec: Object) -> list[tuple[Object, Object]]:
+    """Return the first volumes with their mounts, up to one that `model.storage` cannot express."""
+    mounts = part(spec, "podTemplate", "container").get("volumeMounts") or []
+    volumes = part(spec, "podTemplate", "spec").get("volumes") or []
+    pairs = takewhile(lambda pair: _is_plain(*pair), zip(volumes, mounts, strict=False))
+    return list(pairs)[:MOST_VOLUMES]
 
 
 def _is_plain(volume: Mapping[str, Any], mount: Mapping[str, Any]) -> bool:

@@ -76,14 +76,14 @@ def kept(obj: Object, result: Object, defaults: Object) -> list[str]:
 
 
 def _kept(file: Any, result: Mapping[str, Any], defaults: Any, path: str) -> list[str]:
-    found = []
+    kept = []
     for key, value in result.items():
         place, named = f"{path}.{key}", mapping(file).get(key)
         if isinstance(value, Mapping):
-            found += _kept(named, value, mapping(defaults).get(key), place)
+            kept += _kept(named, value, mapping(defaults).get(key), place)
         elif named is None and value != mapping(defaults).get(key):
-            found.append(f"{place}={value if isinstance(value, str) else json.dumps(value)}")
-    return found
+            kept.append(f"{place}={value if isinstance(value, str) else json.dumps(value)}")
+    return kept
 
 
 def _map(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_cli.cluster import MANAGER, Session
@@ -53,14 +53,7 @@ async def owned_objects(session: Session, obj: Object) -> list[tuple[Kind, Objec
     provider = named(name)
     kind = await _kind(session, provider, obj)
     try:
-        objects = []
-        for helper in (HELPER_KINDS[helper_kind] for helper_kind in provider.helper_kinds):
-            listed, _ = await session.client.list(helper, meta["namespace"], selector=manifest.selector(name))
-            objects += [
-                (helper, whole(helper, candidate))
-                for candidate in listed
-                if manifest.owner_uid(candidate) == meta["uid"]
-            ]
+        objects = await _helpers(session, provider, meta)
         main_name = str(status.get("resourceName") or meta["name"])
         main = await session.client.get(kind, main_name, meta["namespace"])
     except (ApiError, Unreachable) as error:
@@ -72,6 +65,17 @@ async def owned_objects(session: Session, obj: Object) -> list[tuple[Kind, Objec
             f"{kind.kind} '{main['metadata']['name']}' is not of {where}, so it stays anyway; {_delete(meta)}"
         )
     return [*objects, (kind, whole(kind, main))]
+
+
+async def _helpers(
+    session: Session, provider: Provider, meta: Mapping[str, Any]
+) -> list[tuple[Kind, Object]]:
+    objects = []
+    for kind in map(HELPER_KINDS.__getitem__, provider.helper_kinds):
+        selector = manifest.selector(provider.name)
+        helpers, _ = await session.client.list(kind, meta["namespace"], selector=selector)
+        objects += [(kind, whole(kind, item)) for item in helpers if manifest.owner_uid(item) == meta["uid"]]
+    return objects
 
 
 def _writer(obj: Object) -> str | None:
@@ -208,22 +212,26 @@ async def release(session: Session, kind: Kind, live: Object, uid: str, manager:
 def released(live: Object, uid: str, manager: str) -> Operations:
     """Return the operations that remove our owner, marks and field manager, and leave the content alone."""
     meta = live["metadata"]
-    owners = [owner for owner in meta.get("ownerReferences") or () if owner.get("uid") != uid]
-    managed = [entry for entry in meta.get("managedFields") or () if entry.get("manager") != manager]
     metadata: dict[str, Any] = {
-        "ownerReferences": owners,
-        "labels": {key: value for key, value in (meta.get("labels") or {}).items() if key not in LABELS},
-        "annotations": {
-            key: value for key, value in (meta.get("annotations") or {}).items() if key not in ANNOTATIONS
-        },
+        "ownerReferences": _others(meta.get("ownerReferences"), "uid", uid),
+        "labels": _without(meta.get("labels"), LABELS),
+        "annotations": _without(meta.get("annotations"), ANNOTATIONS),
         # An empty list would not change the field (Kubernetes: server-side apply, "clearing managedFields").
-        "managedFields": managed or [{}],
+        "managedFields": _others(meta.get("managedFields"), "manager", manager) or [{}],
     }
     return [
         {"op": "replace", "path": f"/metadata/{part}", "value": value}
         for part, value in metadata.items()
         if part in meta and meta[part] != value
     ]
+
+
+def _others(items: Sequence[Object] | None, field: str, value: str) -> list[Object]:
+    return [item for item in items or () if item.get(field) != value]
+
+
+def _without(values: Mapping[str, Any] | None, keys: Container[str]) -> Object:
+    return {key: value for key, value in (values or {}).items() if key not in keys}
 
 
 async def remove(session: Session, meta: Mapping[str, Any]) -> None:
@@ -239,13 +247,9 @@ async def remove(session: Session, meta: Mapping[str, Any]) -> None:
         for _ in range(TRIES):
             current = await session.client.get(MODEL_DEPLOYMENTS, name, namespace)
             held = {names.provider_finalizer(provider) for provider in finalizing(current)}
-            left = [
-                finalizer
-                for finalizer in current["metadata"].get("finalizers") or ()
-                if finalizer not in held
-            ]
             if current["metadata"]["uid"] != meta["uid"] or not held:
                 break
+            left = [finalizer for finalizer in current["metadata"]["finalizers"] if finalizer not in held]
             operations = [*guarded(current), {"op": "replace", "path": "/metadata/finalizers", "value": left}]
             try:
                 await session.client.json_patch(

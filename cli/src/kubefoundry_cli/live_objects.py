@@ -141,15 +141,22 @@ async def hand_over(
     kind = package.upstream.kind if package else status.get("resourceKind")
     deleted = [f"{kind} '{status.get('resourceName') or obj['metadata']['name']}'"] if kind else []
     if package is not None:
-        try:
-            helpers = await helpers_of(session, package, obj)
-        except ApiError as error:
-            if error.code != 403:
-                raise
-            helpers = []
-        deleted += [f"{helper['kind']} '{helper['metadata']['name']}'" for helper in helpers]
-    names = (f"{item['kind']} '{item['metadata']['name']}'" for item in reversed(created))
-    return HandOver(serving, provider.name, tuple(names), tuple(deleted))
+        deleted += map(_named, await _visible_helpers(session, package, obj))
+    return HandOver(serving, provider.name, tuple(map(_named, reversed(created))), tuple(deleted))
+
+
+async def _visible_helpers(session: Session, provider: Provider, obj: Object) -> list[Object]:
+    """Return the helpers, none if the caller may not list them."""
+    try:
+        return await helpers_of(session, provider, obj)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return []
+
+
+def _named(obj: Object) -> str:
+    return f"{obj['kind']} '{obj['metadata']['name']}'"
 
 
 def _is_restored(live: Object, obj: Object) -> bool:

@@ -9,6 +9,7 @@ from kubefoundry_cli.health import endpoint, health_of, phase
 from kubefoundry_cli.output import age
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import part
 
 
 def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[str], list[list[str]]]:
@@ -16,29 +17,31 @@ def rows(models: list[Object], *, everywhere: bool, wide: bool) -> tuple[list[st
     head = ["NAMESPACE"] if everywhere else []
     head += ["NAME", "PHASE", "READY", "STATE", "PROVIDER", "REPLICAS", "ENDPOINT", "AGE"]
     head += ["MODEL", "ENGINE", "MESSAGE"] if wide else []
-    cells = []
-    for obj in models:
-        meta, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
-        replicas = status.get("replicas") or {}
-        row = [meta["namespace"]] if everywhere else []
-        row += [
-            meta["name"],
-            phase(obj) or "-",
-            (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
-            health_of(obj).state,
-            (status.get("provider") or {}).get("name") or "-",
-            f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
-            endpoint(status) or "-",
-            age(meta.get("creationTimestamp")),
-        ]
-        if wide:
-            row += [
-                (spec.get("model") or {}).get("id") or "-",
-                (spec.get("engine") or {}).get("type") or "-",
-                status.get("message") or "-",
-            ]
-        cells.append(row)
+    cells = [
+        [*([obj["metadata"]["namespace"]] if everywhere else []), *_row(obj), *(_wide(obj) if wide else [])]
+        for obj in models
+    ]
     return head, cells
+
+
+def _row(obj: Object) -> list[str]:
+    meta, status = obj["metadata"], obj.get("status") or {}
+    replicas = status.get("replicas") or {}
+    return [
+        meta["name"],
+        phase(obj) or "-",
+        (find(status.get("conditions"), "Ready") or {}).get("status") or "-",
+        health_of(obj).state,
+        part(status, "provider").get("name") or "-",
+        f"{replicas.get('ready', 0)}/{replicas['desired']}" if "desired" in replicas else "-",
+        endpoint(status) or "-",
+        age(meta.get("creationTimestamp")),
+    ]
+
+
+def _wide(obj: Object) -> list[str]:
+    fields = (("spec", "model", "id"), ("spec", "engine", "type"), ("status", "message"))
+    return [part(obj, *path).get(name) or "-" for *path, name in fields]
 
 
 def pod_state(status: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.health import provider_of
@@ -30,13 +30,7 @@ async def of_model(session: Session, obj: Object, role: str | None = None) -> li
         NotToBeFound: The pods cannot be read.
         NoSuchRole: The model has pods, but none of that role.
     """
-    packages = installed()
-    name = serving_provider(obj, packages)
-    if name is None:
-        raise NotToBeFound("no provider is selected yet")
-    package = packages.get(name)
-    if package is None:
-        raise NotToBeFound(f"the package of provider '{name}' is not installed with this command")
+    package = _serving_package(obj)
     if package.pods is None:
         raise NotToBeFound(f"{package.title} does not report which pods belong to a model")
     if (upstream_reference := serving_object(obj, package)) is None:
@@ -52,16 +46,32 @@ async def of_model(session: Session, obj: Object, role: str | None = None) -> li
         pods, _ = await session.client.list(PODS, obj["metadata"]["namespace"], selector=label_selector)
     except (ApiError, Unreachable) as error:
         raise NotToBeFound(str(error)) from error
+    chosen = pods if role is None else _of_role(pods, role, package)
+    return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def _serving_package(obj: Object) -> Provider:
+    packages = installed()
+    name = serving_provider(obj, packages)
+    if name is None:
+        raise NotToBeFound("no provider is selected yet")
+    package = packages.get(name)
+    if package is None:
+        raise NotToBeFound(f"the package of provider '{name}' is not installed with this command")
+    return package
+
+
+def _of_role(pods: Sequence[Object], role: str, package: Provider) -> list[Object]:
+    assert package.pods is not None
     pod_roles = {name for pod in pods for name in roles(package.pods, pod)}
-    if role is not None and pods and role not in pod_roles:
+    if pods and role not in pod_roles:
         others = (
             f"they are {', '.join(sorted(pod_roles))}"
             if pod_roles
             else f"{package.title} gives its pods no roles"
         )
         raise NoSuchRole(f"no pod has the role '{role}': {others}")
-    chosen = pods if role is None else [pod for pod in pods if role in roles(package.pods, pod)]
-    return sorted(chosen, key=lambda pod: str(pod["metadata"]["name"]))
+    return [pod for pod in pods if role in roles(package.pods, pod)]
 
 
 def serving_provider(obj: Object, packages: Mapping[str, Provider]) -> str | None:

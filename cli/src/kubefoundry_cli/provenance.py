@@ -61,9 +61,7 @@ def by_flag(value: Any) -> dict[str, str] | None:
     A flag without a value is its own value. Words before the first flag are listed by index. A repeated flag gets a
     number: `--name#2`.
     """
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        return None
-    if not any(_FLAG.match(word) for word in value):
+    if not _is_command_line(value):
         return None
     by_name: dict[str, list[str]] = {}
     current = None
@@ -78,6 +76,11 @@ def by_flag(value: Any) -> dict[str, str] | None:
         else:
             by_name[current].append(word)
     return {flag: " ".join(words) if words else flag for flag, words in by_name.items()}
+
+
+def _is_command_line(value: Any) -> bool:
+    is_text = isinstance(value, list) and all(isinstance(word, str) for word in value)
+    return is_text and any(map(_FLAG.match, value))
 
 
 def text(path: Path) -> str:

@@ -19,14 +19,14 @@ from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk._api.names import PROVIDER_PACKAGES
-from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._api.untrusted import mapping, part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._runtime.options import HEARTBEAT_TIMEOUT
 
 if TYPE_CHECKING:
     from kubefoundry_sdk._cluster.client import Client
     from kubefoundry_sdk._provider.contract import Provider
-    from kubefoundry_sdk._provider.upstream_kind import Schema
+    from kubefoundry_sdk._provider.upstream_kind import Operator, Schema
 
 RELEASES: Final = "KUBEFOUNDRY_UPSTREAM_CRDS"
 """Environment variable with the folder of upstream CRDs. `--release` reads PROVIDER/RELEASE.yaml in it."""
@@ -77,37 +77,31 @@ def configured(provider: Provider, config: Mapping[str, Any] | None) -> tuple[Pr
         provider: The installed package.
         config: Its InferenceProviderConfig, None if it is unknown.
     """
-    status = (config or {}).get("status") or {}
+    status = part(config, "status")
     notes = []
     if silent := silence(config or {}):
         notes.append(
             f"provider {provider.name} has not reported for {duration(silent)}: nothing changes until it does"
         )
     if "version" not in status:
-        return provider, [
-            *notes,
-            "what the provider in the cluster was started with is unknown: these are defaults",
-        ]
+        notes.append("what the provider in the cluster was started with is unknown: these are defaults")
+        return provider, notes
     if status["version"] != f"{provider.name}-provider:v{provider.version}":
         notes.append(
             f"the cluster runs {status['version']}, this command has {provider.name} {provider.version}: "
             "what the cluster writes may differ"
         )
-    flags = status.get("flags") or {}
+    flags = status.get("flags")
     if not flags:
         return provider, notes
     if not isinstance(flags, dict) or provider.from_flags is None:
-        return provider, [
-            *notes,
-            f"this command cannot render with the flags of {status['version']}: with its defaults",
-        ]
+        notes.append(f"this command cannot render with the flags of {status['version']}: with its defaults")
+        return provider, notes
     try:
         return provider.from_flags({str(flag): str(text) for flag, text in flags.items()}), notes
     except ValueError as error:
-        return provider, [
-            *notes,
-            f"the flags of the provider in the cluster are not those of this command: {error}",
-        ]
+        notes.append(f"the flags of the provider in the cluster are not those of this command: {error}")
+        return provider, notes
 
 
 def as_running_all(
@@ -229,22 +223,28 @@ async def in_cluster(
                 Exit.FORBIDDEN,
             ) from error
         raise
-    schema, notes = probed(provider, crd), []
+    schema, notes = probed(provider, crd), list[str]()
     operator = provider.operator
     if published:
         schema = replace(schema, discovered=published)
     elif operator is not None:
-        settings: Mapping[str, str] = operator.stated
-        for namespace in operator.namespaces if operator.read else ():
-            try:
-                deployment = await client.get(DEPLOYMENTS, operator.deployment, namespace)
-            except ApiError as error:
-                if error.code == 403:
-                    notes.append(
-                        f"Deployment {namespace}/{operator.deployment} cannot be read: its settings are unknown"
-                    )
-                continue
-            if operator.read:
-                settings = {**operator.read(deployment), **operator.stated}
-        schema = replace(schema, discovered=settings)
+        schema = replace(schema, discovered=await _settings(client, operator, notes))
     return schema, notes
+
+
+async def _settings(client: Client, operator: Operator, notes: list[str]) -> Mapping[str, str]:
+    """Return the settings of the upstream operator. Add a note if its Deployment may not be read."""
+    settings: Mapping[str, str] = operator.stated
+    if operator.read is None:
+        return settings
+    for namespace in operator.namespaces:
+        try:
+            deployment = await client.get(DEPLOYMENTS, operator.deployment, namespace)
+        except ApiError as error:
+            if error.code == 403:
+                notes.append(
+                    f"Deployment {namespace}/{operator.deployment} cannot be read: its settings are unknown"
+                )
+            continue
+        settings = {**operator.read(deployment), **operator.stated}
+    return settings

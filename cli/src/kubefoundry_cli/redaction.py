@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mappings, part
 
 REMOVED: Final = "<removed>"
 
@@ -37,74 +38,16 @@ ANNOTATIONS: Final = (
 
 TEXTS: Final = frozenset(
     {
-        *(
-            "type",
-            "status",
-            "reason",
-            "phase",
-            "name",
-            "namespace",
-            "kind",
-            "apiVersion",
-            "mode",
-            "source",
-            "id",
-        ),
-        *(
-            "servedName",
-            "image",
-            "count",
-            "gpu",
-            "memory",
-            "cpu",
-            "replicas",
-            "huggingFaceToken",
-            "operator",
-            "effect",
-        ),
-        *(
-            "key",
-            "plural",
-            "group",
-            "scope",
-            "strategy",
-            "version",
-            "ready",
-            "lastHeartbeat",
-            "upstreamCRDVersion",
-            "purpose",
-            "claimName",
-        ),
-        *("upstreamSchemaHash", "lastTransitionTime", "lastTimestamp", "firstTimestamp", "eventTime", "uid"),
-        *(
-            "resourceName",
-            "resourceKind",
-            "resourceAPIVersion",
-            "service",
-            "selector",
-            "selectedReason",
-            "condition",
-        ),
-        *(
-            "holderIdentity",
-            "renewTime",
-            "acquireTime",
-            "serviceAccountName",
-            "startTime",
-            "startedAt",
-            "finishedAt",
-        ),
-        *(
-            "engines",
-            "servingModes",
-            "storedVersions",
-            "finalizers",
-            "imageID",
-            "nodeName",
-            "uri",
-            "gitVersion",
-        ),
-        *("documentation", "platform", "state", "text", "message", "note"),
+        *("type", "status", "reason", "phase", "name", "namespace", "kind", "apiVersion", "mode"),
+        *("source", "id", "servedName", "image", "count", "gpu", "memory", "cpu", "replicas"),
+        *("huggingFaceToken", "operator", "effect", "key", "plural", "group", "scope", "strategy"),
+        *("version", "ready", "lastHeartbeat", "upstreamCRDVersion", "purpose", "claimName"),
+        *("upstreamSchemaHash", "lastTransitionTime", "lastTimestamp", "firstTimestamp", "eventTime"),
+        *("uid", "resourceName", "resourceKind", "resourceAPIVersion", "service", "selector"),
+        *("selectedReason", "condition", "holderIdentity", "renewTime", "acquireTime"),
+        *("serviceAccountName", "startTime", "startedAt", "finishedAt", "engines", "servingModes"),
+        *("storedVersions", "finalizers", "imageID", "nodeName", "uri", "gitVersion", "documentation"),
+        *("platform", "state", "text", "message", "note"),
     }
 )
 """Fields whose text is kept, except parts that look like a credential. `env[].value` is not in the list."""
@@ -165,29 +108,34 @@ def _without_query(word: re.Match[str]) -> str:
 
 def redacted(obj: Object) -> Object:
     """Return the object as it may leave the cluster."""
-    meta = obj.get("metadata") or {}
-    result: Object = {key: meta[key] for key in META if key in meta}
-    result["finalizers"] = list(meta.get("finalizers") or ())
-    result["labels"] = {
-        key: scrubbed(str(value)) if key.startswith(names.PREFIX) else REMOVED
-        for key, value in (meta.get("labels") or {}).items()
-    }
-    result["annotations"] = {
-        scrubbed(key): scrubbed(str(value)) if key in ANNOTATIONS else REMOVED
-        for key, value in (meta.get("annotations") or {}).items()
-    }
-    result["ownerReferences"] = [
-        {key: owner.get(key) for key in ("apiVersion", "kind", "name", "uid", "controller")}
-        for owner in meta.get("ownerReferences") or ()
-    ]
-    result["managers"] = sorted(
-        {
-            f"{scrubbed(str(entry.get('manager')))} {entry.get('operation')} {entry.get('subresource', '')}".strip()
-            for entry in meta.get("managedFields") or ()
-        }
-    )
     rest = {key: value for key, value in obj.items() if key != "metadata"}
-    return {**_value(rest, ""), "metadata": result}
+    return {**_value(rest, ""), "metadata": _metadata(obj.get("metadata") or {})}
+
+
+def _metadata(meta: Object) -> Object:
+    labels, annotations = part(meta, "labels"), part(meta, "annotations")
+    return {
+        **{key: meta[key] for key in META if key in meta},
+        "finalizers": list(meta.get("finalizers") or ()),
+        "labels": {key: _kept(value, key.startswith(names.PREFIX)) for key, value in labels.items()},
+        "annotations": {
+            scrubbed(key): _kept(value, key in ANNOTATIONS) for key, value in annotations.items()
+        },
+        "ownerReferences": [
+            {key: owner.get(key) for key in ("apiVersion", "kind", "name", "uid", "controller")}
+            for owner in mappings(meta.get("ownerReferences"))
+        ],
+        "managers": sorted({_manager(entry) for entry in mappings(meta.get("managedFields"))}),
+    }
+
+
+def _kept(value: Any, is_kept: bool) -> str:
+    return scrubbed(str(value)) if is_kept else REMOVED
+
+
+def _manager(entry: Mapping[str, Any]) -> str:
+    name = scrubbed(str(entry.get("manager")))
+    return f"{name} {entry.get('operation')} {entry.get('subresource', '')}".strip()
 
 
 def _value(value: Any, name: str) -> Any:

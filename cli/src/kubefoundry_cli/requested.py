@@ -135,21 +135,27 @@ async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]
         if failure.exit_code != Exit.FORBIDDEN or not fallback:
             raise
         return str(fallback), [f"{failure.message}: whether another provider is selected is unknown"]
-    registered = [provider(config) for config in configs]
-    what = f"ModelDeployment '{obj['metadata']['name']}'"
-    if named and named not in {candidate.name for candidate in registered}:
-        registered_names = ", ".join(sorted(candidate.name for candidate in registered)) or "none"
-        unregistered = (
-            f"{what} names provider {named}, which is not registered (registered: {registered_names})"
-        )
-        current = provider_of(obj)
-        if not current:
-            raise Failure(f"{unregistered}: install it, or name another one")
-        return current, [f"{unregistered}: provider {current} keeps the model, and applies this edit"]
     if named:
-        return str(named), []
+        return _named_provider(obj, named, sorted(config["metadata"]["name"] for config in configs))
     packages, _ = as_running_all(installed(), configs)
-    after = foreseen(obj, registered, packages)
+    after = foreseen(obj, [provider(config) for config in configs], packages)
     if chosen := selected_provider(after):
         return chosen, []
-    raise Failure(f"no provider is selected for {what}: {pending(after) or 'the selector gives no reason'}")
+    raise Failure(
+        f"no provider is selected for ModelDeployment '{obj['metadata']['name']}': "
+        f"{pending(after) or 'the selector gives no reason'}"
+    )
+
+
+def _named_provider(obj: Object, named: str, registered: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the named provider, or the current one with a note if the named one is not registered."""
+    if named in registered:
+        return named, []
+    unregistered = (
+        f"ModelDeployment '{obj['metadata']['name']}' names provider {named}, which is not registered "
+        f"(registered: {', '.join(registered) or 'none'})"
+    )
+    current = provider_of(obj)
+    if not current:
+        raise Failure(f"{unregistered}: install it, or name another one")
+    return current, [f"{unregistered}: provider {current} keeps the model, and applies this edit"]

@@ -84,13 +84,19 @@ async def collected(session: Session, namespace: str | None, findings: list[Obje
     async for name, crd in _crds(session, files, missing):
         files[f"crds/{name}"] = crd
     content = {f"{name}.json": _json(value) for name, value in files.items()}
-    for pod in files.get("pods", ()):
+    content |= await _logs(session, files.get("pods", ()), missing)
+    content["missing.json"] = _json([scrubbed(reason) for reason in missing])
+    return content
+
+
+async def _logs(session: Session, pods: Sequence[Object], missing: list[str]) -> dict[str, bytes]:
+    content = {}
+    for pod in pods:
         name = pod["metadata"]["name"]
         try:
             content[f"logs/{name}.txt"] = await _log(session, name)
         except (ApiError, Unreachable) as error:
             missing.append(of(error, f"read the log of pod '{name}'").message)
-    content["missing.json"] = _json([scrubbed(reason) for reason in missing])
     return content
 
 
@@ -165,13 +171,19 @@ async def _of_models(
         pods |= {pod["metadata"]["uid"]: redacted(pod) for pod in labelled}
     except (ApiError, Unreachable) as error:
         missing.append(of(error, "list pods").message)
+    upstream |= await _helpers(session, namespace, missing)
+    return {**upstream, "model-pods": [*pods.values()]}
+
+
+async def _helpers(session: Session, namespace: str | None, missing: list[str]) -> dict[str, list[Object]]:
+    by_kind = {}
     for kind in HELPER_KINDS.values():
         try:
             helpers, _ = await session.client.list(kind, namespace, selector=HELPERS)
-            upstream[f"upstream/{kind.plural}"] = [redacted(whole(kind, helper)) for helper in helpers]
+            by_kind[f"upstream/{kind.plural}"] = [redacted(whole(kind, helper)) for helper in helpers]
         except (ApiError, Unreachable) as error:
             missing.append(of(error, f"list {kind.plural}").message)
-    return {**upstream, "model-pods": [*pods.values()]}
+    return by_kind
 
 
 async def upstream_of(session: Session, model: Object) -> tuple[Kind, Object] | None:

@@ -42,11 +42,11 @@ def _below(value: Any, place: Schema, path: list[str]) -> Iterator[str]:
     if not isinstance(value, dict):
         return
     fields, others = place.get("properties", {}), place.get("additionalProperties")
-    free = place.get("x-kubernetes-preserve-unknown-fields") or not (fields or others)
+    is_free = place.get("x-kubernetes-preserve-unknown-fields") or not fields
     for key, child in value.items():
         if key in fields:
             yield from _below(child, fields[key], [*path, key])
         elif others:
             yield from _below(child, others, [*path, str(key)])
-        elif not free:
+        elif not is_free:
             yield described([*path, str(key)], list(fields))

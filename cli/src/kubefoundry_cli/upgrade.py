@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from kubefoundry_cli import upstream
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile import compatibility
@@ -151,16 +152,16 @@ def _unknown(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
     if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("x-kubernetes-embedded-resource"):
         return
     if isinstance(value, dict):
-        fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
+        fields, others = part(schema, "properties"), schema.get("additionalProperties")
         for key, item in value.items():
-            below = fields.get(key, others)
+            below, place = fields.get(key, others), f"{path}.{key}" if path else key
             if isinstance(below, Mapping):
-                yield from _unknown(item, below, f"{path}.{key}" if path else key)
+                yield from _unknown(item, below, place)
             elif not others:
-                yield f"{path}.{key}" if path else key
+                yield place
     elif isinstance(value, list):
         for item in value:
-            yield from _unknown(item, schema.get("items") or {}, f"{path}[]")
+            yield from _unknown(item, part(schema, "items"), f"{path}[]")
 
 
 def given_up(old: Release, new: Release) -> tuple[str, ...]:

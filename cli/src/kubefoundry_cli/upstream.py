@@ -125,7 +125,7 @@ def planned(
         foreign_values.keep(provider, before, live, None, upstream_objects)
     new = flattened(provider, [manifest.content(item) for item in write_plan.objects], flags=True)
     recorded = {} if before is None else flattened(provider, [before, *_recorded(helpers)], flags=True)
-    old, writers = _standing(provider, schema, before, live, helpers, recorded, new)
+    old, writers = _live_values(provider, schema, before, live, helpers, recorded, new)
     specs = [obj["spec"], *([record.spec] if record else [])]
     sources = [
         origins(spec, lambda spec: _render_values(provider, deployment, schema, spec)) for spec in specs
@@ -243,7 +243,7 @@ def _render_values(provider: Provider, deployment: Deployment, schema: Schema, s
     return flattened(provider, [upstream_objects.main, *upstream_objects.helpers], flags=True)
 
 
-def _standing(
+def _live_values(
     provider: Provider,
     schema: Schema,
     before: Object | None,
@@ -268,7 +268,7 @@ def _standing(
     if before is None:
         live_values = _values(provider, live)
         return {path: live_values[path] for path in new if path in live_values}, {}
-    standing = dict(recorded)
+    current = dict(recorded)
     writers: dict[Path, str] = {}
     pairs: list[tuple[Object, Object, Sequence[str]]] = [
         (record.manifest, helper, ()) for helper in helpers if (record := manifest.applied(helper))
@@ -279,10 +279,10 @@ def _standing(
     for applied, live_object, ignored in pairs:
         for path, (value, writer) in _changed_since(provider, applied, live_object, ignored).items():
             writers[path] = writer
-            standing.pop(path, None)
+            current.pop(path, None)
             if value is not ABSENT:
-                standing[path] = value
-    return standing, writers
+                current[path] = value
+    return current, writers
 
 
 def _changed_since(

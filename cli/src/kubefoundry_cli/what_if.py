@@ -74,21 +74,7 @@ def _verdict(
     accepts = not refusals if package else None
     by_rules = bool(provider.rules) and not LiveModelDeployment(obj).requested_provider
     edits = _edit(obj, provider, registered, packages, by_rules) if by_rules or refusals else ()
-    way = ""
-    if edits:
-        way = f"{'selected' if by_rules else 'would accept it'} with {_words(edits[0])}"
-    elif by_rules:
-        way = "cannot be selected by changing one field"
-    named = ""
-    if provider.denied:
-        named = provider.denied
-    elif refusals:
-        named = f"would refuse it if named: {'; '.join(refusals)}"
-    elif accepts:
-        named = "would accept it if named"
-    elif provider.rules and not by_rules:
-        named = "its package is not installed with this command, so whether it accepts is unknown"
-    how = "; ".join(part for part in (way, named) if part)
+    how = "; ".join(filter(None, (_change(edits, by_rules), _naming(provider, refusals, accepts, by_rules))))
     return Verdict(
         provider.name,
         accepts,
@@ -97,6 +83,26 @@ def _verdict(
         by_rules,
         f"{provider.name}: {how or 'selected only by name'}",
     )
+
+
+def _change(edits: Sequence[Edit] | None, by_rules: bool) -> str:
+    """Describe the edit that changes the choice; empty if no edit is needed."""
+    if edits:
+        return f"{'selected' if by_rules else 'would accept it'} with {_words(edits[0])}"
+    return "cannot be selected by changing one field" if by_rules else ""
+
+
+def _naming(provider: Provider, refusals: Sequence[str], accepts: bool | None, by_rules: bool) -> str:
+    """Describe the answer of a provider that the spec names; empty if it is unknown and needs no explanation."""
+    if provider.denied:
+        return provider.denied
+    if refusals:
+        return f"would refuse it if named: {'; '.join(refusals)}"
+    if accepts:
+        return "would accept it if named"
+    if provider.rules and not by_rules:
+        return "its package is not installed with this command, so whether it accepts is unknown"
+    return ""
 
 
 def _edit(

@@ -28,6 +28,7 @@ from kubefoundry_sdk._api.kinds import (
     Object,
 )
 from kubefoundry_sdk._api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
+from kubefoundry_sdk._api.untrusted import mappings, part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 RENEWED: Final = 60.0
@@ -103,33 +104,38 @@ def _absent(failure: Failure, old: str | None) -> Failure:
 def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
     """Check our Deployments in kubefoundry-system, and the processes elsewhere that have a Lease there."""
     elsewhere = [lease for lease in leases if outside(lease, deployments)]
-    for lease in elsewhere:
-        name = lease["metadata"]["name"]
-        if held(lease):
-            holder = lease["spec"]["holderIdentity"]
-            yield Finding("good", f"{name} runs outside this cluster (Lease held by {holder})")
-        else:
-            yield Finding("wrong", _stopped(name, lease))
+    yield from map(_process_elsewhere, elsewhere)
     if not deployments and not elsewhere:
         yield Finding(
             "wrong",
             f"no Deployment in namespace {names.SYSTEM_NAMESPACE}; {hint('controller install')}",
         )
+    by_name = {lease["metadata"]["name"]: lease for lease in leases}
     for deployment in deployments:
-        name, desired = deployment["metadata"]["name"], (deployment.get("spec") or {}).get("replicas", 1)
-        up = (deployment.get("status") or {}).get("availableReplicas", 0)
-        own = {lease["metadata"]["name"]: lease for lease in leases}.get(name)
-        if up >= desired and own is not None and not held(own):
-            yield Finding("wrong", _nobody(name, own))
-        elif up >= desired:
-            holder = f", Lease held by {own['spec']['holderIdentity']}" if own else ""
-            yield Finding("good", f"{name}: {up} of {desired} replicas available{holder}")
-        else:
-            yield Finding(
-                "wrong",
-                f"{name}: {up} of {desired} replicas available; "
-                f"{kubectl(f'describe deployment {name}', names.SYSTEM_NAMESPACE)}",
-            )
+        yield _component(deployment, by_name.get(deployment["metadata"]["name"]))
+
+
+def _process_elsewhere(lease: Object) -> Finding:
+    name = lease["metadata"]["name"]
+    if not held(lease):
+        return Finding("wrong", _stopped(name, lease))
+    holder = lease["spec"]["holderIdentity"]
+    return Finding("good", f"{name} runs outside this cluster (Lease held by {holder})")
+
+
+def _component(deployment: Object, lease: Object | None) -> Finding:
+    name, desired = deployment["metadata"]["name"], part(deployment, "spec").get("replicas", 1)
+    up = part(deployment, "status").get("availableReplicas", 0)
+    available = f"{name}: {up} of {desired} replicas available"
+    if up < desired:
+        return Finding(
+            "wrong", f"{available}; {kubectl(f'describe deployment {name}', names.SYSTEM_NAMESPACE)}"
+        )
+    if lease is None:
+        return Finding("good", available)
+    if not held(lease):
+        return Finding("wrong", _nobody(name, lease))
+    return Finding("good", f"{available}, Lease held by {lease['spec']['holderIdentity']}")
 
 
 def _stopped(name: str, lease: Object) -> str:
@@ -205,27 +211,26 @@ def providers(configs: Sequence[Object]) -> Iterator[Finding]:
             "wrong",
             f"no provider is registered, so no model can be deployed; {hint('provider install NAME')}",
         )
-    for config in configs:
-        name, status = config["metadata"]["name"], config.get("status") or {}
-        silent = silence(config)
-        process = kubectl(f"describe deployment kubefoundry-provider-{name}", names.SYSTEM_NAMESPACE)
-        notes = [
-            condition for condition in status.get("conditions") or () if condition.get("status") == "False"
-        ]
-        down = find(notes, UPSTREAM_OPERATOR_UP)
-        if since(status.get("lastHeartbeat")) is None:
-            yield Finding("wrong", f"provider {name} has never reported; {process}")
-        elif silent:
-            yield Finding("wrong", f"provider {name} has not reported for {duration(silent)}; {process}")
-        elif status.get("ready") is not True:
-            why = (find(status.get("conditions"), UPSTREAM_READY) or {}).get(
-                "message"
-            ) or "it gives no reason"
-            yield Finding("wrong", f"provider {name} accepts no models: {why}")
-        elif down is not None:
-            yield Finding("wrong", f"provider {name}: its upstream operator is down: {down.get('message')}")
-        else:
-            doubts = "".join(f"; {note.get('type')} is False: {note.get('message')}" for note in notes)
-            flags = "".join(f", {flag}={text}" for flag, text in sorted((status.get("flags") or {}).items()))
-            running = f"{status.get('version')}, {status.get('upstreamCRDVersion')}{flags}"
-            yield Finding("good", f"provider {name} is ready ({running}){doubts}")
+    yield from map(_registered_provider, configs)
+
+
+def _registered_provider(config: Object) -> Finding:
+    name, status = f"provider {config['metadata']['name']}", part(config, "status")
+    process = kubectl(
+        f"describe deployment kubefoundry-provider-{config['metadata']['name']}", names.SYSTEM_NAMESPACE
+    )
+    if since(status.get("lastHeartbeat")) is None:
+        return Finding("wrong", f"{name} has never reported; {process}")
+    if silent := silence(config):
+        return Finding("wrong", f"{name} has not reported for {duration(silent)}; {process}")
+    conditions = mappings(status.get("conditions"))
+    if status.get("ready") is not True:
+        why = part(find(conditions, UPSTREAM_READY)).get("message") or "it gives no reason"
+        return Finding("wrong", f"{name} accepts no models: {why}")
+    notes = [condition for condition in conditions if condition.get("status") == "False"]
+    if (down := find(notes, UPSTREAM_OPERATOR_UP)) is not None:
+        return Finding("wrong", f"{name}: its upstream operator is down: {down.get('message')}")
+    doubts = "".join(f"; {note.get('type')} is False: {note.get('message')}" for note in notes)
+    flags = "".join(f", {flag}={text}" for flag, text in sorted(part(status, "flags").items()))
+    running = f"{status.get('version')}, {status.get('upstreamCRDVersion')}{flags}"
+    return Finding("good", f"{name} is ready ({running}){doubts}")

@@ -101,9 +101,9 @@ def of_crds(live: Sequence[Object], ours: Sequence[Object]) -> Iterator[Finding]
 
 def _lacking(crd: Object, other: Object) -> list[str]:
     """Return the versions that the other CRD lacks, and the fields that it lacks in the versions of both."""
-    here, there = _fields(crd), _fields(other)
-    missing = {path for name in here.keys() & there.keys() for path in here[name] - there[name]}
-    return [*(f"version {name}" for name in sorted(here.keys() - there.keys())), *sorted(missing)]
+    fields, others = _fields(crd), _fields(other)
+    missing = {path for name in fields.keys() & others.keys() for path in fields[name] - others[name]}
+    return [*(f"version {name}" for name in sorted(fields.keys() - others.keys())), *sorted(missing)]
 
 
 def _fields(crd: Object) -> dict[str, frozenset[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict
 
 import click
@@ -77,17 +77,21 @@ def command(
         raise SystemExit(Exit.NO)
 
 
-def _provider_and_crd(name: str | None, files: Sequence[str], release: str | None) -> tuple[Provider, Object]:
-    """Return the provider and the CRD of the new release. Raises Failure."""
+def _crd_files(name: str | None, files: Sequence[str], release: str | None) -> Sequence[str]:
     if bool(files) == bool(release):
         raise Failure("give the CRD of the release to come: --crd FILE, or --release V", Exit.USAGE)
-    if release:
-        if not name:
-            raise Failure(
-                "--release needs PROVIDER, for example kubefoundry compat kuberay --release v1.7.0",
-                Exit.USAGE,
-            )
-        files = [crd_file(name, release)]
+    if not release:
+        return files
+    if not name:
+        raise Failure(
+            "--release needs PROVIDER, for example kubefoundry compat kuberay --release v1.7.0", Exit.USAGE
+        )
+    return [crd_file(name, release)]
+
+
+def _provider_and_crd(name: str | None, files: Sequence[str], release: str | None) -> tuple[Provider, Object]:
+    """Return the provider and the CRD of the new release. Raises Failure."""
+    files = _crd_files(name, files, release)
     definitions = crds_in(files)
     providers = [named(name)] if name else list(installed().values())
     matches = [
@@ -95,17 +99,17 @@ def _provider_and_crd(name: str | None, files: Sequence[str], release: str | Non
         for provider in providers
         if provider.upstream.version is None and provider.upstream.crd in definitions
     ]
-    if len(matches) != 1:
-        crds = ", ".join(provider.upstream.crd for provider in providers if provider.upstream.version is None)
-        if not crds:
-            raise Failure(
-                f"provider {name} needs no CRD: an upgrade of Kubernetes changes nothing for it", Exit.USAGE
-            )
+    if len(matches) == 1:
+        return matches[0], definitions[matches[0].upstream.crd]
+    crds = ", ".join(provider.upstream.crd for provider in providers if provider.upstream.version is None)
+    if not crds:
         raise Failure(
-            f"{', '.join(files)}: {'more than one' if matches else 'no'} CRD of a provider is in it; wanted: {crds}",
-            Exit.USAGE,
+            f"provider {name} needs no CRD: an upgrade of Kubernetes changes nothing for it", Exit.USAGE
         )
-    return matches[0], definitions[matches[0].upstream.crd]
+    raise Failure(
+        f"{', '.join(files)}: {'more than one' if matches else 'no'} CRD of a provider is in it; wanted: {crds}",
+        Exit.USAGE,
+    )
 
 
 async def _compat(
@@ -132,26 +136,11 @@ async def _compat(
 async def _models(session: Session, provider: Provider, namespace: str | None) -> list[Model]:
     """Return the models that run on the provider, with their upstream objects."""
     listed, _ = await session.models(namespace)
-    ours = [
-        deployment
-        for deployment in listed
-        if provider_of(deployment) == provider.name and not validate(deployment["spec"])
-    ]
+    ours = [item for item in listed if provider_of(item) == provider.name and not validate(item["spec"])]
     if not ours:
         return []
-    helpers: list[Object] = []
-    for kind in (HELPER_KINDS[name] for name in provider.helper_kinds):
-        objects, _ = await session.client.list(kind, namespace, selector=manifest.selector(provider.name))
-        helpers += [whole(kind, obj) for obj in objects]
-    crd = await session.client.get(CRDS, provider.upstream.crd)
-    stored = {served["name"] for served in crd["spec"]["versions"] if served.get("served")}
-    versions = {str(_version(deployment)) for deployment in ours if _version(deployment) in stored}
-    live: dict[str, Object] = {}
-    for version in sorted(versions):
-        kind = Kind(provider.upstream.group, version, provider.upstream.plural, provider.upstream.kind)
-        objects, _ = await session.client.list(kind, namespace)
-        live |= {obj["metadata"]["uid"]: whole(kind, obj) for obj in objects}
-    by_owner = {uid: obj for obj in live.values() if (uid := manifest.owner_uid(obj))}
+    helpers = await _helpers(session, provider, namespace)
+    by_owner = await _upstream_objects(session, provider, {_version(item) for item in ours}, namespace)
     return [
         Model(
             {**deployment, "spec": default(deployment["spec"])},
@@ -160,6 +149,28 @@ async def _models(session: Session, provider: Provider, namespace: str | None) -
         )
         for deployment in ours
     ]
+
+
+async def _helpers(session: Session, provider: Provider, namespace: str | None) -> list[Object]:
+    helpers: list[Object] = []
+    for kind in map(HELPER_KINDS.__getitem__, provider.helper_kinds):
+        objects, _ = await session.client.list(kind, namespace, selector=manifest.selector(provider.name))
+        helpers += [whole(kind, obj) for obj in objects]
+    return helpers
+
+
+async def _upstream_objects(
+    session: Session, provider: Provider, versions: Set[str | None], namespace: str | None
+) -> dict[str, Object]:
+    """Return the upstream objects of these versions by the uids of their models."""
+    crd = await session.client.get(CRDS, provider.upstream.crd)
+    stored = {served["name"] for served in crd["spec"]["versions"] if served.get("served")}
+    live: dict[str, Object] = {}
+    for version in sorted(stored & versions):
+        kind = Kind(provider.upstream.group, version, provider.upstream.plural, provider.upstream.kind)
+        objects, _ = await session.client.list(kind, namespace)
+        live |= {obj["metadata"]["uid"]: whole(kind, obj) for obj in objects}
+    return {uid: obj for obj in live.values() if (uid := manifest.owner_uid(obj))}
 
 
 def _version(obj: Object) -> str | None:

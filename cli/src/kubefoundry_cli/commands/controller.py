@@ -147,14 +147,12 @@ def migrate(to: str | None, force: bool, dry_run: bool, yes: bool, target: Targe
             if not installed:
                 raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
             if to:
-                wanted = storage.stored_in(
+                crds = storage.stored_in(
                     _crds(bundle.crds(), installed, release), dict.fromkeys(installed, to)
                 )
                 what = f"CRDs that store {to}"
-                await run.install(
-                    session, wanted, what=what, dry_run=dry_run, yes=yes, force=force, wait=None
-                )
-                installed = storage.planned(installed, wanted) if dry_run else await storage.live(session)
+                await run.install(session, crds, what=what, dry_run=dry_run, yes=yes, force=force, wait=None)
+                installed = storage.planned(installed, crds) if dry_run else await storage.live(session)
             await _move(session, installed, dry_run=dry_run)
 
     cluster.run(work())

@@ -54,10 +54,7 @@ def command(
     Exit code 1 when no provider would run it, or the one that would be used refuses it. Of a file with several
     models, each is explained, and the exit code is the worst.
     """  # noqa: D301
-    if bool(name) == bool(file):
-        raise Failure("name a model, or give a file with -f", Exit.USAGE)
-    if offline and name:
-        raise Failure("--offline needs a file: -f FILE", Exit.USAGE)
+    _check_source(name, file, offline=offline)
     failures = Failures()
     models = (
         _offline(str(file), edits, failures)
@@ -69,20 +66,20 @@ def command(
         for note in answer.notes:
             say(f"note: {note}")
     if form == "table":
-        for number, (answer, refusals) in enumerate(answers):
-            if len(models) > 1:
-                meta = answer.requested.obj["metadata"]
-                print("\n" if number else "", end="")
-                print(clean(f"ModelDeployment {meta['namespace']}/{meta['name']}"))
-            _show_chosen(answer, refusals)
-            _show(answer.explanation, bool(answer.named), answer.verdicts)
+        _show_all(answers, with_names=len(models) > 1)
     else:
         documents = [answer.to_json(refusals) for answer, refusals in answers]
         output.one_or_all(documents, form, several=len(models) > 1)
-    for answer, refusals in answers:
-        if not answer.chosen or answer.is_unregistered or refusals:
-            failures.note(Exit.NO)
+    if not all(_is_runnable(*answer) for answer in answers):
+        failures.note(Exit.NO)
     failures.end()
+
+
+def _check_source(name: str | None, file: str | None, *, offline: bool) -> None:
+    if bool(name) == bool(file):
+        raise Failure("name a model, or give a file with -f", Exit.USAGE)
+    if offline and name:
+        raise Failure("--offline needs a file: -f FILE", Exit.USAGE)
 
 
 def _offline(file: str, edits: tuple[str, ...], failures: Failures) -> list[Explained | None]:
@@ -94,6 +91,20 @@ def _offline(file: str, edits: tuple[str, ...], failures: Failures) -> list[Expl
             answer = explained(Requested(None, valid_new(obj)), registered_packages(packages), packages)
             answers[-1] = (answer, answer.refusals(None))
     return answers
+
+
+def _is_runnable(answer: Answer, refusals: Sequence[str]) -> bool:
+    return bool(answer.chosen) and not answer.is_unregistered and not refusals
+
+
+def _show_all(answers: Sequence[Explained], *, with_names: bool) -> None:
+    for number, (answer, refusals) in enumerate(answers):
+        if with_names:
+            meta = answer.requested.obj["metadata"]
+            print("\n" if number else "", end="")
+            print(clean(f"ModelDeployment {meta['namespace']}/{meta['name']}"))
+        _show_chosen(answer, refusals)
+        _show(answer.explanation, bool(answer.named), answer.verdicts)
 
 
 def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
@@ -132,11 +143,11 @@ def _show_selected(
         print(clean(f"{after}{selection}"))
     if waits:
         print(clean(f"{after}no provider is selected for this spec: {waits}"))
-    if waits and decision.provider:
-        print(clean(f"the rules, with the providers as they are now: {decision.text}"))
-    elif not waits and selection is None:
+        if decision.provider:
+            print(clean(f"the rules, with the providers as they are now: {decision.text}"))
+    elif selection is None:
         print(clean(decision.text))
-    elif not waits and selection is not None and selection.provider != decision.provider:
+    elif selection.provider != decision.provider:
         print(
             clean(
                 f"it would be selected differently now: {decision.text}; {hint('reselect ' + name)} does that"

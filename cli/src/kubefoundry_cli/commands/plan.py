@@ -142,8 +142,8 @@ async def _plan_one(
 ) -> None:
     """Print the plan of a model, or append its document. Raises Failure, also if the dry run is refused."""
     try:
-        asked = await model()
-        obj = asked.obj
+        requested = await model()
+        obj = requested.obj
         check_not_deleted(obj)
         held, doubts = suspensions(obj), warnings(obj["spec"])
         chosen, unsure = (
@@ -164,7 +164,7 @@ async def _plan_one(
     except (ApiError, Unreachable) as error:
         raise of(error, "plan") from error
     for note in (
-        *asked.notes,
+        *requested.notes,
         *doubts,
         *unsure,
         *notes,

@@ -30,6 +30,7 @@ from kubefoundry_cli.new.commands import manifest, new
 from kubefoundry_cli.output import age, say
 from kubefoundry_cli.providers import silence
 from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
@@ -71,27 +72,26 @@ def _rows(
 ) -> tuple[list[str], list[list[str]]]:
     """Return head and cells. `count` is the number of models by provider, None if the caller may not list them."""
     head = ["NAME", "READY", "UPSTREAM", "HEARTBEAT", "MODELS"]
-    rows = []
-    for config in configs:
-        name, status = config["metadata"]["name"], config.get("status") or {}
-        ready = "Unknown" if silence(config) else "True" if status.get("ready") is True else "False"
-        upstream = str(status.get("upstreamCRDVersion") or "<none>")
-        row = [
-            name,
-            ready,
-            upstream,
-            age(status.get("lastHeartbeat")),
-            "?" if count is None else str(count.get(name, 0)),
-        ]
-        if wide:
-            flags = status.get("flags")
-            pairs = sorted(flags.items()) if isinstance(flags, Mapping) else ()
-            row += [
-                str(status.get("version") or "<none>"),
-                " ".join(f"{flag}={text}" for flag, text in pairs) or "-",
-            ]
-        rows.append(row)
+    rows = [[*_row(config, count), *(_build(config) if wide else ())] for config in configs]
     return [*head, "VERSION", "FLAGS"] if wide else head, rows
+
+
+def _row(config: Object, count: Mapping[str | None, int] | None) -> list[str]:
+    name, status = config["metadata"]["name"], config.get("status") or {}
+    return [
+        name,
+        "Unknown" if silence(config) else str(status.get("ready") is True),
+        str(status.get("upstreamCRDVersion") or "<none>"),
+        age(status.get("lastHeartbeat")),
+        "?" if count is None else str(count.get(name, 0)),
+    ]
+
+
+def _build(config: Object) -> list[str]:
+    """Return the version of a provider and its flags."""
+    status, flags = part(config, "status"), part(config, "status", "flags")
+    pairs = " ".join(f"{flag}={text}" for flag, text in sorted(flags.items()))
+    return [str(status.get("version") or "<none>"), pairs or "-"]
 
 
 @command.command(short_help="Install a provider, or bring it to this version.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from kubefoundry_cli import output, upstream
@@ -13,6 +15,7 @@ from kubefoundry_cli.selection import registered_packages, selected
 from kubefoundry_cli.several import Failures
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._provider.contract import Provider
 
 
 @click.command()
@@ -61,26 +64,10 @@ def command(
 
 def _rendered(obj: Object, name: str | None, crds: tuple[str, ...], release: str | None) -> list[Object]:
     """Return the upstream objects of a model. Raises Failure if no provider renders it."""
-    crds_by_name = crds_in(crds)
-    if name == "all":
-        chosen = [
-            provider
-            for provider in installed().values()
-            if provider.upstream.schema or provider.upstream.crd in crds_by_name
-        ]
-        if not chosen:
-            raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
-    else:
-        chosen = [named(name or LiveModelDeployment(obj).requested_provider or _selected(obj))]
-        crds_by_name = definitions(crds, release, chosen[0])
-        if not chosen[0].upstream.schema and chosen[0].upstream.crd not in crds_by_name:
-            raise Failure(
-                f"CRD {chosen[0].upstream.crd} is in none of the files; give it as --crd FILE or --release V",
-                Exit.USAGE,
-            )
     objects: list[Object] = []
     refused: list[str] = []
-    for provider in chosen:
+    providers, crds_by_name = _providers(obj, name, crds, release)
+    for provider in providers:
         try:
             schema = provider.upstream.schema or probed(provider, crds_by_name[provider.upstream.crd])
             upstream_objects = upstream.as_new(provider, upstream.rendered(provider, obj, schema))
@@ -95,6 +82,30 @@ def _rendered(obj: Object, name: str | None, crds: tuple[str, ...], release: str
     if not objects:
         raise Failure(f"no provider renders ModelDeployment '{obj['metadata']['name']}'")
     return objects
+
+
+def _providers(
+    obj: Object, name: str | None, crds: tuple[str, ...], release: str | None
+) -> tuple[list[Provider], Mapping[str, Object]]:
+    """Return the providers that render the model, and the CRDs by name. Raises Failure if a CRD is missing."""
+    crds_by_name = crds_in(crds)
+    if name == "all":
+        providers = [item for item in installed().values() if _has_schema(item, crds_by_name)]
+        if not providers:
+            raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
+        return providers, crds_by_name
+    provider = named(name or LiveModelDeployment(obj).requested_provider or _selected(obj))
+    crds_by_name = definitions(crds, release, provider)
+    if not _has_schema(provider, crds_by_name):
+        raise Failure(
+            f"CRD {provider.upstream.crd} is in none of the files; give it as --crd FILE or --release V",
+            Exit.USAGE,
+        )
+    return [provider], crds_by_name
+
+
+def _has_schema(provider: Provider, crds_by_name: Mapping[str, Object]) -> bool:
+    return bool(provider.upstream.schema) or provider.upstream.crd in crds_by_name
 
 
 def _selected(obj: Object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -16,6 +16,7 @@ from kubefoundry_cli.model_list import list_models
 from kubefoundry_cli.model_table import pod_state, rows
 from kubefoundry_cli.output import age, clean, say
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 EXPLAINED: Final = 20
@@ -179,10 +180,9 @@ async def _show_model(name: str, form: str, target: Target) -> bool:
 
 def _describe(obj: Object, health: Health) -> None:
     meta, status = obj["metadata"], obj.get("status") or {}
-    provider = status.get("provider") or {}
-    replicas = status.get("replicas") or {}
+    provider, replicas = part(status, "provider"), part(status, "replicas")
     lines = [
-        ("Model", (obj.get("spec", {}).get("model") or {}).get("id")),
+        ("Model", part(obj, "spec", "model").get("id")),
         ("Phase", phase(obj) or "none yet: core has not reconciled it"),
         ("Message", status.get("message")),
         ("State", f"{health.state}: {health.text}"),
@@ -194,7 +194,7 @@ def _describe(obj: Object, health: Health) -> None:
             f"{replicas.get('ready', 0)} of {replicas['desired']} ready" if "desired" in replicas else None,
         ),
         ("Endpoint", endpoint(status)),
-        ("Served as", (status.get("endpoint") or {}).get("model")),
+        ("Served as", part(status, "endpoint").get("model")),
         ("Generation", f"{meta['generation']} (observed {status.get('observedGeneration', 'none')})"),
         ("Age", age(meta.get("creationTimestamp"))),
     ]
@@ -202,14 +202,15 @@ def _describe(obj: Object, health: Health) -> None:
     for title, value in lines:
         if value:
             print(f"  {title + ':':<12}{clean(value)}")
-    conditions = status.get("conditions") or []
+    _describe_conditions(status.get("conditions") or [], meta["generation"])
+
+
+def _describe_conditions(conditions: Sequence[Object], generation: int) -> None:
     if conditions:
         print("  Conditions:")
     for condition in conditions:
-        sign = {"True": "✔", "False": "✗"}.get(condition.get("status"), "?")
-        old = (
-            "" if condition.get("observedGeneration") == meta["generation"] else " (of an earlier generation)"
-        )
+        sign = {"True": "✔", "False": "✗"}.get(str(condition.get("status")), "?")
+        old = "" if condition.get("observedGeneration") == generation else " (of an earlier generation)"
         detail = f": {condition['message']}" if condition.get("message") else ""
         print(clean(f"  {sign} {condition.get('type')}: {condition.get('reason')}{old}{detail}"))
 

@@ -111,17 +111,20 @@ def _wrong_definition(obj: Object) -> str:
 def _wrong_role(obj: Object) -> str:
     """Return why the rights of a role or binding cannot be read; empty if they can."""
     if obj["kind"] in ("Role", "ClusterRole"):
-        rules = obj.get("rules") or []
-        lists = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs")
-        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            return "rules is not a list of objects"
-        for rule in rules:
-            for key in lists:
-                if not _are_texts(rule.get(key) or []):
-                    return f"{key} of a rule is not a list of texts"
+        return _wrong_rules(obj.get("rules") or [])
     is_binding = obj["kind"] in ("RoleBinding", "ClusterRoleBinding")
     if is_binding and not isinstance(part(obj, "roleRef").get("name"), str):
         return "roleRef names no role"
+    return ""
+
+
+def _wrong_rules(rules: Any) -> str:
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        return "rules is not a list of objects"
+    for rule in rules:
+        for key in ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"):
+            if not _are_texts(rule.get(key) or []):
+                return f"{key} of a rule is not a list of texts"
     return ""
 
 
@@ -146,6 +149,16 @@ def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
+def _our_containers(objects: Iterable[Object]) -> list[Object]:
+    return [
+        container
+        for obj in objects
+        if obj["kind"] == "Deployment"
+        for container in obj["spec"]["template"]["spec"]["containers"]
+        if container["image"].startswith(OURS)
+    ]
+
+
 def from_registry(objects: Iterable[Object], registry: str | None, mirror: str | None = None) -> list[Object]:
     """Return the objects with our images from the registry, and with default images from the mirror, if given.
 
@@ -154,13 +167,7 @@ def from_registry(objects: Iterable[Object], registry: str | None, mirror: str |
     result = list(objects)
     if not (prefix := mirror or registry):
         return result
-    containers = [
-        container
-        for obj in result
-        if obj["kind"] == "Deployment"
-        for container in obj["spec"]["template"]["spec"]["containers"]
-        if container["image"].startswith(OURS)
-    ]
+    containers = _our_containers(result)
     if not containers:
         raise Failure(
             f"{'--mirror' if mirror else '--registry'} changes nothing: the manifest has no image '{OURS}…'; "

@@ -77,18 +77,7 @@ class Kinds:
         """Return the kind of the object. Raises Failure if the API server does not serve it."""
         version = obj["apiVersion"]
         if version not in self._served:
-            url = f"/apis/{version}" if "/" in version else f"/api/{version}"
-            try:
-                answer = await self._session.client.read(url)
-            except ApiError as error:
-                if not error.not_found:
-                    raise of(error, f"ask for the resources of {version}") from error
-                answer = {}
-            except Unreachable as error:
-                raise of(error, f"ask for the resources of {version}") from error
-            self._served[version] = [
-                resource for resource in answer.get("resources") or () if "/" not in resource["name"]
-            ]
+            self._served[version] = await self._resources(version)
         for resource in self._served[version]:
             if resource["kind"] == obj["kind"]:
                 group, _, number = version.rpartition("/")
@@ -99,6 +88,16 @@ class Kinds:
             f"the API server serves no {obj['kind']} of {version}, which '{obj['metadata']['name']}' is; "
             "is its CRD installed?"
         )
+
+    async def _resources(self, version: str) -> list[Object]:
+        url = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        try:
+            answer = await self._session.client.read(url)
+        except (ApiError, Unreachable) as error:
+            if isinstance(error, ApiError) and error.not_found:
+                return []
+            raise of(error, f"ask for the resources of {version}") from error
+        return [resource for resource in answer.get("resources") or () if "/" not in resource["name"]]
 
 
 async def plan(session: Session, objects: Sequence[Object], *, force: bool) -> list[Change]:

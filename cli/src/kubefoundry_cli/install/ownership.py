@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kubefoundry_cli.cluster import MANAGER, Session
@@ -75,14 +76,16 @@ def transferred(live: Object) -> list[dict[str, Any]] | None:
     ]
     if not theirs:
         return None
-    ours = [
-        entry for entry in managed if (entry.get("manager"), entry.get("operation")) == (MANAGER, "Apply")
-    ]
+    merging = [*theirs, *filter(_is_ours, managed)]
     fields: dict[str, Any] = {}
-    for entry in (*theirs, *ours):
+    for entry in merging:
         fields = _merged(fields, entry.get("fieldsV1") or {})
     merged = {**theirs[0], "manager": MANAGER, "operation": "Apply", "fieldsV1": fields}
-    return [*(entry for entry in managed if entry not in theirs and entry not in ours), merged]
+    return [*(entry for entry in managed if entry not in merging), merged]
+
+
+def _is_ours(entry: Mapping[str, Any]) -> bool:
+    return (entry.get("manager"), entry.get("operation")) == (MANAGER, "Apply")
 
 
 def _merged(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import starmap
 
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean
@@ -50,9 +51,9 @@ def together(refused: Sequence[Refused], what: str) -> Failure:
             messages[entry.failure.message] = None
     lines = [f"{what}: {first.failure.message}", *messages]
     if by_kind:
-        kinds = ", ".join(
-            f"{kind} {names[0]}" if len(names) == 1 else f"{kind} ({len(names)})"
-            for kind, names in by_kind.items()
-        )
-        lines.append(f"a permission is also missing for {kinds}")
+        lines.append(f"a permission is also missing for {', '.join(starmap(_objects, by_kind.items()))}")
     return Failure("\n  ".join(lines), codes.pop() if len(codes) == 1 else Exit.NO)
+
+
+def _objects(kind: str, names: Sequence[str]) -> str:
+    return f"{kind} {names[0]}" if len(names) == 1 else f"{kind} ({len(names)})"

@@ -22,6 +22,7 @@ from kubefoundry_sdk._api.conditions import first_of
 from kubefoundry_sdk._api.handover import holders
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._runtime.options import HEARTBEAT_TIMEOUT
 
@@ -110,6 +111,10 @@ def _show(changes: Sequence[Change]) -> None:
             print(f"               {clean(path)}")
         if len(entry.paths) > SHOWN:
             print(f"               and {len(entry.paths) - SHOWN} more")
+    _show_rights(changes)
+
+
+def _show_rights(changes: Sequence[Change]) -> None:
     written = {
         f"{entry.kind.kind} {entry.body['metadata']['name']}"
         for entry in changes
@@ -207,15 +212,15 @@ async def _silent(session: Session, deployments: Sequence[Object]) -> list[Refus
     needed = Counter(
         provider
         for deployment in deployments
-        for provider in {*holders(deployment), provider_of(deployment)}
-        if provider and names.provider_finalizer(provider) in (deployment["metadata"].get("finalizers") or ())
+        for provider in filter(None, {*holders(deployment), provider_of(deployment)})
+        if names.provider_finalizer(provider) in LiveModelDeployment(deployment).finalizers
     )
     try:
         configs, _ = await session.client.list(PROVIDER_CONFIGS) if needed else ([], "")
     except (ApiError, Unreachable) as error:
         raise of(error, "list InferenceProviderConfigs") from error
     ages = {
-        config["metadata"]["name"]: since((config.get("status") or {}).get("lastHeartbeat"))
+        config["metadata"]["name"]: since(part(config, "status").get("lastHeartbeat"))
         for config in configs
         if config["metadata"]["name"] in needed
     }

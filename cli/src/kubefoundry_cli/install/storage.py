@@ -51,9 +51,9 @@ def _stored_in(crd: Object, version: str) -> Object:
     return {**crd, "spec": {**crd["spec"], "versions": changed}}
 
 
-def planned(installed: Mapping[str, Object], wanted: Sequence[Object]) -> dict[str, Object]:
-    """Return the installed CRDs as they would be with the specs of `wanted`."""
-    specs = {crd["metadata"]["name"]: crd["spec"] for crd in wanted}
+def planned(installed: Mapping[str, Object], new_crds: Sequence[Object]) -> dict[str, Object]:
+    """Return the installed CRDs as they would be with the specs of `new_crds`."""
+    specs = {crd["metadata"]["name"]: crd["spec"] for crd in new_crds}
     return {name: {**crd, "spec": specs[name]} for name, crd in installed.items()}
 
 
@@ -71,14 +71,14 @@ def outdated(crd: Object) -> list[str]:
 
 async def live(session: Session) -> dict[str, Object]:
     """Return our installed CRDs by name. Raises Failure if the API server refuses to show them."""
-    found = {}
+    installed = {}
     for kind in OURS:
         try:
-            found[kind.crd] = await session.client.get(CRDS, kind.crd)
+            installed[kind.crd] = await session.client.get(CRDS, kind.crd)
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.not_found):
                 raise of(error, f"read CustomResourceDefinition {kind.crd}") from error
-    return found
+    return installed
 
 
 async def move(session: Session, kind: Kind, crd: Object, report: Callable[[str], None]) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.yaml_file import documents_in
 from kubefoundry_sdk._api.formats import DNS_LABEL, DNS_SUBDOMAIN
-from kubefoundry_sdk._api.untrusted import mapping
+from kubefoundry_sdk._api.untrusted import mapping, part
 
 SOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "model": ("string", "spec.model.id"),
@@ -106,6 +106,29 @@ def read(file: Path) -> UpstreamCrd:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         raise Failure(f"cannot read {file}: {error}", Exit.USAGE) from error
+    spec = part(_only_crd(text, file), "spec")
+    kinds, versions = mapping(spec.get("names")), spec.get("versions") or []
+    stored: Mapping[str, Any] = next((each for each in versions if mapping(each).get("storage")), {})
+    named = {
+        "group": (spec.get("group"), DNS_SUBDOMAIN),
+        "stored version": (stored.get("name"), DNS_LABEL),
+        "kind": (kinds.get("kind"), r"[A-Za-z][A-Za-z0-9]*"),
+        "plural": (kinds.get("plural"), DNS_LABEL),
+        "namespaced scope": (spec.get("scope"), "Namespaced"),
+    }
+    for field, (value, form) in named.items():
+        if not (isinstance(value, str) and re.fullmatch(form, value)):
+            raise Failure(f"{file}: the CustomResourceDefinition has no valid {field}", Exit.USAGE)
+    properties = mapping(mapping(mapping(stored.get("schema")).get("openAPIV3Schema")).get("properties"))
+    if not mapping(mapping(properties.get("spec")).get("properties")):
+        version = stored["name"]
+        raise Failure(f"{file}: version {version} declares no fields of spec: leave out --crd", Exit.USAGE)
+    group, version, kind, plural, _ = (str(value) for value, _ in named.values())
+    status = mapping(properties.get("status"))
+    return UpstreamCrd(group, version, kind, plural, mapping(properties["spec"]), status, text)
+
+
+def _only_crd(text: str, file: Path) -> Any:
     crds = [
         document
         for document in documents_in(text, str(file))
@@ -116,26 +139,7 @@ def read(file: Path) -> UpstreamCrd:
             f"{file} has {len(crds)} CustomResourceDefinitions: name a file with the one that the provider writes",
             Exit.USAGE,
         )
-    spec = mapping(crds[0].get("spec"))
-    kinds, versions = mapping(spec.get("names")), spec.get("versions") or []
-    stored: Mapping[str, Any] = next((each for each in versions if mapping(each).get("storage")), {})
-    named = {
-        "group": (spec.get("group"), DNS_SUBDOMAIN),
-        "stored version": (stored.get("name"), DNS_LABEL),
-        "kind": (kinds.get("kind"), r"[A-Za-z][A-Za-z0-9]*"),
-        "plural": (kinds.get("plural"), DNS_LABEL),
-        "namespaced scope": (spec.get("scope"), "Namespaced"),
-    }
-    for part, (value, form) in named.items():
-        if not (isinstance(value, str) and re.fullmatch(form, value)):
-            raise Failure(f"{file}: the CustomResourceDefinition has no valid {part}", Exit.USAGE)
-    properties = mapping(mapping(mapping(stored.get("schema")).get("openAPIV3Schema")).get("properties"))
-    if not mapping(mapping(properties.get("spec")).get("properties")):
-        version = stored["name"]
-        raise Failure(f"{file}: version {version} declares no fields of spec: leave out --crd", Exit.USAGE)
-    group, version, kind, plural, _ = (str(value) for value, _ in named.values())
-    status = mapping(properties.get("status"))
-    return UpstreamCrd(group, version, kind, plural, mapping(properties["spec"]), status, text)
+    return crds[0]
 
 
 def example(schema: Mapping[str, Any]) -> Any:
