@@ -213,12 +213,12 @@ def test_rights_that_need_a_look(objects: list[dict[str, Any]], risky: bool) -> 
     assert any(right.risky for right in rights(objects)) is risky
 
 
-def test_our_own_manifests_ask_for_nothing_of_the_kind_but_the_certificate_of_core() -> None:
-    found = {
+def test_manifests_of_own_providers_have_no_risky_rights() -> None:
+    risky_rights = {
         right.text for name in bundle.providers() for right in rights(bundle.provider(name)) if right.risky
     }
 
-    assert found == set()
+    assert risky_rights == set()
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def refusal(
         ),
     ],
 )
-def test_missing_permission_is_answered_with_the_command_that_grants_it(message: str, said: str) -> None:
+def test_missing_permission_names_the_command_that_grants_it(message: str, said: str) -> None:
     with click.Context(click.Command("status")) as context:
         context.params["everywhere"] = True
         failure = of(ApiError(403, "Forbidden", message), "do it")

@@ -222,9 +222,7 @@ def test_edit_of_deleted_model_names_its_holder(
     assert (done.exit_code, HELD in done.stderr) == (1, True), done.output
 
 
-def test_explain_and_plan_agree_on_provider_that_is_not_registered(
-    call: Callable[..., Result], tmp_path: Path
-) -> None:
+def test_explain_and_plan_agree_on_unregistered_provider(call: Callable[..., Result], tmp_path: Path) -> None:
     answers, obj = Answers(), _created({**GPU, "provider": {"name": "nosuch"}})
     answers.objects = {
         "modeldeployments": [{**obj, "status": {"provider": {"name": "kaito"}}}],

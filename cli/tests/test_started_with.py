@@ -41,7 +41,7 @@ def test_a_provider_is_made_again_from_what_it_was_started_with(name: str) -> No
 
 
 @pytest.mark.parametrize("name", STARTED)
-def test_the_environment_of_the_command_line_says_nothing_about_the_cluster(
+def test_flags_of_the_cluster_ignore_the_local_environment(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = parser(name)

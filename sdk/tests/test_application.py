@@ -49,7 +49,7 @@ async def test_new_object_that_serves_at_once_serves_the_newest_spec() -> None:
     assert judge(generations, Snapshot(model, live, report, SERVES, slow, "example", 1.0)) is None
 
 
-def test_object_rewritten_before_its_first_status_serves_its_spec() -> None:
+def test_object_rewritten_before_first_status_serves_its_spec() -> None:
     """The operator takes a new object over by a rewrite, and it serves before the next reconcile looks."""
     upstream = Upstream(UNUSED, provider(), "example", lambda: None)
     held = context(upstream=upstream)

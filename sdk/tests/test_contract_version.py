@@ -51,7 +51,7 @@ def test_provider_with_another_text_than_a_version_is_refused() -> None:
         replace(PROVIDER, contract="0.3.0")
 
 
-def test_runtime_refuses_newer_field_for_functions_of_earlier_contract() -> None:
+def test_runtime_refuses_newer_field_for_earlier_contract() -> None:
     earlier, current = replace(PROVIDER, contract="0.2"), replace(PROVIDER, contract=CURRENT)
 
     assert incompatibilities(earlier, deployment(NEWER), None) == [f"Things {IGNORED}"]

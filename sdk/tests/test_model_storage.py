@@ -98,7 +98,7 @@ def test_storage_sets_variables_of_the_engine(spec: Any, expected: dict[str, str
     assert variables(spec, {"name": "A", "value": "b"}) == {"A": "b", **expected}
 
 
-def test_variables_of_the_provider_give_way_and_those_of_the_user_stay() -> None:
+def test_variables_of_the_user_replace_those_of_the_provider() -> None:
     mine = [{"name": "HF_MODULES_CACHE", "value": "/mine"}]
     spec = spec_of({**WEIGHTS, "readOnly": True}, env=mine, trust=True)
 

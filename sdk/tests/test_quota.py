@@ -117,7 +117,7 @@ def test_eviction_of_an_earlier_pod_is_reported() -> None:
     assert watched.words(pod("m-1", ADMISSION_GATE)).endswith("Kueue has evicted an earlier pod: Preempted")
 
 
-def test_eviction_is_forgotten_after_a_while_without_waiting_pods() -> None:
+def test_eviction_is_forgotten_when_no_pod_waits_for_a_while() -> None:
     watched = Watched(workload(owner="m-0", QuotaReserved="yes", Evicted="Preempted"), workload())
     watched.watch.evicted(("n", "m"), ("n", "Pod", "m-0"))
 

@@ -22,7 +22,7 @@ def test_denied_provider_is_not_selected_and_is_recorded() -> None:
     assert deployment.status["selection"]["denied"] == [{"name": "a", "message": DENIED_A.denied}]
 
 
-def test_record_of_denied_providers_stays_while_selection_is_kept() -> None:
+def test_denied_providers_stay_recorded_while_selection_is_kept() -> None:
     deployment = Deployment()
     deployment.turn(DENIED_A, B)
     deployment.users_change(MORE_GPUS)

@@ -127,7 +127,7 @@ def test_a_provider_that_refused_is_left_out() -> None:
     assert select(refused, [other("a", ALWAYS), other("b", ALWAYS)]).provider == "b"
 
 
-def test_provider_of_earlier_contract_is_left_out_for_newer_field() -> None:
+def test_provider_of_earlier_contract_is_skipped_for_newer_field() -> None:
     newer = {**ON_GPU, "engine": {**ON_GPU["engine"], "extraArgs": ["--repeated", "a"]}}
     providers = [replace(other("a", ALWAYS), contract="0.2"), replace(other("b", ALWAYS), contract="0.3")]
 

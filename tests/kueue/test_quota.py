@@ -114,7 +114,7 @@ async def test_changed_queue_is_refused_in_the_words_of_kueue(team: Team, provid
     assert refused["status"]["phase"] == "Running"
 
 
-async def test_default_queue_takes_pods_and_refuses_unlabelled_ray_services(team: Team) -> None:
+async def test_default_queue_takes_pods_not_unlabelled_ray_services(team: Team) -> None:
     team.add_queue("default")
 
     await team.create("pods", "direct", queue="")

@@ -55,7 +55,7 @@ def condition(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("server", "name"), [("aikit", ""), ("llama-server", "m")])
-def test_endpoint_is_the_service_with_the_name_that_the_server_gets(server: str, name: str) -> None:
+def test_endpoint_is_the_service_with_the_served_model_name(server: str, name: str) -> None:
     overrides = {"provider": {"name": "kaito", "overrides": {"llamacppServer": server}}}
 
     seen = observe(replace(MODEL, spec=deployment({**SPEC, **overrides}).spec), {"status": {}})

@@ -56,7 +56,7 @@ async def test_a_model_from_deploy_to_status(kubefoundry: CommandLine, api: Clie
     assert (again.code, "exists in namespace" in again.err) == (1, True)
 
 
-async def test_a_provider_that_is_not_registered_is_a_warning_and_no_wait(
+async def test_unregistered_provider_is_a_warning_without_a_wait(
     kubefoundry: CommandLine, namespace: str
 ) -> None:
     done = await kubefoundry("deploy", "org/model", "m", "--provider", "nosuch", "--yes", "--wait")
@@ -543,7 +543,7 @@ async def test_an_upgrade_of_the_upstream_is_tried_on_what_runs(
     assert (model["fate"], model["lost"]) == ("frozen", ["spec.serveConfigV2"])
 
 
-async def test_a_status_written_meanwhile_stops_no_edit_and_another_edit_does(
+async def test_edit_is_stopped_by_another_edit_but_not_by_a_status(
     suite: Suite, api: Client, namespace: str
 ) -> None:
     body = model_deployment("m", namespace, GPU, provider="kuberay")

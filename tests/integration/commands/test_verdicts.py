@@ -99,7 +99,7 @@ def cells_of(head: str, row: str) -> dict[str, str]:
     return dict(zip(head.split(), cells, strict=True))
 
 
-async def test_deletion_is_visible_everywhere_while_the_provider_is_down(
+async def test_deletion_is_shown_everywhere_while_provider_is_down(
     kubefoundry: CommandLine, suite: Suite, api: Client, namespace: str
 ) -> None:
     live = await running(api, namespace, GPU, "kuberay")

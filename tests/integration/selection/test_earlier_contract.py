@@ -17,7 +17,7 @@ NEWER = {**GPU, "engine": {**GPU["engine"], "extraArgs": ["--lora-modules", "a=o
 IGNORED = "states no version of the contract, so 0.2 counts, and would ignore engine.extraArgs"
 
 
-async def test_named_provider_of_earlier_contract_leaves_model_invalid_until_upgraded(
+async def test_named_provider_of_earlier_contract_leaves_model_invalid(
     fresh: Suite, api: Client, namespace: str
 ) -> None:
     fresh.start("core")
