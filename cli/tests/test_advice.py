@@ -66,7 +66,12 @@ SOURCES: Final = (
     (READY, "Failed", "sdk/_provider/health/pod_causes", "image {} of {} cannot be pulled"),
     (READY, "ScaledToZero", "direct/observe", "Scaled to zero"),
     (READY, "Unknown", "dynamo/observe", "unknown state {} of the"),
-    (READY, "EndpointUnverified", "sdk/_provider/health/verification", "{}; look at the pods behind it"),
+    (
+        READY,
+        "EndpointUnverified",
+        "sdk/_provider/health/verification",
+        "{}; look at its Service, the pods behind it",
+    ),
     (READY, "EndpointUnverified", "sdk/_provider/health/verification", "its endpoint {} lists"),
     (PROVIDER_HEALTHY, "HeartbeatLost", "core/provider_health", "Provider {} is not registered"),
     (PROVIDER_HEALTHY, "HeartbeatLost", "core/provider_health", "Provider {} {}has sent no heartbeat"),

@@ -283,7 +283,9 @@ async def test_an_endpoint_is_asked_until_it_lists_the_model(engine: Engine, wat
 
     engine.answer = lambda: web.Response(status=503)
     await watched.settled()
-    assert "answers 503 Service Unavailable; look at the pods behind it" in (watched.verdict() or "")
+    assert "answers 503 Service Unavailable; look at its Service, the pods behind it" in (
+        watched.verdict() or ""
+    )
 
     engine.answer = lambda: listing("model", "other")
     await watched.settled()

@@ -24,6 +24,7 @@ from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write import drift, manifest
 from kubefoundry_sdk.testing.fields import IMAGES
 from kubefoundry_sdk.testing.generated import Spec, deployment, specs
+from support.kubernetes_version import at_least
 from support.pods import account
 
 pytestmark = pytest.mark.integration
@@ -95,7 +96,8 @@ async def test_every_spec_is_taken(cluster: ControlPlane, api: Client, namespace
     )
     @given(specs(modes=["aggregated"], image=IMAGES, provider=overrides()))
     def generate(spec: Spec) -> None:
-        wanted.append(spec)
+        if _is_declared(spec):
+            wanted.append(spec)
 
     generate()
     taken = [spec for spec in wanted if not check(DIRECT, deployment(spec), SCHEMA).problems]
@@ -110,8 +112,20 @@ async def test_every_spec_is_taken(cluster: ControlPlane, api: Client, namespace
     await asyncio.gather(*(one(spec) for spec in taken))
 
     # some specs state a value in the overrides and in the pod template
-    assert len(taken) >= OBJECTS * 0.7, [check(DIRECT, deployment(spec), SCHEMA).problems for spec in wanted]
+    assert len(taken) >= len(wanted) * 0.7, [
+        check(DIRECT, deployment(spec), SCHEMA).problems for spec in wanted
+    ]
     print(f"{len(taken)} ModelDeployments: {3 * len(taken)} objects taken with strict fields")
+
+
+def _is_declared(spec: Spec) -> bool:
+    """Check whether the API server declares each field of the pods (docs/pods.md#volumes names the missing ones)."""
+    if at_least("1.31"):
+        return True
+    pod = spec.get("podTemplate", {}).get("spec", {})
+    has_images = any("image" in volume for volume in pod.get("volumes", []))
+    has_domains = any("minDomains" in spread for spread in pod.get("topologySpreadConstraints", []))
+    return not has_images and not has_domains and "resourceClaims" not in pod
 
 
 async def _is_taken(api: Client, namespace: str, spec: Spec) -> None:

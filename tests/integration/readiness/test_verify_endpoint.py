@@ -54,7 +54,7 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
         await api.create(
             MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="test"
         )
-        path = f"GET /api/v1/namespaces/{namespace}/services/m-frontend:8000/proxy/v1/models: "
+        path = f"GET /api/v1/namespaces/{namespace}/services/m-frontend:8000/proxy/v1/models answers 404 Not Found; "
         nobody = await until_deployment(api, "m", namespace, lambda obj: unverified(obj, path))
         assert phase(nobody) == "Deploying"
         assert "endpoint" not in nobody["status"]

@@ -109,13 +109,20 @@ async def test_object_has_the_fields_of_each_version(converting: Suite, api: Cli
     await api.create(RENAMED, body, manager="test")
 
     for name in ("old", "new"):
-        old, newest, renamed = [
-            await api.get(kind, name, namespace) for kind in (MODEL_DEPLOYMENTS, NEWEST, RENAMED)
-        ]
+        old, newest, renamed = await at_each_version(api, name, namespace)
         assert {**old, "apiVersion": NEWEST.api_version} == newest
         assert changed(PLACED, old["spec"]) == set()
         assert changed(AS_RENAMED, renamed["spec"]) == set()
         assert old["metadata"] == renamed["metadata"]
+
+
+async def at_each_version(api: Client, name: str, namespace: str) -> list[Object]:
+    """Return a model at each version. All are of one resource version, because core may write between two reads."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            objects = [await api.get(kind, name, namespace) for kind in (MODEL_DEPLOYMENTS, NEWEST, RENAMED)]
+            if len({obj["metadata"]["resourceVersion"] for obj in objects}) == 1:
+                return objects
 
 
 def changed(written: Object, read: Object) -> set[str]:

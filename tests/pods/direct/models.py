@@ -8,6 +8,7 @@ from kubefoundry_nodes.llama import image
 from kubefoundry_nodes.llama.hub import Hub
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PODS, Object
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.service_proxy import ServiceProxy
 from support.deployments import model_deployment
 from support.waiting import phase, until_deployment
 
@@ -67,14 +68,14 @@ async def pods(api: Client, namespace: str) -> list[Object]:
     return [item for item in items if not item["metadata"].get("deletionTimestamp")]
 
 
-def endpoint(namespace: str) -> str:
-    """Its Service, by the API server's proxy."""
-    return f"/api/v1/namespaces/{namespace}/services/{NAME}-server:8000/proxy"
+def server(api: Client, namespace: str) -> ServiceProxy:
+    """Return the model's Service behind the API server's proxy."""
+    return ServiceProxy(api, namespace, f"{NAME}-server:8000")
 
 
 async def words(api: Client, namespace: str, **asked: Any) -> str:
     """The answer to a chat request, streamed."""
     messages = [{"role": "user", "content": "ping"}]
     body = {"model": SERVED, "messages": messages, "stream": True, **asked}
-    lines = [line async for line in api.lines(f"{endpoint(namespace)}/v1/chat/completions", body)]
+    lines = [line async for line in server(api, namespace).lines("/v1/chat/completions", body)]
     return b"".join(lines).decode()

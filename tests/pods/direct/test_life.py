@@ -12,7 +12,7 @@ from kubefoundry_nodes.llama import image
 from kubefoundry_nodes.llama.hub import Hub
 from kubefoundry_sdk._api.kinds import DEPLOYMENTS, MODEL_DEPLOYMENTS, NAMESPACES, PODS
 from kubefoundry_sdk._cluster.client import Client
-from pods.direct.models import NAME, SERVED, created, endpoint, pods, running, tiny, words
+from pods.direct.models import NAME, SERVED, created, pods, running, server, tiny, words
 from support.waiting import phase, until, until_deployment
 from support.wishes import change_spec
 
@@ -30,7 +30,7 @@ async def test_it_answers_under_pod_security_restricted_and_goes(
 
     status = (await running(api, namespace))["status"]
     assert status["endpoint"] == {"service": "m-server", "port": 8000, "model": SERVED}
-    listed = await api.read(f"{endpoint(namespace)}/v1/models")
+    listed = await api.read(f"{server(api, namespace).root}/v1/models")
     assert [one["id"] for one in listed["data"]] == [SERVED]
     # A model of random weights may end its answer at any word.
     answer = await words(api, namespace, max_tokens=5, temperature=0, ignore_eos=True)
@@ -47,13 +47,13 @@ async def test_no_request_fails_while_it_grows_changes_and_loses_a_pod(
 ) -> None:
     await created(api, tiny(namespace, models, drain=2))
     await running(api, namespace)
-    async with load.asking(api, endpoint(namespace), SERVED) as count:
+    async with load.asking(api, server(api, namespace).root, SERVED) as count:
         await asyncio.to_thread(suite.plane.kubectl, "scale", f"md/{NAME}", "-n", namespace, "--replicas=2")
         await running(api, namespace, 2)
 
         await change_spec(api, namespace, "/spec/engine/contextLength", 1024)
         await running(api, namespace, 2)
-        listed = await api.read(f"{endpoint(namespace)}/v1/models")
+        listed = await api.read(f"{server(api, namespace).root}/v1/models")
 
         leaves = (await pods(api, namespace))[0]["metadata"]
         await api.delete(PODS, leaves["name"], namespace, uid=leaves["uid"])
@@ -79,7 +79,7 @@ async def test_pod_finishes_its_answer_before_it_ends(api: Client, namespace: st
     reported: list[bytes] = []
     # The end of the answer is a token like others: it is left out of the choice.
     body["logit_bias"] = [[2, False]]
-    async for line in api.lines(f"{endpoint(namespace)}/v1/chat/completions", body):
+    async for line in server(api, namespace).lines("/v1/chat/completions", body):
         if not reported:
             await api.delete(PODS, pod["metadata"]["name"], namespace, uid=pod["metadata"]["uid"])
         reported.append(line)

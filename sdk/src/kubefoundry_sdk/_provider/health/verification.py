@@ -187,7 +187,10 @@ class Verification:
                 ), ""
             return None, f"{refusal}: a server answers, but it was not verified that it lists the model"
         except NoModels as error:
-            return f"{shortened(str(error))}; look at the pods behind it and at network policies", ""
+            return (
+                f"{shortened(str(error))}; look at its Service, the pods behind it and network policies",
+                "",
+            )
         except Exception as error:
             log.exception("an endpoint's answer cannot be read because of an internal error")
             return f"its endpoint's answer cannot be read: {type(error).__name__}", ""
