@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubefoundry_sdk._api import handover
 from kubefoundry_sdk._api.managed_fields import HAND_OVER, compact
 from kubefoundry_sdk._provider.reconcile import release
+from kubefoundry_sdk._provider.reconcile.handover import waiting
 from kubefoundry_sdk._runtime.status import owned_conditions
 from support.plans import provider
 from support.status_ownership import OwnedConditions
@@ -131,14 +134,25 @@ def test_released_condition_leaves_no_share_of_ours(steps: list[Step]) -> None:
         assert owners == {OLD} or handover.states(live, "new", type_)
 
 
-@given(st.lists(st.sampled_from((*MANAGERS, "before-first-apply", "restore"))), st.booleans())
-def test_own_words_never_release_under_forged_ownership(forged: list[str], reset: bool) -> None:
-    state = OwnedConditions()
-    state.apply(
-        OLD,
-        compatible(f"{release.compatible_message(OURS)}. A note"),
+OUR_CREATED = st.sampled_from(
+    [
         created(release.created_message(OURS, "m")),
-    )
+        created(f"{release.created_message(OURS, 'm')}; admission changed spec.image"),
+        created("Adopted Engine 'm'"),
+        *(
+            created(str(waiting(holders, 60.0).message), "WaitingForCleanup")
+            for holders in (["x"], ["x", "y"])
+        ),
+    ]
+)
+
+
+@given(OUR_CREATED, st.lists(st.sampled_from((*MANAGERS, "before-first-apply", "restore"))), st.booleans())
+def test_own_words_never_release_under_forged_ownership(
+    ours: dict[str, Any], forged: list[str], reset: bool
+) -> None:
+    state = OwnedConditions()
+    state.apply(OLD, compatible(f"{release.compatible_message(OURS)}. A note"), ours)
     if reset:
         state.reset()
     for manager in forged:
@@ -147,6 +161,26 @@ def test_own_words_never_release_under_forged_ownership(forged: list[str], reset
     live = state.object()
 
     assert release.obstacle(live, OLD, has_our_messages=release.repeats_our_messages(live, OURS)) is not None
+
+
+@pytest.mark.parametrize("title", [OURS.title, f"{OURS.title} 2", "Another"])
+@pytest.mark.parametrize("holders", [[OURS.name], ["x", OURS.name]])
+def test_acceptance_of_a_provider_is_heard_whatever_its_title(title: str, holders: list[str]) -> None:
+    successor = replace(OURS, title=title)
+    state = OwnedConditions()
+    state.apply(
+        OLD, compatible(release.compatible_message(OURS)), created(release.created_message(OURS, "m"))
+    )
+    state.chosen = "new"
+    state.apply(OLD)
+    state.apply(
+        MANAGERS[1],
+        compatible(release.compatible_message(successor)),
+        created(str(waiting(holders, 60.0).message), "WaitingForCleanup"),
+    )
+    live = state.object()
+
+    assert release.obstacle(live, OLD, has_our_messages=release.repeats_our_messages(live, OURS)) is None
 
 
 @given(STEPS, st.sampled_from(PROVIDERS))

@@ -167,3 +167,23 @@ def test_controller_role_is_drift_only_if_it_is_free(live: list[Any], paths: lis
     applied = {"metadata": {"ownerReferences": [owner("ours", controller=True)]}}
 
     assert differences(applied, {"metadata": {"ownerReferences": live}}) == paths
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=3) | st.just("ours"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["uid", "controller", "name"]), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.lists(JUNK, max_size=4), JUNK, st.booleans())
+def test_owners_of_an_odd_record_can_be_compared(owners: list[Any], live: Any, is_swapped: bool) -> None:
+    """A tenant can write anything into the record of an object."""
+    applied = {"metadata": {"ownerReferences": [*owners, owner("ours", controller=True)]}}
+    stored = {"metadata": {"ownerReferences": live}}
+
+    assert differences(applied, applied) == []
+    assert isinstance(differences(*((stored, applied) if is_swapped else (applied, stored))), list)

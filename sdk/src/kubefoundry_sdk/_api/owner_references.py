@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from kubefoundry_sdk._api.untrusted import mappings
 
-def beside_controller(owners: Sequence[Any], live: Sequence[Mapping[str, Any]] | None) -> list[Any]:
+
+def beside_controller(owners: Sequence[Any], live: Any) -> list[Any]:
     """Return our owner references as the API server accepts them over those of the live object.
 
     It allows one owner with `controller: true`, and would refuse every apply of a second one. If another owner is the
@@ -14,10 +16,10 @@ def beside_controller(owners: Sequence[Any], live: Sequence[Mapping[str, Any]] |
 
     Args:
         owners: The owner references to apply. They may come from a record, which may hold anything.
-        live: The owner references of the live object.
+        live: The owner references of the live object, or of a record.
     """
-    ours = {owner.get("uid") for owner in owners if isinstance(owner, dict)}
-    if not any(owner.get("controller") and owner.get("uid") not in ours for owner in live or ()):
+    ours = [owner.get("uid") for owner in mappings(owners)]
+    if not any(owner.get("controller") and owner.get("uid") not in ours for owner in mappings(live)):
         return list(owners)
     return [
         {key: value for key, value in owner.items() if key != "controller"}

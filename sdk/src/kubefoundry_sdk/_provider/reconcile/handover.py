@@ -6,6 +6,8 @@ without it.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubefoundry_sdk._api import handover, managed_fields, names, reasons
 from kubefoundry_sdk._api.conditions import first_of
 from kubefoundry_sdk._api.kinds import Kind, Object
@@ -15,6 +17,9 @@ from kubefoundry_sdk._provider.reconcile.report import Stop
 from kubefoundry_sdk._provider.write import apply
 from kubefoundry_sdk._provider.write.plan import Plan
 from kubefoundry_sdk._runtime.store import key_of
+
+_WAITING: Final = "Waiting for provider "
+_FOR: Final = " to remove"
 
 
 def other_holders(deployment: Object, provider: str) -> list[str]:
@@ -82,10 +87,16 @@ def waiting(holders: list[str], left: float) -> Stop:
     """Return the condition during the wait. `left` is the rest of the time-out in seconds."""
     finalizers = first_of([names.provider_finalizer(name) for name in holders])
     message = (
-        f"Waiting for provider {', '.join(holders)} to remove the objects that it created for this "
-        f"ModelDeployment, and finalizer {finalizers}"
+        f"{_WAITING}{', '.join(holders)}{_FOR} the objects that it created for this ModelDeployment, and finalizer "
+        f"{finalizers}"
     )
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
+
+
+def awaited_providers(message: str) -> list[str]:
+    """Return the providers that the message of `waiting` names, none if it is another message."""
+    before, separator, _ = message.removeprefix(_WAITING).partition(_FOR)
+    return before.split(", ") if separator and message.startswith(_WAITING) else []
 
 
 def timed_out(holders: list[str], timeout: float) -> str:

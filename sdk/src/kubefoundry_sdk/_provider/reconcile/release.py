@@ -9,6 +9,7 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile import dry_run
+from kubefoundry_sdk._provider.reconcile.handover import awaited_providers
 from kubefoundry_sdk._runtime import status
 
 
@@ -18,7 +19,7 @@ def obstacle(deployment: Object, manager: str, *, has_our_messages: bool = False
     Args:
         deployment: The ModelDeployment.
         manager: Our field manager. A condition that we still own was not written by the chosen provider.
-        has_our_messages: Whether both conditions have the messages that we write. Tenants can write managedFields, so
+        has_our_messages: Whether the conditions have the messages that we write. Tenants can write managedFields, so
             these conditions count as ours, even if another manager seems to own them.
     """
     live = LiveModelDeployment(deployment)
@@ -52,13 +53,20 @@ def created_message(provider: Provider, name: str) -> str:
 
 
 def repeats_our_messages(deployment: Object, provider: Provider) -> bool:
-    """Check whether both conditions of a hand-over have our messages, even if another manager owns them."""
+    """Check whether the conditions of a hand-over have our messages, even if another manager owns them.
+
+    `ProviderCompatible` names the provider by its title. A successor with the same title, such as a second
+    installation, is told apart by `WaitingForCleanup`: it names us as the provider to wait for.
+    """
     live = LiveModelDeployment(deployment)
-    compatible = live.condition(reasons.PROVIDER_COMPATIBLE) or {}
+    compatible = str((live.condition(reasons.PROVIDER_COMPATIBLE) or {}).get("message"))
+    ours = compatible_message(provider)
+    is_ours = compatible == ours or compatible.startswith(f"{ours}. ")
     created = live.condition(reasons.RESOURCE_CREATED) or {}
-    return str(compatible.get("message")).startswith(compatible_message(provider)) and str(
-        created.get("message")
-    ).startswith(created_message(provider, deployment["metadata"]["name"]))
+    return is_ours and not (
+        created.get("reason") == "WaitingForCleanup"
+        and provider.name in awaited_providers(str(created.get("message")))
+    )
 
 
 def should_report(deployment: Object, manager: str) -> bool:
