@@ -86,6 +86,28 @@ def problems(provider: Provider, obj: Object, schema: Schema | None) -> tuple[st
     return compatibility.check(provider, read(obj), schema).problems
 
 
+def refusals(provider: Provider, obj: Object, schema: Schema | None, live: Object | None) -> tuple[str, ...]:
+    """Return why the controller would refuse this edit of a valid ModelDeployment; empty if it accepts.
+
+    Args:
+        provider: The provider.
+        obj: The ModelDeployment after the edit.
+        schema: The schema that the provider writes for, None if it is unknown.
+        live: The live main object, None if it does not exist.
+    """
+    provider, deployment, _ = _as_written(provider, obj, schema, live)
+    return compatibility.check(provider, deployment, schema).problems
+
+
+def _as_written(
+    provider: Provider, obj: Object, schema: Schema | None, live: Object | None
+) -> tuple[Provider, Deployment, manifest.Record | None]:
+    """Return the provider and the deployment as the controller writes them, and the record of the last apply."""
+    record = manifest.applied(live) if live else None
+    deployment = pinned(read(obj), record)
+    return compatibility.as_written(provider, deployment, schema, record), deployment, record
+
+
 def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:
     """Return the upstream objects of a valid ModelDeployment. Raises Failure with the provider's reasons."""
     deployment = read(obj)
@@ -113,9 +135,8 @@ def planned(
     Raises:
         Failure: The provider refuses the ModelDeployment.
     """
-    record = manifest.applied(live) if live else None
-    deployment, with_all = pinned(read(obj), record), provider
-    provider = compatibility.as_written(provider, deployment, schema, record)
+    with_all = provider
+    provider, deployment, record = _as_written(provider, obj, schema, live)
     _refuse(provider, deployment, schema)
     upstream_objects = results.render(provider, deployment, schema)
     write_plan = plan(provider, deployment, schema, upstream_objects, live, helpers)
@@ -174,9 +195,7 @@ class Value:
 
 def values(provider: Provider, obj: Object, schema: Schema, live: Object) -> list[Value]:
     """Return all values that were applied to the upstream object of a valid ModelDeployment."""
-    record = manifest.applied(live)
-    deployment = pinned(read(obj), record)
-    provider = compatibility.as_written(provider, deployment, schema, record)
+    provider, deployment, record = _as_written(provider, obj, schema, live)
     applied = (
         record.manifest if record else manifest.content(results.render(provider, deployment, schema).main)
     )

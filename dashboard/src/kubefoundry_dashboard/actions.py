@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from kubefoundry_cli import operations
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.edit import Operations, write
 from kubefoundry_cli.failure import Exit, Failure, of
+from kubefoundry_cli.replicas import check_accepted
 from kubefoundry_cli.suspension import check_not_deleted
 from kubefoundry_dashboard.live import NAME
 from kubefoundry_dashboard.page import WRITES, opened, page
@@ -32,11 +33,13 @@ class Action:
         title: The button's label.
         change: Returns the patch for the object and the form's replicas. None deletes the object.
         warning: The consequence that the viewer has to confirm first. Empty if there is none.
+        check: Raises Failure if the model's provider would refuse the form's replicas. None if it cannot.
     """
 
     title: str
     change: Callable[[Object, str], Operations] | None
     warning: str = ""
+    check: Callable[[Session, Object, int], Awaitable[None]] | None = None
 
     @property
     def verb(self) -> str:
@@ -51,7 +54,7 @@ def _scaled(obj: Object, replicas: str) -> Operations:
 
 
 ACTIONS: Final[dict[str, Action]] = {
-    "scale": Action("Scale", _scaled),
+    "scale": Action("Scale", _scaled, check=check_accepted),
     "pause": Action("Pause", lambda obj, _: operations.paused(obj)),
     "resume": Action("Resume", lambda obj, _: operations.resumed(obj)),
     "reselect": Action(
@@ -125,7 +128,10 @@ async def act(request: web.Request) -> web.Response:
             values: dict[str, Any] = {"obj": obj, "action": action, "at": request.path, "base": base}
             return page(request, "sure.html", **values)
         if action.change is not None:
-            if operations := action.change(obj, str(form.get("replicas", "")).strip()):
+            replicas = str(form.get("replicas", "")).strip()
+            if operations := action.change(obj, replicas):
+                if action.check is not None:
+                    await action.check(session, obj, int(replicas))
                 await write(session, obj, operations, f"change ModelDeployment '{name}'")
         else:
             try:

@@ -9,14 +9,11 @@ import click
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.edit import YES, Operations, confirmed, write
-from kubefoundry_cli.failure import Failure
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.operations import paused, refreshed, reselected, resumed, scaled
 from kubefoundry_cli.output import say
-from kubefoundry_cli.spec_path import with_value
 from kubefoundry_cli.suspension import check_not_deleted, suspensions
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.validation import default, validate
 
 
 def _whole(_: click.Context, __: click.Parameter, value: str) -> int:
@@ -101,27 +98,10 @@ def scale(name: str, replicas: int, target: Target) -> None:
 
 
 async def _check_accepted(session: Session, obj: Object, replicas: int) -> None:
-    """Raise Failure if the installed package of the provider would refuse the number. Ignore an unknown answer."""
-    # Imported here: these load the provider packages, which the other commands do not need.
-    from kubefoundry_cli.providers import installed
-    from kubefoundry_cli.requested import provider_after
-    from kubefoundry_cli.selection import with_spec
-    from kubefoundry_cli.upstream import problems
+    # Imported here: it loads the provider packages, which the other commands do not need.
+    from kubefoundry_cli.replicas import check_accepted
 
-    spec = with_value(default(obj["spec"]), ("scaling", "replicas"), replicas)
-    if validate(spec):
-        return
-    after = with_spec(obj, spec)
-    try:
-        chosen, _ = await provider_after(session, after)
-    except Failure:
-        return
-    package = installed().get(chosen)
-    if package and (refusals := problems(package, after, None)):
-        raise Failure(
-            f"{package.title} refuses ModelDeployment '{obj['metadata']['name']}' with {replicas} "
-            f"replica{'' if replicas == 1 else 's'}: {'; '.join(refusals)}. Nothing was changed"
-        )
+    await check_accepted(session, obj, replicas)
 
 
 def _write(
