@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
+from kubefoundry_cli import owner_permission
 from kubefoundry_cli.cluster import MANAGER, Session
 from kubefoundry_cli.edit import TRIES, Operations, guarded, guarded_patch, write
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -201,7 +202,8 @@ async def _release(session: Session, kind: Kind, live: Object, uid: str, manager
     try:
         await release(session, kind, live, uid, manager)
     except (ApiError, Unreachable) as error:
-        raise of(error, f"release {kind.kind} '{live['metadata']['name']}'") from error
+        doing = f"release {kind.kind} '{live['metadata']['name']}'"
+        raise await owner_permission.failure(session, error, kind, doing) from error
 
 
 async def release(session: Session, kind: Kind, live: Object, uid: str, manager: str) -> None:

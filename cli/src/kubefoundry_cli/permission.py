@@ -52,6 +52,11 @@ def remedy(message: str) -> str:
     return f"ask an administrator: {_binding('rolebinding', role, refusal['user'], namespace)}"
 
 
+def ask_for_edit(user: str, namespace: str) -> str:
+    """Return `ask an administrator: kubectl create rolebinding …` for the role `edit`."""
+    return f"ask an administrator: {_binding('rolebinding', 'edit', user, namespace)}"
+
+
 def _is_of_administrators() -> bool:
     """Check whether the running command installs or removes a part of KubeFoundry: no role of ours has its rights."""
     context = click.get_current_context(silent=True)

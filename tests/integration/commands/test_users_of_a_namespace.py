@@ -75,7 +75,7 @@ async def test_namespace_role_can_explain_plan_and_read(
 
 
 @PROVIDERS
-async def test_edit_role_can_eject(
+async def test_edit_role_can_eject_and_import(
     suite: Suite, api: Client, namespace: str, tmp_path: Path, provider: str
 ) -> None:
     await ready(api, namespace, provider)
@@ -89,6 +89,43 @@ async def test_edit_role_can_eject(
     after = await api.get(UPSTREAM[provider], "m", namespace)
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert not after["metadata"].get("ownerReferences")
+
+    done = await kubefoundry("import", f"{UPSTREAM[provider].kind}/m", "--yes")
+
+    assert done.code == 0, done
+    adopted = await api.get(UPSTREAM[provider], "m", namespace)
+    [owner] = adopted["metadata"]["ownerReferences"]
+    assert (adopted["metadata"]["uid"], owner["kind"]) == (before["metadata"]["uid"], "ModelDeployment")
+
+
+async def test_import_names_permission_that_an_owner_needs(
+    suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    """The role of an earlier release cannot update `modeldeployments/finalizers`."""
+    plane, user = suite.plane, f"nora-{namespace}"
+    rules = [
+        {"apiGroups": ["kubefoundry.ai"], "resources": ["modeldeployments"], "verbs": ["*"]},
+        {"apiGroups": ["ray.io"], "resources": ["rayservices"], "verbs": ["*"]},
+    ]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": "r"},
+        "rules": rules,
+    }
+    (path := tmp_path / "role.yaml").write_text(yaml.safe_dump(role))
+    plane.kubectl("apply", "-n", namespace, "-f", str(path))
+    plane.kubectl("create", "rolebinding", "r", "--role=r", f"--user={user}", "-n", namespace)
+    await ready(api, namespace, "kuberay")
+    assert (await CommandLine(plane.kubeconfig, namespace)("eject", "m", "--yes")).code == 0
+    kubefoundry = CommandLine(plane.kubeconfig, namespace)
+
+    done = await kubefoundry("import", "rayservice/m", "--yes", "--as", user)
+
+    assert done.code == 5, done
+    assert "you may not update modeldeployments/finalizers" in done.err
+    grant = f"kubectl -n {namespace} create rolebinding {user}-edit --clusterrole=edit --user={user}"
+    assert grant in done.err
 
 
 async def test_view_role_cannot_eject(suite: Suite, api: Client, namespace: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from kubefoundry_cli import adoption, cluster, ejection, output
+from kubefoundry_cli import adoption, cluster, ejection, output, owner_permission
 from kubefoundry_cli.adoption import Adoption
 from kubefoundry_cli.adoption_trial import apply_in_dry_run, get, helpers_of, pairs, try_adoption
 from kubefoundry_cli.cluster import MANAGER, Session, Target
@@ -85,7 +85,8 @@ async def _import(
         try:
             await try_adoption(session, provider, kind, candidate, live)
         except (ApiError, Unreachable) as error:
-            raise of(error, f"try to adopt {kind.kind} '{name}'") from error
+            doing = f"try to adopt {kind.kind} '{name}'"
+            raise await owner_permission.failure(session, error, kind, doing) from error
         if dry_run:
             say(f"{kind.kind} '{name}' can be adopted as it is; nothing was written")
             return
@@ -183,7 +184,7 @@ async def _adopt(
         await _withdraw(session, created, touched, manager)
         if isinstance(error, Failure):
             raise
-        raise of(error, f"adopt {kind.kind} '{name}'") from error
+        raise await owner_permission.failure(session, error, kind, f"adopt {kind.kind} '{name}'") from error
     await _resume(session, created)
 
 
