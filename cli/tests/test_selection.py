@@ -334,3 +334,40 @@ def _selected(obj: Object) -> str | None:
 def _created(spec: dict[str, Any]) -> Object:
     made = model_deployment("m", "models", spec)
     return {**made, "metadata": {**made["metadata"], "uid": "u", "generation": 1}, "spec": default(spec)}
+
+
+@pytest.mark.parametrize("annotations", [{PAUSED_ANNOTATION: "true"}, {}], ids=["paused", "not paused"])
+@pytest.mark.parametrize(
+    ("status", "name"),
+    [({}, "dynamo"), ({"provider": {"name": "kaito"}}, "kaito")],
+    ids=["new", "edited"],
+)
+def test_explain_claims_no_selection_before_the_selector(
+    call: Callable[..., Result], tmp_path: Path, annotations: dict[str, str], status: Object, name: str
+) -> None:
+    answers, obj = Answers(), _created(GPU)
+    obj["metadata"]["annotations"] = annotations
+    running = {"status": {"ready": True}}
+    answers.objects = {
+        "modeldeployments": [{**obj, "status": status}],
+        "inferenceproviderconfigs": [{**registration(package), **running} for package in PACKAGES.values()],
+        "customresourcedefinitions": [standin(each).document for each in ("kaito", "dynamo", "kuberay")],
+    }
+
+    with serving(answers, tmp_path) as kubeconfig:
+        options = ("--kubeconfig", str(kubeconfig))
+        done = call("explain", "m", *options)
+        document = json.loads(call("explain", "m", "-o", "json", *options).stdout)
+        edited = call("explain", "m", "--set", "engine.contextLength=4096", *options)
+
+    why = (
+        "paused: nothing changes until kubefoundry resume m"
+        if annotations
+        else "the selector has not decided yet"
+    )
+    first = done.stdout.splitlines()[0]
+    assert first.startswith(f"no provider is selected for this spec: {why}"), done.stdout
+    assert f"after that, {name} is selected: " in first
+    assert (document["selected"], document["pending"].startswith(why)) == (None, True)
+    after = "after this edit and a resume, " if annotations else "after this edit, "
+    assert edited.stdout.startswith(f"{after}{name} is selected"), edited.stdout

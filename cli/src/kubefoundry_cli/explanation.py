@@ -13,7 +13,7 @@ from kubefoundry_cli.providers import as_running_all, in_cluster, installed
 from kubefoundry_cli.requested import Requested, all_requested, registered_configs
 from kubefoundry_cli.selection import Stored, asked, foreseen, pending, stored, with_denials
 from kubefoundry_cli.several import Failures
-from kubefoundry_cli.suspension import deletion
+from kubefoundry_cli.suspension import deletion, pause
 from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk._api.kinds import Object
@@ -37,7 +37,8 @@ class Answer:
         packages: The installed provider packages, with the flags of the registered providers.
         named: The provider that the spec names.
         selection: The selection that the cluster stores for the spec, or will store after an edit.
-        waits: Why the cluster selects no provider.
+        foreseen: The selection, also where the selector has not decided on the stored spec yet.
+        waits: Why the cluster selects no provider, or has not selected one yet.
         explanation: The rules with the values that they read.
         verdicts: The verdict on each other provider, with the change that would select it.
         notes: Notes for the user, for example that a provider runs another version than its package here.
@@ -48,6 +49,7 @@ class Answer:
     packages: Mapping[str, Package]
     named: str | None
     selection: Stored | None
+    foreseen: Stored | None
     waits: str | None
     explanation: Explanation
     verdicts: Sequence[Verdict]
@@ -56,7 +58,7 @@ class Answer:
     @property
     def chosen(self) -> str | None:
         """Return the provider that is to run the model."""
-        return _chosen(self.named, self.selection, self.explanation)
+        return _chosen(self.named, self.foreseen, self.explanation)
 
     @property
     def is_unregistered(self) -> bool:
@@ -108,13 +110,32 @@ def explained(
     providers = with_denials(obj, providers)
     is_decided = not requested.is_edit and bool(stored(obj) or pending(obj))
     decided = obj if is_decided or live is None else foreseen(obj, providers, packages)
-    selection, waits = (stored(decided), pending(decided)) if live else (None, None)
-    explanation = explain(asked(obj, providers, packages, selection.left_out if selection else ()), providers)
+    expected, waits = (stored(decided), pending(decided)) if live else (None, None)
+    explanation = explain(asked(obj, providers, packages, expected.left_out if expected else ()), providers)
     named = LiveModelDeployment(obj).requested_provider
-    provider_verdicts = verdicts(obj, providers, packages, chosen=_chosen(named, selection, explanation))
+    provider_verdicts = verdicts(obj, providers, packages, chosen=_chosen(named, expected, explanation))
+    selection = expected
+    if expected and not is_decided and not requested.is_edit:
+        selection, waits = None, f"{_undecided(obj)}; after that, {expected}"
     return Answer(
-        requested, providers, packages, named, selection, waits, explanation, provider_verdicts, notes
+        requested,
+        providers,
+        packages,
+        named,
+        selection,
+        expected,
+        waits,
+        explanation,
+        provider_verdicts,
+        notes,
     )
+
+
+def _undecided(obj: Object) -> str:
+    """Return why the selector has not decided on the stored spec."""
+    if LiveModelDeployment(obj).is_paused:
+        return pause(obj)
+    return "the selector has not decided yet"
 
 
 async def explained_in_cluster(

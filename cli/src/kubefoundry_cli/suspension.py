@@ -21,15 +21,18 @@ def deletion(obj: Object) -> str | None:
     return f"{PHRASES[health.state]}, {health.reason}" if health.state == "Deleting" else None
 
 
+def pause(obj: Object) -> str:
+    """Describe the pause of a paused object, and how to end it."""
+    meta = obj["metadata"]
+    return f"paused: nothing changes until {hint('resume ' + meta['name'], meta.get('namespace'))}"
+
+
 def suspensions(obj: Object) -> list[str]:
     """Return the reasons why the controllers do not act on the object now, empty if they do."""
-    meta = obj["metadata"]
-    annotations = meta.get("annotations") or {}
+    annotations = obj["metadata"].get("annotations") or {}
     reasons = []
     if annotations.get(names.PAUSED_ANNOTATION) == "true":
-        reasons.append(
-            f"paused: nothing changes until {hint('resume ' + meta['name'], meta.get('namespace'))}"
-        )
+        reasons.append(pause(obj))
     if annotations.get(names.DRY_RUN_ANNOTATION) == "true":
         reasons.append(f"annotation {names.DRY_RUN_ANNOTATION}: nothing changes while it is true")
     return reasons

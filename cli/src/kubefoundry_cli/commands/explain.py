@@ -26,6 +26,7 @@ from kubefoundry_cli.requested import Requested
 from kubefoundry_cli.selection import Stored, registered_packages
 from kubefoundry_cli.several import Failures
 from kubefoundry_cli.what_if import Verdict
+from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_selector.explain import Explanation
 from kubefoundry_selector.select import Decision
 
@@ -114,8 +115,11 @@ def _show_chosen(answer: Answer, refusals: Sequence[str]) -> None:
     if answer.named:
         _show_named(answer, answer.named, decision)
     else:
-        name = answer.requested.obj["metadata"]["name"]
-        _show_selected(name, answer.selection, answer.waits, decision, answer.requested.is_edit)
+        obj = answer.requested.obj
+        after = "after this edit, " if answer.requested.is_edit else ""
+        if after and LiveModelDeployment(obj).is_paused:
+            after = "after this edit and a resume, "
+        _show_selected(obj["metadata"]["name"], answer.selection, answer.waits, decision, after)
     for refusal in refusals:
         print(clean(f"{answer.chosen} refuses it: {refusal}"))
 
@@ -136,9 +140,8 @@ def _show_named(answer: Answer, named: str, decision: Decision) -> None:
 
 
 def _show_selected(
-    name: str, selection: Stored | None, waits: str | None, decision: Decision, is_edit: bool
+    name: str, selection: Stored | None, waits: str | None, decision: Decision, after: str
 ) -> None:
-    after = "after this edit, " if is_edit else ""
     if selection:
         print(clean(f"{after}{selection}"))
     if waits:
