@@ -19,7 +19,7 @@ TAKEN_OVER: Final = frozenset({CLIENT_SIDE, "kubectl"})
 
 `kubectl rollout undo` sets no manager, so the API server uses the program's name. Other writes stay conflicts: an
 administrator's edit or patch has another manager, a scale has a subresource, and the conflict with a server-side
-apply has no "using".
+apply has no "using". Such an apply may be an overlay with a purpose: manifests/conversion is applied in this way.
 """
 
 MANAGER_IN_CAUSE: Final = re.compile(
