@@ -254,6 +254,34 @@ def test_namespace_option_that_contradicts_the_file_is_refused(
             assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("stated", "option", "code"),
+    [
+        (None, "edge-1", 0),
+        ("edge-1", "edge-1", 0),
+        ("edge-1", None, 0),
+        ("edge-1", "other", 2),
+        (None, None, 0),
+    ],
+)
+def test_offline_explanation_is_of_the_namespace(
+    call: Callable[..., Result], tmp_path: Path, stated: str | None, option: str | None, code: int
+) -> None:
+    obj = model_deployment("m", stated or "", GPU)
+    if stated is None:
+        del obj["metadata"]["namespace"]
+    (path := tmp_path / "m.yaml").write_text(json.dumps(obj))
+    options = ("-n", option) if option else ()
+
+    done = call("explain", "-f", str(path), "--offline", "-o", "json", *options)
+
+    assert done.exit_code == code, done.stderr
+    if code:
+        assert "of the file is in namespace edge-1, not in other: correct one of the two" in done.stderr
+    else:
+        assert json.loads(done.stdout)["namespace"] == (stated or option or "default")
+
+
 def test_silent_provider_is_named_by_plan_and_explain(call: Callable[..., Result], tmp_path: Path) -> None:
     answers, obj = Answers(), _created({**GPU, "image": "i", "provider": {"name": "kaito"}})
     status = {

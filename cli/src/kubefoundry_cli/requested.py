@@ -60,7 +60,7 @@ async def _stored(session: Session, name: str, edits: Sequence[str]) -> Requeste
 async def _of_file(session: Session, obj: Object) -> Requested:
     """Return the file's object as an apply would store it. Raises Failure."""
     meta = obj["metadata"]
-    _check_namespace(obj)
+    check_namespace(obj)
     try:
         live = await session.client.get(MODEL_DEPLOYMENTS, meta["name"], meta["namespace"])
     except (ApiError, Unreachable) as error:
@@ -99,7 +99,7 @@ def _check_version(obj: Object, live: Object) -> None:
             )
 
 
-def _check_namespace(obj: Object) -> None:
+def check_namespace(obj: Object) -> None:
     """Raise Failure if the option -n names another namespace than the file, as kubectl does."""
     context = click.get_current_context(silent=True)
     namespace = context.params.get("namespace") if context else None

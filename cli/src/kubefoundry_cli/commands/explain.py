@@ -22,7 +22,7 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.model import all_from_file, valid_new
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.providers import installed
-from kubefoundry_cli.requested import Requested
+from kubefoundry_cli.requested import Requested, check_namespace
 from kubefoundry_cli.selection import Stored, registered_packages
 from kubefoundry_cli.several import Failures
 from kubefoundry_cli.what_if import Verdict
@@ -58,7 +58,7 @@ def command(
     _check_source(name, file, offline=offline)
     failures = Failures()
     models = (
-        _offline(str(file), edits, failures)
+        _offline(str(file), edits, target.namespace or "default", failures)
         if offline
         else cluster.run(explained_in_cluster(name, file, edits, target, failures))
     )
@@ -83,12 +83,20 @@ def _check_source(name: str | None, file: str | None, *, offline: bool) -> None:
         raise Failure("--offline needs a file: -f FILE", Exit.USAGE)
 
 
-def _offline(file: str, edits: tuple[str, ...], failures: Failures) -> list[Explained | None]:
-    """Return an answer for each model of the file among the installed packages; None if there is none."""
+def _offline(file: str, edits: tuple[str, ...], namespace: str, failures: Failures) -> list[Explained | None]:
+    """Return an answer for each model of the file among the installed packages; None if there is none.
+
+    Args:
+        file: The file.
+        edits: Edits of its only model.
+        namespace: The namespace of a model without one.
+        failures: Takes the failure of each model.
+    """
     packages, answers = installed(), list[Explained | None]()
-    for obj in all_from_file(file, edits):
+    for obj in all_from_file(file, edits, namespace):
         answers.append(None)
         with failures.of_one():
+            check_namespace(obj)
             answer = explained(Requested(None, valid_new(obj)), registered_packages(packages), packages)
             answers[-1] = (answer, answer.refusals(None))
     return answers
