@@ -73,3 +73,21 @@ def test_missing_permission_names_the_command_that_grants_it(message: str, said:
 )
 def test_refusal_that_no_role_of_ours_lifts_gets_no_command(message: str) -> None:
     assert remedy(message) == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "params", "role"),
+    [
+        ("status", {}, "view"),
+        ("plan", {"server": False}, "view"),
+        ("plan", {"server": True}, "edit"),
+        *((command, {}, "edit") for command in ("scale", "pause", "eject", "import", "deploy", "chat")),
+    ],
+)
+def test_remedy_of_a_read_grants_what_the_command_needs(
+    command: str, params: dict[str, bool], role: str
+) -> None:
+    with click.Context(click.Command(command), info_name=command) as context:
+        context.params.update(params)
+
+        assert f"--clusterrole={role} " in remedy(refusal("get", *MODELS, "t"))

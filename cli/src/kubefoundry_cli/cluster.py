@@ -74,9 +74,8 @@ class Session:
             failure = of(error, f"read ModelDeployment '{name}' in namespace {self.namespace}")
             if failure.exit_code == Exit.NO and isinstance(error, ApiError) and error.not_found:
                 where, instead = await self._instead(name)
-                raise Missing(
-                    f"ModelDeployment '{name}' not found{where}; {hint('status -A')} lists all{instead}"
-                ) from error
+                lists = await self._listing()
+                raise Missing(f"ModelDeployment '{name}' not found{where}; {lists}{instead}") from error
             raise failure from error
 
     async def models(
@@ -105,6 +104,18 @@ class Session:
         except Unreachable:
             return False
         return False
+
+    async def _listing(self) -> str:
+        """Return the command that lists the models that the caller may see."""
+        from kubefoundry_sdk._cluster.permission import may
+
+        try:
+            everywhere = await may(self.client, "list", MODEL_DEPLOYMENTS)
+        except (ApiError, Unreachable):
+            everywhere = True
+        if everywhere:
+            return f"{hint('status -A')} lists all"
+        return f"{hint('status', self.namespace)} lists those of the namespace"
 
     async def _instead(self, name: str) -> tuple[str, str]:
         """Return where the model was not found, and a suggestion for its name."""

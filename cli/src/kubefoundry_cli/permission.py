@@ -25,6 +25,11 @@ OF_A_NAMESPACE: Final = frozenset({GROUP, "", "apps", "events.k8s.io", "kaito.sh
 EDIT_ONLY: Final = frozenset({"secrets", "services/proxy"})
 """Resources that `view` may not even read."""
 
+WRITING: Final = frozenset(
+    {"scale", "pause", "resume", "reselect", "refresh", "eject", "import", "deploy", "chat", "curl"}
+)
+"""Commands that need the role `edit` in the end, also where a read is refused first."""
+
 OF_ADMINISTRATORS: Final = frozenset({"install", "upgrade", "uninstall"})
 """Commands of `controller` and `provider` that write objects of the whole cluster."""
 
@@ -48,7 +53,8 @@ def remedy(message: str) -> str:
         return _in_cluster(refusal["user"], refusal["resource"]) if reads else ""
     if namespace == SYSTEM_NAMESPACE or refusal["group"] not in OF_A_NAMESPACE:
         return ""
-    role = "view" if reads and refusal["resource"] not in EDIT_ONLY else "edit"
+    only_reads = reads and refusal["resource"] not in EDIT_ONLY and not _will_write()
+    role = "view" if only_reads else "edit"
     return f"ask an administrator: {_binding('rolebinding', role, refusal['user'], namespace)}"
 
 
@@ -63,6 +69,12 @@ def _is_of_administrators() -> bool:
     if context is None or context.parent is None:
         return False
     return context.parent.info_name in ("controller", "provider") and context.info_name in OF_ADMINISTRATORS
+
+
+def _will_write() -> bool:
+    """Check whether the running command needs the role `edit`. `plan --server` patches in a dry run."""
+    context = click.get_current_context(silent=True)
+    return context is not None and (context.info_name in WRITING or bool(context.params.get("server")))
 
 
 def _in_cluster(user: str, resource: str) -> str:

@@ -128,6 +128,22 @@ async def test_import_names_permission_that_an_owner_needs(
     assert grant in done.err
 
 
+async def test_errors_of_the_view_role_name_what_helps(
+    suite: Suite, api: Client, namespace: str, tmp_path: Path
+) -> None:
+    await ready(api, namespace, "dynamo")
+    kubefoundry = CommandLine(await bound(suite, namespace, "view", tmp_path), namespace)
+
+    tried = await kubefoundry("plan", "m", "--set", "engine.contextLength=4096", "--server")
+    missing = await kubefoundry("status", "nosuch")
+
+    account = f"--clusterrole=edit --serviceaccount={namespace}:view"
+    assert (tried.code, account in tried.err) == (5, True), tried
+    assert f"kubefoundry status -n {namespace} " in missing.err
+    assert missing.err.endswith(" lists those of the namespace\n")
+    assert "status -A" not in missing.err
+
+
 async def test_view_role_cannot_eject(suite: Suite, api: Client, namespace: str, tmp_path: Path) -> None:
     await ready(api, namespace, "kuberay")
     kubefoundry = CommandLine(await bound(suite, namespace, "view", tmp_path), namespace)

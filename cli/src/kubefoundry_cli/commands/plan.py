@@ -13,6 +13,7 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.live_objects import HandOver, check_helper_names, hand_over, helpers_of, live_of
 from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.permission import remedy
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import RELEASE_HELP, as_running, definitions, in_cluster, named, probed
 from kubefoundry_cli.requested import Requested, all_requested, provider_after
@@ -178,7 +179,10 @@ async def _plan_one(
     else:
         plans.append(_as_json(kind, obj, planned, changing, held, trial))
     if trial is not None and trial.is_forbidden:
-        raise Failure(f"cannot try it with --server: {trial.message}", Exit.FORBIDDEN)
+        todo = remedy(trial.message)
+        raise Failure(
+            f"cannot try it with --server: {trial.message}{f'; {todo}' if todo else ''}", Exit.FORBIDDEN
+        )
     if trial is not None and trial.accepted is False:
         raise Failure(
             f"the API server refuses these objects of ModelDeployment '{obj['metadata']['name']}' in a dry run, so "
