@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kubefoundry_cli.failure import Failure, not_served
+from kubefoundry_cli.failure import Failure, not_served, of
 from kubefoundry_cli.output import say
-from kubefoundry_sdk._cluster.errors import ApiError
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from support.deployments import GPU
 
 
@@ -78,3 +78,19 @@ def test_an_encoding_without_arrows_gets_escapes(file: Callable[..., str]) -> No
 )
 def test_missing_kind_is_recognized_by_the_typed_answer(body: object, expected: bool) -> None:
     assert not_served(ApiError.from_status(404, body)) is expected
+
+
+@pytest.mark.parametrize(
+    ("request_line", "cause", "unsure"),
+    [
+        ("POST /x", TimeoutError(), True),
+        ("PATCH /x", TimeoutError(), True),
+        ("GET /x", TimeoutError(), False),
+        ("POST /x", ConnectionRefusedError(), False),
+    ],
+)
+def test_unanswered_write_may_have_been_done(request_line: str, cause: Exception, unsure: bool) -> None:
+    error = Unreachable(f"{request_line}: {type(cause).__name__}")
+    error.__cause__ = cause
+
+    assert ("may have been done nevertheless" in of(error, "create it").message) == unsure

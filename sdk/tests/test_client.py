@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -11,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from kubefoundry_sdk._api.kinds import Kind
-from kubefoundry_sdk._cluster import client
+from kubefoundry_sdk._cluster import client, transport
 from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._cluster.errors import LONGEST, ApiError, Fenced, Unreachable
@@ -212,6 +213,16 @@ async def test_a_token_that_is_no_header_is_no_answer(token: str) -> None:
     async with Client(Credentials("http://nobody.invalid", None, lambda: token), user_agent="t") as api:
         with pytest.raises(Unreachable, match="no token"):
             await api.get(MODELS, "m", "n")
+
+
+async def test_unanswered_request_names_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "DEADLINE", 0.1)
+    server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    async with server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with Client(Credentials(url, None, lambda: None), user_agent="t") as api:
+            with pytest.raises(Unreachable, match=r"^POST .*: TimeoutError$"):
+                await api.create(MODELS, MODEL, manager="t")
 
 
 async def test_a_page_of_large_objects_has_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

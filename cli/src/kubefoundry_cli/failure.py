@@ -69,7 +69,10 @@ def of(error: Exception, doing: str) -> Failure:
         doing: The failed action after "cannot", for example `read ModelDeployment 'x'`.
     """
     if isinstance(error, Unreachable):
-        return Failure(f"cannot {doing}: the API server does not answer ({error})", Exit.NO_CLUSTER)
+        # Sent and not answered. The text begins with the method, and a refused connection is no TimeoutError.
+        is_unsure = isinstance(error.__cause__, TimeoutError) and not str(error).startswith("GET ")
+        unsure = "; it may have been done nevertheless: look before you repeat it" if is_unsure else ""
+        return Failure(f"cannot {doing}: the API server does not answer ({error}){unsure}", Exit.NO_CLUSTER)
     if not isinstance(error, ApiError):
         return Failure(f"cannot {doing}: {error}")
     if not_installed(error):

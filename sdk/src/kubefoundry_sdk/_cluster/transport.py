@@ -125,7 +125,7 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if response is None:
                 self._count(method, "<error>")
-            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+            raise Unreachable(f"{request}: {str(error) or type(error).__name__}") from error
         finally:
             _before_sending.reset(context_token)
         if raw is None:
@@ -164,7 +164,7 @@ class Transport:
                 self._count(method, "<error>")
             if isinstance(error, aiohttp.SocketTimeoutError):
                 raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
-            raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+            raise Unreachable(f"{request}: {str(error) or type(error).__name__}") from error
 
     @asynccontextmanager
     async def proxied(

@@ -53,4 +53,4 @@ async def exchange(method: str, url: str, body: Any = None, *, seconds: float) -
     except TimeoutError as error:
         raise TooSlow(f"does not answer within {seconds:.0f} s") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise NoAnswer(f"does not answer: {error or type(error).__name__}") from error
+        raise NoAnswer(f"does not answer: {str(error) or type(error).__name__}") from error
