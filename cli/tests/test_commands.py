@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import pytest
+import yaml
 from click.testing import Result
 
 from kubefoundry_cli import cluster
@@ -302,6 +303,30 @@ def test_deploy_prints_what_it_would_create(call: Call) -> None:
 
     assert done.exit_code == 0
     assert "contextLength: 4096" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "metadata"), [((), {"name": "m"}), (("-n", "a"), {"name": "m", "namespace": "a"})]
+)
+def test_deploy_prints_the_namespace_option(
+    call: Call, options: tuple[str, ...], metadata: dict[str, str]
+) -> None:
+    done = call("deploy", "org/m", "--dry-run", *options)
+
+    assert yaml.safe_load(done.stdout)["metadata"] == metadata
+
+
+@pytest.mark.parametrize("options", [("-n", "a"), ("--context=x",), ("-na", "--as", "b")])
+@pytest.mark.parametrize("help_option", ["-h", "--help"])
+def test_help_takes_options_that_precede_it(call: Call, options: tuple[str, ...], help_option: str) -> None:
+    assert call(*options, help_option).stdout == call("--help").stdout
+
+
+def test_version_without_a_cluster_prints_its_own_in_every_form(call: Call) -> None:
+    for form in ("table", "json", "yaml"):
+        done = call("version", "-o", form, "--kubeconfig", "/nonexistent")
+
+        assert (done.exit_code, "kubefoundry" in done.stdout) == (4, True), (form, done.stderr)
 
 
 def test_deploy_asks_no_cluster_for_what_is_not_valid(call: Call) -> None:

@@ -47,6 +47,9 @@ def test_one_line_says_it(call: Callable[..., Result], arguments: tuple[str, ...
     ("arguments", "said"),
     [
         (["status", "--nosuch"], "No such option '--nosuch' (kubefoundry status --help)"),
+        (["-n", "a", "render", "-f", "x"], "render uses no cluster: leave out -n (kubefoundry --help)"),
+        (["--as", "a", "images"], "images uses no cluster: leave out --as (kubefoundry --help)"),
+        (["-na", "completion", "bash"], "completion uses no cluster: leave out -na (kubefoundry --help)"),
         (["wait"], "Missing argument 'NAME' (kubefoundry wait --help)"),
         (["stauts"], "did you mean 'status'? (kubefoundry --help)"),
         (["scale", "x", "-1"], "'-1' is not a whole number of 0 or more (kubefoundry scale --help)"),

@@ -13,6 +13,7 @@ from click.testing import Result
 
 from support.deployments import CPU, GPU, model_deployment
 from support.output_schema import checked
+from support.upstream import STANDINS
 
 SECRET: dict[str, Any] = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
 
@@ -109,3 +110,17 @@ def test_unusable_file_is_refused_in_one_line(
     done = call(*command, "-f", written(*objects), *options)
 
     assert (done.exit_code, words in done.stderr, done.stderr.count("\n")) == (2, True, 1), done.stderr
+
+
+def test_render_for_all_names_providers_without_a_crd(
+    call: Callable[..., Result], file: Callable[..., str]
+) -> None:
+    crd = str(STANDINS / "kuberay.yaml")
+
+    done = call("render", "-f", file(GPU), "--provider", "all", "--crd", crd)
+
+    assert done.exit_code == 0, done.stderr
+    for name in ("kaito", "dynamo"):
+        assert done.stderr.count(f"note: provider {name} is left out: CRD ") == 1
+    for name in ("kuberay", "direct"):
+        assert f"provider {name} is left out" not in done.stderr

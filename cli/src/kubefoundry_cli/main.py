@@ -72,6 +72,9 @@ INSTEAD: Final = {
 GROUPS: Final = ("controller", "provider")
 """Commands that have commands of their own."""
 
+WITHOUT_CLUSTER: Final = ("render", "images", "completion")
+"""Commands that use no cluster, so they have none of the options of LEADING."""
+
 LEADING: Final = ("--kubeconfig", "--context", "--namespace", "-n", "--as", "--as-group")
 """Options with a value that are accepted before the command, too, as kubectl accepts them."""
 
@@ -82,6 +85,10 @@ class Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Move the leading options behind the command."""
         ordered = reordered(args)
+        if ordered != args and ordered[0] in ctx.help_option_names:
+            ordered = ordered[:1]
+        if ordered != args and ordered[0] in WITHOUT_CLUSTER:
+            ctx.fail(f"{ordered[0]} uses no cluster: leave out {args[0]}")
         if ordered and ordered[0].partition("=")[0] in LEADING:
             ctx.fail("a command is missing behind the options")
         return super().parse_args(ctx, ordered)

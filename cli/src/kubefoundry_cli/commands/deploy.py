@@ -75,7 +75,7 @@ def command(
         spec["provider"] = {"name": provider}
     if hf_secret:
         spec["secrets"] = {"huggingFaceToken": hf_secret}
-    obj = edited(_object(name or name_of(model), spec), edits)
+    obj = edited(_object(name or name_of(model), spec, target.namespace), edits)
     valid_new(completed(obj, "deploy"))
     if dry_run:
         output.documents([{**obj, "apiVersion": names.NEWEST_API_VERSION}])
@@ -83,11 +83,12 @@ def command(
     cluster.run(_create(obj, waits, keep_waiting, yes, target))
 
 
-def _object(name: str, spec: dict[str, Any]) -> Object:
+def _object(name: str, spec: dict[str, Any], namespace: str | None) -> Object:
+    where = {"namespace": namespace} if namespace else {}
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.MODEL_DEPLOYMENT,
-        "metadata": {"name": name},
+        "metadata": {"name": name, **where},
         "spec": spec,
     }
 

@@ -51,6 +51,8 @@ def command(
     """  # noqa: D301
     if release and name == "all":
         raise Failure("--release is of one upstream system; name its provider", Exit.USAGE)
+    if name == "all":
+        _note_left_out(crds)
     failures, objects = Failures(), list[Object]()
     for obj in all_from_file(file, edits):
         with failures.of_one():
@@ -60,6 +62,15 @@ def command(
     elif objects:
         output.data(objects, form)
     failures.end()
+
+
+def _note_left_out(crds: tuple[str, ...]) -> None:
+    """Name the providers whose CRD is in none of the files. Raises Failure."""
+    crds_by_name = crds_in(crds)
+    for provider in installed().values():
+        crd = provider.upstream.crd
+        if not provider.upstream.schema and crd not in crds_by_name:
+            say(f"note: provider {provider.name} is left out: CRD {crd} is in none of the files (--crd FILE)")
 
 
 def _rendered(obj: Object, name: str | None, crds: tuple[str, ...], release: str | None) -> list[Object]:

@@ -47,7 +47,15 @@ def _print(versions: Versions) -> None:
 
 
 async def _of_cluster(target: Target) -> tuple[Versions, Failure | None]:
-    """Return the versions, and why the versions of the providers are missing."""
+    """Return the versions, and why versions are missing."""
+    try:
+        return await _versions(target)
+    except Failure as failure:
+        return {}, failure
+
+
+async def _versions(target: Target) -> tuple[Versions, Failure | None]:
+    """Return the versions, and why the versions of the providers are missing. Raises Failure."""
     async with cluster.session(target) as session:
         versions: Versions = {"kubernetes": await server.version(session)}
         try:
