@@ -316,19 +316,6 @@ def test_deploy_prints_the_namespace_option(
     assert yaml.safe_load(done.stdout)["metadata"] == metadata
 
 
-@pytest.mark.parametrize("options", [("-n", "a"), ("--context=x",), ("-na", "--as", "b")])
-@pytest.mark.parametrize("help_option", ["-h", "--help"])
-def test_help_takes_options_that_precede_it(call: Call, options: tuple[str, ...], help_option: str) -> None:
-    assert call(*options, help_option).stdout == call("--help").stdout
-
-
-def test_version_without_a_cluster_prints_its_own_in_every_form(call: Call) -> None:
-    for form in ("table", "json", "yaml"):
-        done = call("version", "-o", form, "--kubeconfig", "/nonexistent")
-
-        assert (done.exit_code, "kubefoundry" in done.stdout) == (4, True), (form, done.stderr)
-
-
 def test_deploy_asks_no_cluster_for_what_is_not_valid(call: Call) -> None:
     done = call("deploy", "org/model", "--gpus", "0", "--kubeconfig", "/nonexistent")
 

@@ -121,3 +121,18 @@ def test_unknown_kind_is_answered_with_the_closest_one(name: str, expected: str)
         name_only(name)
 
     assert failed.value.message.endswith(expected)
+
+
+@pytest.mark.parametrize("options", [("-n", "a"), ("--context=x",), ("-na", "--as", "b")])
+@pytest.mark.parametrize("help_option", ["-h", "--help"])
+def test_help_takes_options_that_precede_it(
+    call: Callable[..., Result], options: tuple[str, ...], help_option: str
+) -> None:
+    assert call(*options, help_option).stdout == call("--help").stdout
+
+
+def test_version_without_a_cluster_prints_its_own_in_every_form(call: Callable[..., Result]) -> None:
+    for form in ("table", "json", "yaml"):
+        done = call("version", "-o", form, "--kubeconfig", "/nonexistent")
+
+        assert (done.exit_code, "kubefoundry" in done.stdout) == (4, True), (form, done.stderr)

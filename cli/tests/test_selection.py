@@ -254,34 +254,6 @@ def test_namespace_option_that_contradicts_the_file_is_refused(
             assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
 
-@pytest.mark.parametrize(
-    ("stated", "option", "code"),
-    [
-        (None, "edge-1", 0),
-        ("edge-1", "edge-1", 0),
-        ("edge-1", None, 0),
-        ("edge-1", "other", 2),
-        (None, None, 0),
-    ],
-)
-def test_offline_explanation_is_of_the_namespace(
-    call: Callable[..., Result], tmp_path: Path, stated: str | None, option: str | None, code: int
-) -> None:
-    obj = model_deployment("m", stated or "", GPU)
-    if stated is None:
-        del obj["metadata"]["namespace"]
-    (path := tmp_path / "m.yaml").write_text(json.dumps(obj))
-    options = ("-n", option) if option else ()
-
-    done = call("explain", "-f", str(path), "--offline", "-o", "json", *options)
-
-    assert done.exit_code == code, done.stderr
-    if code:
-        assert "of the file is in namespace edge-1, not in other: correct one of the two" in done.stderr
-    else:
-        assert json.loads(done.stdout)["namespace"] == (stated or option or "default")
-
-
 def test_silent_provider_is_named_by_plan_and_explain(call: Callable[..., Result], tmp_path: Path) -> None:
     answers, obj = Answers(), _created({**GPU, "image": "i", "provider": {"name": "kaito"}})
     status = {
@@ -362,40 +334,3 @@ def _selected(obj: Object) -> str | None:
 def _created(spec: dict[str, Any]) -> Object:
     made = model_deployment("m", "models", spec)
     return {**made, "metadata": {**made["metadata"], "uid": "u", "generation": 1}, "spec": default(spec)}
-
-
-@pytest.mark.parametrize("annotations", [{PAUSED_ANNOTATION: "true"}, {}], ids=["paused", "not paused"])
-@pytest.mark.parametrize(
-    ("status", "name"),
-    [({}, "dynamo"), ({"provider": {"name": "kaito"}}, "kaito")],
-    ids=["new", "edited"],
-)
-def test_explain_claims_no_selection_before_the_selector(
-    call: Callable[..., Result], tmp_path: Path, annotations: dict[str, str], status: Object, name: str
-) -> None:
-    answers, obj = Answers(), _created(GPU)
-    obj["metadata"]["annotations"] = annotations
-    running = {"status": {"ready": True}}
-    answers.objects = {
-        "modeldeployments": [{**obj, "status": status}],
-        "inferenceproviderconfigs": [{**registration(package), **running} for package in PACKAGES.values()],
-        "customresourcedefinitions": [standin(each).document for each in ("kaito", "dynamo", "kuberay")],
-    }
-
-    with serving(answers, tmp_path) as kubeconfig:
-        options = ("--kubeconfig", str(kubeconfig))
-        done = call("explain", "m", *options)
-        document = json.loads(call("explain", "m", "-o", "json", *options).stdout)
-        edited = call("explain", "m", "--set", "engine.contextLength=4096", *options)
-
-    why = (
-        "paused: nothing changes until kubefoundry resume m"
-        if annotations
-        else "the selector has not decided yet"
-    )
-    first = done.stdout.splitlines()[0]
-    assert first.startswith(f"no provider is selected for this spec: {why}"), done.stdout
-    assert f"after that, {name} is selected: " in first
-    assert (document["selected"], document["pending"].startswith(why)) == (None, True)
-    after = "after this edit and a resume, " if annotations else "after this edit, "
-    assert edited.stdout.startswith(f"{after}{name} is selected"), edited.stdout

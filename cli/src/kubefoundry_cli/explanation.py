@@ -9,7 +9,7 @@ from typing import Any
 from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.providers import as_running_all, in_cluster, installed
+from kubefoundry_cli.providers import as_running_all, in_cluster, installed, published_settings
 from kubefoundry_cli.requested import Requested, all_requested, registered_configs
 from kubefoundry_cli.selection import Stored, asked, foreseen, pending, stored, with_denials
 from kubefoundry_cli.several import Failures
@@ -18,7 +18,6 @@ from kubefoundry_cli.upstream import problems
 from kubefoundry_cli.what_if import Verdict, verdicts
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._provider.contract import Provider as Package
 from kubefoundry_sdk._provider.upstream_kind import Schema
@@ -163,12 +162,8 @@ async def _explained_in_cluster(session: Session, model: Requested, configs: Seq
     if package is None or answer.is_unregistered:
         return answer, ()
     published = next(
-        (
-            part(config, "status", "settings")
-            for config in configs
-            if config["metadata"]["name"] == package.name
-        ),
-        {},
+        (published_settings(config) for config in configs if config["metadata"]["name"] == package.name),
+        None,
     )
     try:
         schema, _ = await in_cluster(session.client, package, published)

@@ -17,8 +17,10 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
+from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk._api.names import PROVIDER_PACKAGES
+from kubefoundry_sdk._api.reasons import SETTINGS_DISCOVERED
 from kubefoundry_sdk._api.untrusted import mapping, part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._runtime.options import HEARTBEAT_TIMEOUT
@@ -116,7 +118,16 @@ def as_running_all(
     return running, notes
 
 
-async def as_running(client: Client, provider: Provider) -> tuple[Provider, Mapping[str, str], list[str]]:
+def published_settings(config: Mapping[str, Any]) -> Mapping[str, str] | None:
+    """Return the upstream settings that the running provider uses, None if it has not reported them."""
+    status = mapping(config.get("status"))
+    settings = mapping(status.get("settings"))
+    return settings if settings or find(status.get("conditions"), SETTINGS_DISCOVERED) else None
+
+
+async def as_running(
+    client: Client, provider: Provider
+) -> tuple[Provider, Mapping[str, str] | None, list[str]]:
     """Return the provider as `configured`, the upstream settings that the running process uses, and notes."""
     try:
         config = await client.get(PROVIDER_CONFIGS, provider.name)
@@ -124,10 +135,9 @@ async def as_running(client: Client, provider: Provider) -> tuple[Provider, Mapp
         if error.code not in (403, 404):
             raise
         running, notes = configured(provider, None)
-        return running, {}, notes
+        return running, None, notes
     running, notes = configured(provider, config)
-    settings = (config.get("status") or {}).get("settings")
-    return running, settings if isinstance(settings, dict) else {}, notes
+    return running, published_settings(config), notes
 
 
 def crds_in(files: Sequence[str]) -> dict[str, Any]:
@@ -202,7 +212,7 @@ async def in_cluster(
     Args:
         client: The cluster.
         provider: The provider.
-        published: The settings that the running provider uses; without them they are read from the upstream operator.
+        published: The settings that the running provider uses; None reads them from the upstream operator.
 
     Raises:
         Failure: The CRD is missing, unsupported, or may not be read.
@@ -225,7 +235,7 @@ async def in_cluster(
         raise
     schema, notes = probed(provider, crd), list[str]()
     operator = provider.operator
-    if published:
+    if published is not None:
         schema = replace(schema, discovered=published)
     elif operator is not None:
         schema = replace(schema, discovered=await _settings(client, operator, notes))
