@@ -123,3 +123,22 @@ def test_plan_uses_the_defaults_that_the_provider_reports(
     assert (unreported.exit_code, reported.exit_code) == (0, 0), unreported.stderr
     assert "its settings are unknown" in unreported.stderr
     assert "its settings are unknown" not in reported.stderr
+
+
+def test_plan_of_a_new_model_claims_no_keeper(
+    call: Callable[..., Result], file: Callable[..., str], tmp_path: Path
+) -> None:
+    answers, running = Answers(), {"status": {"ready": True}}
+    answers.objects = {
+        "inferenceproviderconfigs": [{**registration(package), **running} for package in PACKAGES.values()],
+    }
+    name = file({**GPU, "resources": {"gpu": {"count": 1, "type": "amd.com/gpu"}}})
+
+    with serving(answers, tmp_path) as kubeconfig:
+        planned = call("plan", "-f", name, "--kubeconfig", str(kubeconfig))
+        explained = call("explain", "-f", name, "--kubeconfig", str(kubeconfig))
+
+    assert (planned.exit_code, explained.exit_code) == (1, 1)
+    assert "no provider is selected for ModelDeployment 'm'" in planned.stderr
+    assert "keeps the model" not in planned.stderr
+    assert explained.stdout.splitlines()[0] in planned.stderr

@@ -14,7 +14,7 @@ from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.model import NO_UID, all_from_file, edited, valid, valid_new
 from kubefoundry_cli.providers import as_running_all, installed
-from kubefoundry_cli.selection import foreseen, pending, selected_provider, with_spec
+from kubefoundry_cli.selection import foreseen, pending, selected, selected_provider, with_spec
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.validation import default
@@ -138,12 +138,15 @@ async def provider_after(session: Session, obj: Object) -> tuple[str, list[str]]
     if named:
         return _named_provider(obj, named, sorted(config["metadata"]["name"] for config in configs))
     packages, _ = as_running_all(installed(), configs)
-    after = foreseen(obj, [provider(config) for config in configs], packages)
+    registered = [provider(config) for config in configs]
+    after = foreseen(obj, registered, packages)
     if chosen := selected_provider(after):
         return chosen, []
+    # The status after the prediction names a provider that keeps the model, which a new model does not have.
+    reason = pending(after) if obj.get("status") else selected(obj, registered, packages).text
     raise Failure(
         f"no provider is selected for ModelDeployment '{obj['metadata']['name']}': "
-        f"{pending(after) or 'the selector gives no reason'}"
+        f"{reason or 'the selector gives no reason'}"
     )
 
 
