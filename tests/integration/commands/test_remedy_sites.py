@@ -17,6 +17,9 @@ ELSEWHERE: Final = {
     "sdk/_provider/reconcile/recreate: kubectl -n {} delete {} {}": (
         "tests/integration/writes/test_exact_quota.py::test_the_command_in_the_refusal_makes_room"
     ),
+    "cli/cluster: kubefoundry status": (
+        "tests/integration/commands/test_users_of_a_namespace.py::test_errors_of_the_view_role_name_what_helps"
+    ),
     "cli/install/change: kubefoundry controller install": (
         "tests/integration/install/test_install.py::test_from_nothing_and_back"
     ),
