@@ -102,6 +102,12 @@ def test_forged_refusal_is_the_models(
         (500, {"error": "\x1b[2J"}, "'m' answered 500: "),
         (503, {"message": "no endpoints available"}, "'m' does not answer: no endpoints available; "),
         (503, {"message": "x" * 10_000}, "'m' does not answer: xxx"),
+        (
+            404,
+            {"kind": "Status", "message": 'services "m" not found'},
+            """'m' does not answer: services "m" not""",
+        ),
+        (404, {"message": "no such path"}, "'m' answered 404: no such path"),
         (404, "x" * 10_000, "'m' answered 404: "),
     ],
 )

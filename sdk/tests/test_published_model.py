@@ -24,7 +24,10 @@ def render(deployment: Deployment, schema: Schema) -> Rendered:
 def observe(deployment: Deployment, thing: Object) -> Observation:
     seen = things.observe(deployment, thing)
     endpoint = replace(seen.endpoint, model=deployment.spec.served_name or "")
-    return replace(seen, endpoint=endpoint, updating="updating" in (thing.get("status") or {}))
+    seen = replace(seen, endpoint=endpoint, updating="updating" in (thing.get("status") or {}))
+    if deployment.spec.scaling.replicas:
+        return seen
+    return replace(seen, phase="Pending", reason="ScaledToZero", message="Scaled to zero")
 
 
 @simulated
@@ -47,3 +50,25 @@ async def test_model_is_named_as_pods_of_reported_generation_serve_it() -> None:
     assert before == {"service": "model", "port": 80, "model": "first"}
     assert during == corrected == before
     assert harness.status["endpoint"] == {**before, "model": "second"}
+
+
+@simulated
+async def test_generation_from_before_zero_replicas_never_comes_back() -> None:
+    provider = replace(things.PROVIDER, render=render, observe=observe)
+    async with Harness(provider, things.crd(name={"type": "string"})) as harness:
+        await harness.create(NAMED)
+        await harness.upstream({"ready": 1})
+        await harness.edit({"scaling": {"replicas": 0}})
+        await harness.upstream({"ready": 0})
+        empty = harness.status
+        await harness.edit({"scaling": {"replicas": 2}, "model": {"id": "org/model", "servedName": "second"}})
+        await harness.upstream({"ready": 0, "updating": True})
+        await harness.upstream({"ready": 1, "updating": True})
+        starting = harness.status
+        await harness.upstream({"ready": 2})
+
+    assert (empty["phase"], empty["observedGeneration"]) == ("Pending", 2)
+    assert (starting["phase"], starting["observedGeneration"]) == ("Running", 0)
+    assert "model" not in starting["endpoint"]
+    assert harness.status["observedGeneration"] == 3
+    assert harness.status["endpoint"]["model"] == "second"

@@ -67,7 +67,8 @@ async def refused(service: ServiceProxy, reply: Reply, name: str, *, posts: bool
             f"ModelDeployment '{name}' answered {status_text(reply.status)}, which is not followed"
         )
     words = clean(_words(reply.body))
-    if reply.status in (502, 503):
+    # With 404 and a Status, the API server has not found the Service.
+    if reply.status in (502, 503) or (reply.status == 404 and _is_status(reply.body)):
         return Failure(f"ModelDeployment '{name}' does not answer: {words}; {hint(f'status {name}')}")
     return Failure(f"ModelDeployment '{name}' answered {reply.status}: {words}")
 
@@ -80,12 +81,14 @@ def unusable(error: Unreachable, doing: str) -> Failure:
     return of(error, doing)
 
 
+def _is_status(body: bytearray) -> bool:
+    content = _decoded(body)
+    return isinstance(content, dict) and content.get("kind") == "Status"
+
+
 def _words(body: bytearray) -> str:
     """Return the text of an error, which the model or the API server's proxy wrote."""
-    try:
-        content = decode(body)
-    except Unreadable:
-        content = None
+    content = _decoded(body)
     if isinstance(content, dict) and isinstance(content.get("message"), str):
         return str(content["message"])[:WORDS]
     return body[: 4 * WORDS].decode(errors="replace")[:WORDS]
@@ -110,7 +113,11 @@ async def answer(
         reply = await service.exchange("/v1/models", seconds=DEADLINE)
         if reply.status != 200:
             raise await refused(service, reply, name, posts=False)
-        body: dict[str, Any] = {"model": served(_list(reply), name), "messages": [*messages], "stream": True}
+        body: dict[str, Any] = {
+            "model": served(_decoded(reply.body), name),
+            "messages": [*messages],
+            "stream": True,
+        }
         if most is not None:
             body["max_tokens"] = most
         size = 0
@@ -125,9 +132,10 @@ async def answer(
         raise unusable(error, f"chat with '{name}'") from error
 
 
-def _list(reply: Reply) -> Any:
+def _decoded(body: bytearray) -> Any:
+    """Return the content of a JSON body, None if it is not JSON."""
     try:
-        return decode(reply.body)
+        return decode(body)
     except Unreadable:
         return None
 

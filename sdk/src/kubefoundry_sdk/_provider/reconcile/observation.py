@@ -218,7 +218,8 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
     seen = report.observation
     generations = context.memory(key_of(live)).generations
     if seen is None or seen.phase != "Running":
-        reported_generation.note_idle(generations, upstream)
+        has_pods = seen is None or seen.reason != "ScaledToZero"
+        reported_generation.note_idle(generations, upstream, has_pods=has_pods)
         return None
     # Without a stop, drift is reverted at once.
     report.unreverted = context.memory(key_of(live)).drift if report.stop else ""

@@ -56,7 +56,7 @@ def repeats_our_messages(deployment: Object, provider: Provider) -> bool:
     """Check whether the conditions of a hand-over have our messages, even if another manager owns them.
 
     `ProviderCompatible` names the provider by its title. A successor with the same title, such as a second
-    installation, is told apart by `WaitingForCleanup`: it names us as the provider to wait for.
+    installation, is recognized by `WaitingForCleanup`: it names us as the provider to wait for.
     """
     live = LiveModelDeployment(deployment)
     compatible = str((live.condition(reasons.PROVIDER_COMPATIBLE) or {}).get("message"))

@@ -60,9 +60,14 @@ def note_applied(generations: Generations, report: Report, upstream: Object) -> 
     generations.applied = (_version(upstream)[0], report.generation)
 
 
-def note_idle(generations: Generations, upstream: Object) -> None:
-    """Record that nothing serves at this version of the upstream object, or that it was just created."""
+def note_idle(generations: Generations, upstream: Object, *, has_pods: bool = True) -> None:
+    """Record that nothing serves at this version of the upstream object, or that it was just created.
+
+    Without pods, it is scaled to zero. Pods of an earlier generation cannot come back then, so none is remembered.
+    """
     generations.idle = _version(upstream)
+    if not has_pods:
+        generations.served, generations.name = NO_GENERATION, ""
 
 
 @dataclass(frozen=True, slots=True)
