@@ -65,7 +65,8 @@ async def clean_up(turn: Turn) -> End | None:
     owner reference stays, and so does a Deployment that lost our labels and has another owner. The Event `ObjectLeft`
     names it (not after `--cascade=orphan`). After the same time, core removes the finalizer of a provider that was
     uninstalled. Core removes a finalizer at once if no provider of that name is registered and the name owns no field
-    of the ModelDeployment (Event `FinalizerRemoved`).
+    of the ModelDeployment (Event `FinalizerRemoved`). After a reset of managedFields, which hides the owners, core
+    waits for the same time.
     """
     context, live = turn.context, turn.live
     # This step comes before the pause and all other steps: a deletion must succeed with an invalid spec and without
