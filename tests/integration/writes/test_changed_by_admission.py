@@ -144,17 +144,40 @@ async def test_observed_while_finalizer_is_not_stored(suite: Suite, api: Client,
             in (message(refused, "ResourceCreated"))
         )
         await until_event(api, namespace, "ApplyRejected")
-        counts = {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1}
-        await api.json_patch(
-            DEPLOYMENTS,
-            "m",
-            namespace,
-            [{"op": "add", "path": "/status", "value": {"observedGeneration": 1, **counts}}],
-            manager="controller",
-            subresource="/status",
-        )
+        await _count(api, namespace, 1)
 
         await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+
+
+async def _count(api: Client, namespace: str, replicas: int) -> None:
+    """Write the status of the Deployment as its controller does."""
+    live = await api.get(DEPLOYMENTS, "m", namespace)
+    kinds = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+    counts = {"observedGeneration": live["metadata"]["generation"], **dict.fromkeys(kinds, replicas)}
+    operations = [{"op": "add", "path": "/status", "value": counts}]
+    await api.json_patch(DEPLOYMENTS, "m", namespace, operations, manager="controller", subresource="/status")
+
+
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
+async def test_model_stays_observed_when_an_edit_loses_labels(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """The watch selects by labels, so it takes the Deployment for deleted."""
+    await created(api, namespace)
+    await until_created(api, namespace)
+    await _count(api, namespace, 1)
+    await until_deployment(api, "m", namespace, serves)
+    async with mutating(api, namespace, [RELABELLED]):
+        await change_spec(api, namespace, "/spec/image", "example.com/other:2")
+
+        refused = await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+        )
+        assert (phase(refused), refused["status"]["observedGeneration"]) == ("Running", 1)
+        assert refused["status"]["endpoint"]["service"]
+        await _count(api, namespace, 0)
+
+        await until_deployment(api, "m", namespace, lambda obj: phase(obj) != "Running")
 
 
 @pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")

@@ -17,7 +17,7 @@ from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk._provider.health import pod_causes, staleness
-from kubefoundry_sdk._provider.reconcile import lost_record, release, reported_generation
+from kubefoundry_sdk._provider.reconcile import lost_record, release, reported_generation, unmarked
 from kubefoundry_sdk._provider.reconcile.context import Context, read
 from kubefoundry_sdk._provider.reconcile.report import UNREAD, Report
 from kubefoundry_sdk._provider.write import (
@@ -38,6 +38,9 @@ log = logging.getLogger(__name__)
 
 AGAIN: Final = 300.0
 """Seconds until an object that could not be read is read again without an event."""
+
+UNWATCHED: Final = 10.0
+"""Seconds until an object of which no events come is read again."""
 
 
 async def observe(
@@ -94,6 +97,9 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
     key = (meta["namespace"], meta["name"])
     upstream = context.upstream.objects.get(key)
     admission = context.memory(key).admission
+    is_watched = upstream is not None
+    if upstream is None and report.stop is not None:
+        upstream = await _read_unwatched(context, key)
     if upstream is None or not (
         manifest.is_owned_by(upstream, meta["uid"])
         # The object has lost its marks, because somebody keeps removing them.
@@ -137,7 +143,15 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
         names_generation=context.upstream.names_generation and not serves,
     )
     report.stale = verdict.message
-    return _soonest(due, verdict.retry, unclear)
+    return _soonest(due, verdict.retry, unclear, None if is_watched else UNWATCHED)
+
+
+async def _read_unwatched(context: Context, key: Key) -> Object | None:
+    """Return our object from the API server if the watch has lost it, because admission took our labels from it."""
+    kind = context.upstream.kind
+    if kind is None or not kind.built_in or not context.memory(key).admission.remembers((kind.kind, key[1])):
+        return None
+    return await unmarked.read(context, kind, key)
 
 
 def _is_mixed(context: Context, key: Key, upstream: Object, record: Record) -> bool:

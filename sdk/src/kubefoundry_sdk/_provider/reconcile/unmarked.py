@@ -40,7 +40,7 @@ async def describe_leftovers(context: Context, live: Object) -> list[str]:
         is_missed = own_mark not in memory.cleaned
         kind = context.upstream.kind if own_mark == main else HELPER_KINDS[own_mark[0]]
         if obj is None and kind is not None and kind.built_in and is_missed:
-            obj = await _read(context, kind, (namespace, own_mark[1]))
+            obj = await read(context, kind, (namespace, own_mark[1]))
             unseen.add(own_mark)
         objects[own_mark] = obj
     for obj in context.helpers.of(namespace, live["metadata"]["uid"]):
@@ -87,7 +87,7 @@ def _stored(context: Context, live: Object, own_mark: Mark) -> Object | None:
     return store.get(key) if store is not None else None
 
 
-async def _read(context: Context, kind: Kind, key: tuple[str, str]) -> Object | None:
+async def read(context: Context, kind: Kind, key: tuple[str, str]) -> Object | None:
     """Read the object from the API server. Return None if it cannot be read."""
     namespace, name = key
     try:
