@@ -8,8 +8,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Kind
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._cluster.errors import ApiError
+from support.kinds import UPSTREAM
 from support.waiting import SECONDS
 
 GROUP: Final = "admissionregistration.k8s.io"
@@ -60,7 +62,29 @@ async def mutating(api: Client, namespace: str, mutations: Sequence[Mutation]) -
         async with asyncio.timeout(SECONDS):
             while not (await api.create(CONFIG_MAPS, example, manager="test", dry_run=True)).get("data"):
                 pass
+            for mutation in mutations:
+                await _until_typed(api, namespace, mutation)
         yield
+
+
+async def _until_typed(api: Client, namespace: str, mutation: Mutation) -> None:
+    """Wait until the API server knows the schema of the kind. Shortly after a CRD is created, it answers 503."""
+    kinds = (MODEL_DEPLOYMENTS, *UPSTREAM.values())
+    plural = mutation.resource.partition("/")[0]
+    for kind in [kind for kind in kinds if (kind.group, kind.plural) == (mutation.group, plural)]:
+        # Policies run before the schema is validated, so the object need not be valid.
+        body = {
+            "apiVersion": kind.api_version,
+            "kind": kind.kind,
+            "metadata": {"name": "typed", "namespace": namespace},
+        }
+        code = 503
+        while code == 503:
+            try:
+                await api.create(kind, body, manager="test", dry_run=True)
+                code = 201
+            except ApiError as error:
+                code = error.code
 
 
 @asynccontextmanager
