@@ -28,7 +28,7 @@ _OF_FIELDS: Final = frozenset(
 )
 
 _SHORT: Final = re.compile(r"-[A-Za-z]")
-"""The beginning of a short option. A value such as -1 is none."""
+"""The beginning of a short option. A value such as -1 is no option."""
 
 
 def flags(argv: Sequence[Any]) -> dict[str, str]:

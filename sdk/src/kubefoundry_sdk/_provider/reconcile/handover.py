@@ -19,7 +19,7 @@ from kubefoundry_sdk._provider.write.plan import Plan
 from kubefoundry_sdk._runtime.store import key_of
 
 _WAITING: Final = "Waiting for provider "
-_FOR: Final = " to remove"
+_TO_REMOVE: Final = " to remove"
 
 
 def other_holders(deployment: Object, provider: str) -> list[str]:
@@ -87,15 +87,15 @@ def waiting(holders: list[str], left: float) -> Stop:
     """Return the condition during the wait. `left` is the rest of the time-out in seconds."""
     finalizers = first_of([names.provider_finalizer(name) for name in holders])
     message = (
-        f"{_WAITING}{', '.join(holders)}{_FOR} the objects that it created for this ModelDeployment, and finalizer "
-        f"{finalizers}"
+        f"{_WAITING}{', '.join(holders)}{_TO_REMOVE} the objects that it created for this ModelDeployment, "
+        f"and finalizer {finalizers}"
     )
     return Stop(reasons.RESOURCE_CREATED, "WaitingForCleanup", message, failed=False, retry=left)
 
 
 def awaited_providers(message: str) -> list[str]:
     """Return the providers that the message of `waiting` names, none if it is another message."""
-    before, separator, _ = message.removeprefix(_WAITING).partition(_FOR)
+    before, separator, _ = message.removeprefix(_WAITING).partition(_TO_REMOVE)
     return before.split(", ") if separator and message.startswith(_WAITING) else []
 
 
