@@ -1,7 +1,8 @@
 """`make test` and `make check`: run the rungs concurrently, because each spends much of its time waiting.
 
 The output has a line of progress every few seconds and the whole output of a failed rung. It ends with the share
-of lines that the tests executed, the ten slowest tests, the skipped tests with their reasons, and the sums.
+of lines that the tests executed, the ten slowest tests, the skipped tests with their reasons, the failed tests, and
+the sums.
 build/rungs/ has the complete output of each rung.
 """
 
@@ -36,7 +37,7 @@ GO: Final = {"GOGC": "400", "GOMEMLIMIT": "1GiB"}
 """Environment for the many API servers that live for seconds. Less garbage collection saves a quarter of the CPU time
 of a start, and takes up to 500 MB of memory."""
 
-PYTEST: Final = (sys.executable, "-m", "pytest", "-vv", "-rs", "--durations=10")
+PYTEST: Final = (sys.executable, "-m", "pytest", "-vv", "-rsfE", "--durations=10")
 REAL: Final = (*PYTEST, "-n", WORKERS)
 COVERED: Final = ("--cov", "--cov-report=")
 """Measures the lines that the tests execute. The settings stand in pyproject.toml."""
@@ -46,7 +47,7 @@ UNIT: Final = (*PYTEST, "-n", str(CORES + 1), "-m", "not integration and not ups
 RUNGS: Final[dict[str, dict[str, Sequence[str]]]] = {
     "all": {
         "tests": (*REAL, *COVERED),
-        "pods": ("tests/pods/run", "-vv", "-rs", "--durations=10"),
+        "pods": ("tests/pods/run", "-vv", "-rsfE", "--durations=10"),
         "lint": ("make", "--no-print-directory", "lint"),
         "go": ("dev/devcluster/build", "test"),
     },

@@ -16,6 +16,12 @@ _PERCENT: Final = re.compile(r"\[\s*(\d+)%\]")
 _SUM: Final = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)\b")
 _CLOSING: Final = re.compile(r"^=* ?(?:\d+ \w+, )*\d+ \w+ in [\d.]+s")
 _SKIPPED: Final = re.compile(r"^SKIPPED \[(\d+)\] \S+?:(?:\d+:)? (.*)$")
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+\.py\b.*)")
+"""A line of pytest's own list of failed tests, which has the first line of each error."""
+
+_LONGEST: Final = 400
+"""Characters that are shown of such a line."""
+
 _SLOW: Final = re.compile(r"^\s*([\d.]+)s (call|setup|teardown)\s+(\S.*)$")
 _LEFT_OUT: Final = re.compile(r"^(?:tests/)?[\w-]+: (?:SKIPPED|it needs)\b")
 SLOWEST: Final = 10
@@ -56,11 +62,13 @@ class Outcome:
         sums: Numbers of tests by outcome.
         left_out: Numbers of skipped tests by reason. A line about a whole rung has the number 0.
         slow: Seconds and names of slow tests.
+        failed: Names of failed tests, each with the first line of its error.
     """
 
     sums: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     slow: tuple[tuple[float, str], ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 def parse_pytest(lines: Iterable[str]) -> Outcome:
@@ -68,9 +76,12 @@ def parse_pytest(lines: Iterable[str]) -> Outcome:
     sums: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     slow: list[tuple[float, str]] = []
+    failed: list[str] = []
     for line in lines:
         if skipped := _SKIPPED.match(line):
             left_out[skipped[2]] += int(skipped[1])
+        elif named := _FAILED.match(line):
+            failed.append(named[1][:_LONGEST])
         elif timed := _SLOW.match(line):
             slow.append((float(timed[1]), f"{timed[2]:8} {timed[3]}"))
         elif _LEFT_OUT.match(line):
@@ -78,7 +89,7 @@ def parse_pytest(lines: Iterable[str]) -> Outcome:
         elif _CLOSING.match(line):
             for number, outcome in _SUM.findall(line):
                 sums["failed" if outcome.startswith("error") else outcome] += int(number)
-    return Outcome(sums, left_out, tuple(slow))
+    return Outcome(sums, left_out, tuple(slow), tuple(failed))
 
 
 def summary(outcomes: Sequence[Outcome], seconds: float) -> Iterable[str]:
@@ -94,6 +105,11 @@ def summary(outcomes: Sequence[Outcome], seconds: float) -> Iterable[str]:
         yield "\nLEFT OUT:"
         yield from (f"{number:5d}  {reason}" for reason, number in left_out.most_common())
         yield from (f"       {line}" for line in whole)
+    failed = [name for outcome in outcomes for name in outcome.failed]
+    if failed:
+        # Last, because a reader of a cut log sees its end.
+        yield "\nFAILED:"
+        yield from (f"       {name}" for name in failed)
     sums = sum((outcome.sums for outcome in outcomes), Counter[str]())
     yield f"\nall of it took {seconds:.0f} s"
     yield f"{sums['passed']} passed, {sums['failed']} failed, {sums['skipped']} skipped"

@@ -22,6 +22,8 @@ E   AssertionError: boom
 =========================== short test summary info ===========================
 SKIPPED [3] tests/a/test_b.py:12: no ../shared beside the checkout
 SKIPPED [1] tests/a/test_c.py: could not import 'x'
+ERROR tests/a/test_b.py::test_four - OSError
+FAILED tests/a/test_a.py::test_two[a - b] - AssertionError: boom
 ============= 1 failed, 1 passed, 4 skipped, 1 error in 40.52s ================
 """.splitlines()
 
@@ -48,6 +50,10 @@ def test_sums_slowest_and_reasons_of_all_rungs_are_put_together() -> None:
         "LEFT OUT:\n"
         "    5  no ../shared beside the checkout\n"
         "    1  could not import 'x'\n"
+        "\n"
+        "FAILED:\n"
+        "       tests/a/test_b.py::test_four - OSError\n"
+        "       tests/a/test_a.py::test_two[a - b] - AssertionError: boom\n"
         "\n"
         "all of it took 61 s\n"
         "70 passed, 2 failed, 6 skipped"
