@@ -9,6 +9,8 @@ import pytest
 
 from kubefoundry_llamastack import installed_schema, report
 from kubefoundry_llamastack.api.crd import definition
+from kubefoundry_llamastack.degradation import STEADY_SECONDS
+from kubefoundry_llamastack.reconcile import seconds_to_change
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_llamastack.snapshot import Obstacle, Snapshot
 from support.llamastack import condition_of, container, crd_without_services, reason
@@ -301,6 +303,28 @@ def test_crash_loop_is_one_outage(make: Make) -> None:
     assert [note[:2] for note in report.announcements(steady, recovered) if "Recovered" in note[1]] == [
         (True, "ProviderRecovered")
     ]
+
+
+@pytest.mark.parametrize("last", [0, 1, 30, 58, 59])
+def test_degradation_ends_in_time_whenever_it_was_checked_last(make: Make, last: int) -> None:
+    """The status is computed when the service is ready, once more for another reason, and when time is up."""
+    cr, ready = cr_of(make), pod(service(1, **READY))
+    failed = status_of(cr, pod(service(1, terminated=CRASH)))
+    status = status_of(cr, ready, before=failed, second=10)
+    status = status_of(cr, ready, before=status, second=10 + last)
+
+    wait = seconds_to_change(status, at(10 + last))
+
+    assert wait == STEADY_SECONDS - last
+    ended = status_of(cr, ready, before=status, second=10 + last + int(wait))
+    assert condition_of(ended, DEGRADED) == {}
+    assert seconds_to_change(ended, at(10 + last + int(wait))) is None
+
+
+def test_degradation_waits_for_event_while_service_fails(make: Make) -> None:
+    status = status_of(cr_of(make), pod(service(1, terminated=CRASH)))
+
+    assert seconds_to_change(status, at(600)) is None
 
 
 def test_degradation_is_announced_as_warning(make: Make) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 from kubefoundry_llamastack import reasons
@@ -147,6 +147,25 @@ def _is_same_outage(reason: str, failure: Failure | None) -> bool:
     return reason in ENDS and is_step and failure.reason != reason
 
 
+def seconds_to_change(status: Mapping[str, Any], now: str) -> float | None:
+    """Return the seconds until time alone may change ProviderDegraded. None if only an event can change it.
+
+    Args:
+        status: The status, with the rows of its providers.
+        now: The time as RFC 3339.
+    """
+    if find(status["conditions"], reasons.PROVIDER_DEGRADED) is None:
+        return None
+    services = (row for row in status.get("externalProviderStatus") or () if "container" in row)
+    return min(
+        (STEADY_SECONDS - _age(row, now) for row in services if not _has_lasted(row, now)), default=None
+    )
+
+
 def _has_lasted(row: Object, now: str) -> bool:
-    since = datetime.fromisoformat(now) - datetime.fromisoformat(row["lastTransitionTime"])
-    return since >= timedelta(seconds=STEADY_SECONDS)
+    return _age(row, now) >= STEADY_SECONDS
+
+
+def _age(row: Object, now: str) -> float:
+    """Return the seconds since the row's last transition. Both times are whole seconds."""
+    return (datetime.fromisoformat(now) - datetime.fromisoformat(row["lastTransitionTime"])).total_seconds()

@@ -55,11 +55,8 @@ INTERNAL: Final = (
     "operator's log has more"
 )
 
-RECHECKS: Final = (
-    (reasons.SERVER_STABLE, observed.SHORT_RUN),
-    (reasons.PROVIDER_DEGRADED, degradation.STEADY_SECONDS),
-)
-"""Seconds after which each of these conditions may end without an event."""
+UNSTABLE_RECHECK: Final = 300.0
+"""Seconds between two checks whether ServerStable may end: it ends an hour after the last start, without an event."""
 
 
 @dataclass(slots=True)
@@ -204,10 +201,10 @@ class Operator:
             operator_version=self.version,
         )
         before = live.get("status") or {}
-        new_status = report.status(snapshot, before, _now())
+        now = _now()
+        new_status = report.status(snapshot, before, now)
         await self._write(live, installed_schema.fitting(new_status, self.stores.definition.definition))
-        lasting = (seconds for type_, seconds in RECHECKS if find(new_status["conditions"], type_))
-        return min(lasting, default=None)
+        return seconds_to_change(new_status, now)
 
     def _shared_claims(self, cr: Distribution, live: Object) -> dict[str, str]:
         if not storage.written_claims(cr.name, live):
@@ -297,6 +294,13 @@ def describe_invalid(error: ValidationError) -> str:
     first = error.errors()[0]
     place = ".".join(str(step) for step in first["loc"])
     return f"spec.{place}: {first['msg']}; correct it and apply the LlamaStackDistribution again"
+
+
+def seconds_to_change(status: Mapping[str, Any], now: str) -> float | None:
+    """Return the seconds after which time alone may change this status at this time, None if it never does."""
+    unstable = UNSTABLE_RECHECK if find(status["conditions"], reasons.SERVER_STABLE) else None
+    waits = (unstable, degradation.seconds_to_change(status, now))
+    return min((wait for wait in waits if wait is not None), default=None)
 
 
 def _now() -> str:

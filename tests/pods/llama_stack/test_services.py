@@ -17,7 +17,6 @@ from typing import Final
 import aiohttp
 import pytest
 
-from kubefoundry_llamastack.degradation import STEADY_SECONDS
 from kubefoundry_llamastack.names import LLSD, PODS
 from kubefoundry_local.suite import Suite
 from kubefoundry_nodes.kubelet.runner import Node
@@ -366,7 +365,7 @@ async def test_preflight_waits_for_late_service_in_ordinary_container(
 async def test_outage_of_service_is_reported_once_each_way(api: Client, suite: Suite, chat: Chat) -> None:
     """The service was killed by a test above, and has been ready since then."""
     status = await until_status(
-        api, "chat", chat.namespace, lambda seen: not condition_of(seen, DEGRADED), seconds=2 * STEADY_SECONDS
+        api, "chat", chat.namespace, lambda seen: not condition_of(seen, DEGRADED), seconds=STARTED
     )
 
     events = json.loads(suite.plane.kubectl("get", "events", "-n", chat.namespace, "-o", "json").stdout)
