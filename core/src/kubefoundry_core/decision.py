@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kubefoundry_core.provider_health import Health, provider_healthy
 from kubefoundry_sdk._api import contract_version, handover, managed_fields, names, reasons, validation
-from kubefoundry_sdk._api.conditions import Condition, condition
+from kubefoundry_sdk._api.conditions import Condition, condition, without_time
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 
@@ -84,48 +84,50 @@ def decide(
     """
     live = LiveModelDeployment(deployment)
     generation = live.generation
-    if problems is None:
-        problems = validation.validate(deployment.get("spec", {}))
-    failure = "ValidationFailed"
-    invalid = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-    if not invalid:
-        failure, invalid = reasons.PROVIDER_TOO_OLD, _ignored_fields(live, surroundings)
+    reason, invalid = _validity(live, surroundings, problems)
     selection = select(deployment, surroundings, valid=not invalid)
-    status: Object = {}
-    conditions = [
-        condition(
-            reasons.VALIDATED,
-            not invalid,
-            failure if invalid else "ValidationPassed",
-            invalid or VALID,
-            generation=generation,
-        )
-    ]
-    if selection.condition:
-        conditions.append(selection.condition)
-    if selection.provider:
-        status["provider"] = selection.provider
+    status: Object = {"provider": selection.provider} if selection.provider else {}
     chosen = selection.provider["name"] if selection.provider else live.provider_name
     healthy = provider_healthy(
         live.condition(reasons.PROVIDER_HEALTHY),
         [surroundings.health.get(name) for name in providers_of(deployment, chosen)],
         generation=generation,
     )
-    if healthy:
-        conditions.append(healthy)
+    validated = condition(reasons.VALIDATED, not invalid, reason, invalid or VALID, generation=generation)
+    conditions = [validated, selection.condition, healthy]
     if not _has_reported(deployment) or _core_reports_deletion(deployment, surroundings):
-        waiting = selection.waiting
-        if waiting == WAITING and chosen and chosen not in surroundings.registered:
-            waiting = not_registered(chosen, surroundings.registered)
-        elif waiting == WAITING:
-            waiting = _none_fits(live) or WAITING
-        phase, message = "Pending", invalid or (names.PAUSED_MESSAGE if live.is_paused else waiting)
-        if live.is_deleting:
-            phase = "Terminating"
-            message = f"Waiting for finalizers: {', '.join(live.finalizers)}"
+        phase = "Terminating" if live.is_deleting else "Pending"
+        message = _progress(live, surroundings, invalid, chosen, selection.waiting)
         status |= {"phase": phase, "message": message, "observedGeneration": generation}
         conditions.append(condition(reasons.READY, False, "Progressing", message, generation=generation))
-    return {**status, "conditions": conditions}
+    return {**status, "conditions": [each for each in conditions if each]}
+
+
+def _validity(
+    live: LiveModelDeployment, surroundings: Surroundings, problems: Sequence[validation.Problem] | None
+) -> tuple[str, str]:
+    """Return the reason of `Validated`, and why the spec is invalid; empty if it is valid."""
+    if problems is None:
+        problems = validation.validate(live.obj.get("spec", {}))
+    if problems:
+        return "ValidationFailed", "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+    ignored = _ignored_fields(live, surroundings)
+    return reasons.PROVIDER_TOO_OLD if ignored else "ValidationPassed", ignored
+
+
+def _progress(
+    live: LiveModelDeployment, surroundings: Surroundings, invalid: str, chosen: str | None, waiting: str
+) -> str:
+    """Return the message of a model on which no provider reports."""
+    if live.is_deleting:
+        return f"Waiting for finalizers: {', '.join(live.finalizers)}"
+    if invalid or live.is_paused:
+        return invalid or names.PAUSED_MESSAGE
+    if waiting != WAITING:
+        return waiting
+    if chosen and chosen not in surroundings.registered:
+        return not_registered(chosen, surroundings.registered)
+    return _none_fits(live) or WAITING
 
 
 def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> str:
@@ -216,39 +218,44 @@ def select(deployment: Object, surroundings: Surroundings, *, valid: bool) -> Se
     release its choice, because no provider would reconcile the model that serves.
     """
     live = LiveModelDeployment(deployment)
-    current, requested = live.provider_name, live.requested_provider
-
-    def selected(status: bool, reason: str, message: str) -> Condition:
-        return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=live.generation)
-
-    own_choice = _written(live.provider)
-    if requested and current != requested and requested not in surroundings.registered:
-        message = not_registered(requested, surroundings.registered)
-        return Selection(own_choice, selected(False, "ProviderNotRegistered", message), message)
-    if requested and current != requested and not valid:
-        condition_now = (
-            live.condition(reasons.PROVIDER_SELECTED) if own_choice else _shared_with_selector(deployment)
-        )
-        return Selection(own_choice, _without_time(condition_now), "Waiting for a valid spec")
-    if requested:
-        return Selection(
-            {"name": requested, "selectedReason": EXPLICIT},
-            selected(True, "ExplicitlySelected", f"Provider {requested} explicitly selected"),
-            f"Waiting for provider {requested} to report status",
-        )
+    if live.requested_provider:
+        return _select_requested(live, live.requested_provider, surroundings, valid=valid)
+    current, own_choice = live.provider_name, _written(live.provider)
     condition_now = live.condition(reasons.PROVIDER_SELECTED)
-    if current and own_choice and condition_now and condition_now.get("reason") == "ExplicitlySelected":
+    if own_choice and (condition_now or {}).get("reason") == "ExplicitlySelected":
         # The name was removed from the spec. Core's choice stays until the selector has taken it over. Otherwise the
         # selector would not know which provider to keep (contract §5).
         return Selection(
-            own_choice, _without_time(condition_now), f"Waiting for provider {current} to report status"
+            own_choice, without_time(condition_now), f"Waiting for provider {current} to report status"
         )
     if surroundings.selector:
-        return Selection(own_choice, _without_time(_shared_with_selector(deployment)), WAITING)
+        return Selection(own_choice, without_time(_shared_with_selector(deployment)), WAITING)
     if current and not own_choice and not _shared_with_selector(deployment):
         return Selection(None, None, WAITING)
     note = f". Provider {current} keeps the model" if current else ""
-    return Selection(own_choice, selected(False, "NoSelector", NO_SELECTOR + note), NO_SELECTOR)
+    return Selection(own_choice, _selected(live, False, "NoSelector", NO_SELECTOR + note), NO_SELECTOR)
+
+
+def _select_requested(
+    live: LiveModelDeployment, requested: str, surroundings: Surroundings, *, valid: bool
+) -> Selection:
+    own_choice, is_new = _written(live.provider), live.provider_name != requested
+    if is_new and requested not in surroundings.registered:
+        message = not_registered(requested, surroundings.registered)
+        return Selection(own_choice, _selected(live, False, "ProviderNotRegistered", message), message)
+    if is_new and not valid:
+        condition_now = live.condition(reasons.PROVIDER_SELECTED)
+        kept = condition_now if own_choice else _shared_with_selector(live.obj)
+        return Selection(own_choice, without_time(kept), "Waiting for a valid spec")
+    return Selection(
+        {"name": requested, "selectedReason": EXPLICIT},
+        _selected(live, True, "ExplicitlySelected", f"Provider {requested} explicitly selected"),
+        f"Waiting for provider {requested} to report status",
+    )
+
+
+def _selected(live: LiveModelDeployment, status: bool, reason: str, message: str) -> Condition:
+    return condition(reasons.PROVIDER_SELECTED, status, reason, message, generation=live.generation)
 
 
 def not_registered(name: str, registered: Collection[str]) -> str:
@@ -280,8 +287,3 @@ def _shared_with_selector(deployment: Object) -> Condition | None:
     if part is None or {"f:status", "f:reason", "f:message", "f:lastTransitionTime"} <= part.keys():
         return None
     return LiveModelDeployment(deployment).condition(reasons.PROVIDER_SELECTED)
-
-
-def _without_time(current: Condition | None) -> Condition | None:
-    """Return the condition without its transition time, to be written again."""
-    return {key: value for key, value in current.items() if key != "lastTransitionTime"} if current else None

@@ -6,13 +6,14 @@ and core does not know the time before its start.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from kubefoundry_sdk._api import contract_version, reasons
-from kubefoundry_sdk._api.conditions import Condition, condition, find
+from kubefoundry_sdk._api.conditions import Condition, condition, find, without_time
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import part
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,13 @@ class _Seen:
     trouble: str | None = None
     trouble_since: float = 0.0
 
+    def see_operator(self, reported: Mapping[str, Any], now: float) -> None:
+        """Record the condition of its upstream operator, empty if it has none."""
+        trouble = str(reported.get("message", "")) if reported.get("status") == "False" else None
+        if trouble is not None and self.trouble is None:
+            self.trouble_since = now
+        self.trouble = trouble
+
 
 class Providers:
     """The providers that are registered, or on which a deployment depends.
@@ -72,24 +80,18 @@ class Providers:
         """Record an InferenceProviderConfig, or its deletion. Return whether its registration has changed."""
         now = self._clock()
         seen = self._seen.get(name)
+        is_new = seen is None or not seen.registered
         if config is None:
-            if seen is None or not seen.registered:
-                return False
-            seen.registered, seen.trouble = False, None
-            return True
-        status = config.get("status") or {}
+            if seen is not None:
+                seen.registered, seen.trouble = False, None
+            return not is_new
+        status = part(config, "status")
         heartbeat = status.get("lastHeartbeat")
-        is_new = False
-        if seen is None or not seen.registered:
+        if seen is None or is_new:
             seen = self._seen[name] = _Seen(now, registered=True, heartbeat=heartbeat)
-            is_new = True
         elif heartbeat is not None and heartbeat != seen.heartbeat:
             seen.heartbeat, seen.since, seen.changed = heartbeat, now, True
-        operator = find(status.get("conditions"), reasons.UPSTREAM_OPERATOR_UP) or {}
-        trouble = str(operator.get("message", "")) if operator.get("status") == "False" else None
-        if trouble is not None and seen.trouble is None:
-            seen.trouble_since = now
-        seen.trouble = trouble
+        seen.see_operator(find(status.get("conditions"), reasons.UPSTREAM_OPERATOR_UP) or {}, now)
         before, seen.contract = seen.contract, contract_version.stated(config)
         return is_new or seen.contract != before
 
@@ -179,11 +181,11 @@ def provider_healthy(
     """
     if not healths:
         return None
-    health = next((each for each in healths if each is not None and not each.good), healths[0])
-    if health is None:
-        return {key: value for key, value in live.items() if key != "lastTransitionTime"} if live else None
-    if health.good and live is None:
+    health = next((each for each in healths if each and not each.good), healths[0])
+    if live is None and (health is None or health.good):
         return None
+    if health is None:
+        return without_time(live)
     return condition(
         reasons.PROVIDER_HEALTHY, health.good, health.reason, health.message, generation=generation
     )

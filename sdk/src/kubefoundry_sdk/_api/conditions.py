@@ -62,6 +62,11 @@ def first_of(items: Sequence[str], most: int = 5) -> str:
     return f"{', '.join(items[:most])}{more}"
 
 
+def without_time(current: Condition | None) -> Condition | None:
+    """Return the condition without its transition time, to be written again."""
+    return {key: value for key, value in current.items() if key != "lastTransitionTime"} if current else None
+
+
 def find(conditions: Iterable[Mapping[str, Any]] | None, type_: str) -> Condition | None:
     """Return the condition of that type, or None."""
     for item in conditions or ():
