@@ -155,25 +155,25 @@ class CertificateKeeper:
             if secret is None:
                 self._report_problem(f"Secret {self._process.namespace}/{self._name} does not exist yet")
             return None
-        missing = [kind.kind for kind, live in self._live() if live is None]
-        if missing:
-            self._problem = f"{' and '.join(missing)} {CONFIGURATION} not found: apply the manifest of core"
-        elif self._is_trusted(material, now):
-            await self._listener.present(material)
-            EXPIRY.labels(self._name).set(expiry(material).timestamp())
-            self._problem = None
-        elif self._listener.presented is None:
-            why = (
-                out_of_date(material, now)
-                or f"caBundle of {CONFIGURATION} does not cover the certificate yet"
-            )
-            self._problem = f"the webhook server is not running: {why}"
+        await self._present(material, now)
         if self._process.leading.is_set():
             # Last, because a missing permission raises. Conversions fail meanwhile, so the queue soon tries again.
             await self._publish_to_crds(material.bundle)
         if not self._is_own:
             return wait
         return min(wait, max(1.0, (next_renewal(material, now) - now).total_seconds()))
+
+    async def _present(self, material: Material, now: datetime) -> None:
+        """Serve with the certificate if the API server trusts it, otherwise set the problem."""
+        if missing := [kind.kind for kind, live in self._live() if live is None]:
+            self._problem = f"{' and '.join(missing)} {CONFIGURATION} not found: apply the manifest of core"
+        elif self._is_trusted(material, now):
+            await self._listener.present(material)
+            EXPIRY.labels(self._name).set(expiry(material).timestamp())
+            self._problem = None
+        elif self._listener.presented is None:
+            uncovered = f"caBundle of {CONFIGURATION} does not cover the certificate yet"
+            self._problem = f"the webhook server is not running: {out_of_date(material, now) or uncovered}"
 
     def _usable(self, secret: Object | None) -> Material | None:
         if secret is None:

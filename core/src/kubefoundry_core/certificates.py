@@ -90,26 +90,32 @@ def renewed(
         certificate, key = _authority(now)
         return _signed(Material((certificate,), key, b"", b""), hosts, now)
     check(material)
-    authorities = [_certificate(pem) for pem in material.authorities]
-    leaf = _certificate(material.leaf)
+    authorities = list(map(_certificate, material.authorities))
     renewal = material
-    newest = authorities[0]
-    can_sign = _is_usable(newest, now) and isinstance(newest.public_key(), ec.EllipticCurvePublicKey)
-    if new_authority or now >= _renewal(newest) or not can_sign:
+    if new_authority or not _is_signer(authorities[0], now):
         certificate, key = _authority(now)
         renewal = replace(material, authorities=(certificate, *material.authorities), authority_key=key)
         authorities.insert(0, _certificate(certificate))
     trusted = [authority for authority in authorities if _is_usable(authority, now)]
-    renewal = replace(renewal, authorities=tuple(_pem(authority) for authority in trusted))
-
-    # Only an accepted leaf of an older authority waits for SETTLE: clients may not trust the newest authority yet.
-    is_unaccepted = not _is_accepted_leaf(leaf, trusted, hosts, now)
-    is_stale = now >= _renewal(leaf) or not _covers(leaf, hosts)
-    is_signed_by_newest = _signed_by(leaf, authorities[0])
-    is_settled = now >= _creation(authorities[0]) + SETTLE
-    if is_unaccepted or (is_stale and is_signed_by_newest) or (is_settled and not is_signed_by_newest):
+    renewal = replace(renewal, authorities=tuple(map(_pem, trusted)))
+    leaf = _certificate(material.leaf)
+    if not _is_accepted_leaf(leaf, trusted, hosts, now) or _is_replaceable(leaf, authorities[0], hosts, now):
         renewal = _signed(renewal, hosts, now)
     return renewal if renewal != material else None
+
+
+def _is_signer(authority: x509.Certificate, now: datetime) -> bool:
+    is_current = _is_usable(authority, now) and now < _renewal(authority)
+    return is_current and isinstance(authority.public_key(), ec.EllipticCurvePublicKey)
+
+
+def _is_replaceable(
+    leaf: x509.Certificate, newest: x509.Certificate, hosts: Sequence[str], now: datetime
+) -> bool:
+    """Check whether an accepted leaf is stale, or may go because clients trust the newest authority."""
+    if _signed_by(leaf, newest):
+        return now >= _renewal(leaf) or not _covers(leaf, hosts)
+    return now >= _creation(newest) + SETTLE
 
 
 def expiry(material: Material) -> datetime:
