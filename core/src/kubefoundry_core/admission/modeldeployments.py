@@ -169,17 +169,14 @@ def edit_warnings(request: Request, registered: Mapping[str, Object]) -> list[st
 
     A hand-over has its own rules (contract §8).
     """
-    serving = next(iter(handover.holders(request.old)), None) if request.old else None
-    if request.old is None or serving is None:
+    if request.old is None or (serving := next(iter(handover.holders(request.old)), None)) is None:
         return []
     spec, before = (validation.default(obj.get("spec") or {}) for obj in (request.object, request.old))
-    requested = (spec.get("provider") or {}).get("name")
-    if requested not in (None, serving):
+    if _value_at(spec, "provider.name") not in (None, serving):
         return []
-    changed = [path for path in IDENTITY if _value_at(spec, path) != _value_at(before, path)]
-    if changed:
+    if changed := [path for path in IDENTITY if _value_at(spec, path) != _value_at(before, path)]:
         why = f"a change of {', '.join(changed)}"
-    elif _recreates(registered.get(serving)) and _rendered(spec) != _rendered(before):
+    elif _rendered(spec) != _rendered(before) and _recreates(registered.get(serving)):
         why = f"almost every change with provider {serving}"
     else:
         return []

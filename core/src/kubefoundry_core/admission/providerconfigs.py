@@ -7,7 +7,7 @@ new selection rules as the selector does. It passes on the selector's verdict ab
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, get_args
 
 from pydantic import ValidationError
@@ -16,8 +16,9 @@ from kubefoundry_core.admission.review import Malformed, Request, Review, allowe
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.foreign_text import shown
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import Engine
-from kubefoundry_sdk._api.providerconfig import ProviderConfigSpec, SelectionRuleSpec
+from kubefoundry_sdk._api.providerconfig import CapabilitiesSpec, ProviderConfigSpec, SelectionRuleSpec
 
 ENGINES: Final[tuple[str, ...]] = get_args(Engine)
 
@@ -44,33 +45,37 @@ def _warnings(request: Request) -> list[str]:
         spec = ProviderConfigSpec.model_validate(raw)
     except ValidationError as error:
         return [f"spec{_path(item['loc'])}: {item['msg']}" for item in error.errors()]
-    warnings = []
-    capabilities = spec.capabilities
-    for field, empty, lack in (
-        ("engines", not capabilities.engines, "no engine"),
-        ("servingModes", not capabilities.serving_modes, "no serving mode"),
-        ("cpuSupport", not (capabilities.cpu_support or capabilities.gpu_support), "neither CPU nor GPU"),
+    warnings = [*_capability_warnings(spec.capabilities)]
+    stored_rules, verdict = _stored(request.old or {})
+    if raw.get("selectionRules") != stored_rules:
+        warnings += _rule_warnings(spec.selection_rules)
+    elif verdict.get("status") == "False":
+        warnings.append(f"spec.selectionRules: {verdict.get('message', '')}")
+    return warnings
+
+
+def _stored(config: Object) -> tuple[Any, Mapping[str, Any]]:
+    """Return the stored selection rules, and the selector's condition about them."""
+    try:
+        verdict = find((config.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
+        return (config.get("spec") or {}).get("selectionRules"), verdict
+    except (AttributeError, TypeError) as error:
+        raise Malformed(f"not an InferenceProviderConfig as it is stored: {error!r}") from error
+
+
+def _capability_warnings(capabilities: CapabilitiesSpec) -> Iterator[str]:
+    for field, supported, lack in (
+        ("engines", capabilities.engines, "no engine"),
+        ("servingModes", capabilities.serving_modes, "no serving mode"),
+        ("cpuSupport", capabilities.cpu_support or capabilities.gpu_support, "neither CPU nor GPU"),
     ):
-        if empty:
-            warnings.append(
-                f"spec.capabilities.{field}: with {lack} this provider is never selected automatically"
-            )
+        if not supported:
+            yield f"spec.capabilities.{field}: with {lack} this provider is never selected automatically"
     if unknown := sorted(set(capabilities.engines) - set(ENGINES)):
-        warnings.append(
+        yield (
             f"spec.capabilities.engines: no ModelDeployment can request {', '.join(unknown)}; its engines are "
             f"{', '.join(ENGINES)}"
         )
-    stored = request.old or {}
-    try:
-        rules = find((stored.get("status") or {}).get("conditions"), reasons.RULES_VALID) or {}
-        unchanged = (stored.get("spec") or {}).get("selectionRules") == raw.get("selectionRules")
-    except (AttributeError, TypeError) as error:
-        raise Malformed(f"not an InferenceProviderConfig as it is stored: {error!r}") from error
-    if not unchanged:
-        warnings += _rule_warnings(spec.selection_rules)
-    elif rules.get("status") == "False":
-        warnings.append(f"spec.selectionRules: {rules.get('message', '')}")
-    return warnings
 
 
 def _rule_warnings(rules: Sequence[SelectionRuleSpec]) -> Iterator[str]:

@@ -62,7 +62,7 @@ def request_of(review: Any) -> Request:
         obj, old = request["object"], request.get("oldObject") or None
         meta = obj["metadata"]
         before = meta if old is None else old["metadata"]
-        if not all(isinstance(part, dict) for part in (obj, meta, before)):
+        if {type(obj), type(meta), type(before)} != {dict}:
             raise TypeError("an object or its metadata is not a map")
         user = request.get("userInfo") or {}
         return Request(
@@ -74,7 +74,7 @@ def request_of(review: Any) -> Request:
             object=obj,
             old=old,
             user=str(user.get("username") or ""),
-            groups=tuple(str(group) for group in user.get("groups") or ()),
+            groups=tuple(map(str, user.get("groups") or ())),
         )
     except (TypeError, KeyError, AttributeError) as error:
         raise Malformed(f"not an AdmissionReview request with an object: {error!r}") from error
