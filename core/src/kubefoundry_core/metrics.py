@@ -81,6 +81,24 @@ class Deployments(Collector):
             "ModelDeployments by provider and phase.",
             labels=("provider", "phase"),
         )
+        counts: Counter[tuple[str, str]] = Counter()
+        provider_counts: Counter[tuple[str, str]] = Counter()
+        registered = self._registered()
+        for obj in self._objects():
+            live = LiveModelDeployment(obj)
+            counts[obj["metadata"]["namespace"], _phase(live)] += 1
+            provider_counts[label_of(live.provider_name, registered), _phase(live)] += 1
+        for labels, count in sorted(counts.items()):
+            for total in totals:
+                total.add_metric(labels, count)
+        for labels, count in sorted(provider_counts.items()):
+            by_provider.add_metric(labels, count)
+        yield from totals
+        yield by_provider
+        if self._per_object:
+            yield from self._collect_per_object()
+
+    def _collect_per_object(self) -> Iterator[GaugeMetricFamily]:
         replicas = GaugeMetricFamily(
             "kubefoundry_deployment_replicas",
             "Replicas of a ModelDeployment: desired, ready, available.",
@@ -91,33 +109,22 @@ class Deployments(Collector):
             "1 for the phase that a ModelDeployment is in.",
             labels=("name", "namespace", "phase"),
         )
-        counts: Counter[tuple[str, str]] = Counter()
-        provider_counts: Counter[tuple[str, str]] = Counter()
-        registered = self._registered()
         for obj in self._objects():
             name, namespace = obj["metadata"]["name"], obj["metadata"]["namespace"]
             live = LiveModelDeployment(obj)
-            # A model without a phase is not reconciled yet. If a model is deleted while its provider is down, its
-            # phase is stale.
-            phase = "Terminating" if live.is_deleting else live.phase or "Pending"
-            counts[namespace, phase] += 1
-            provider_counts[label_of(live.provider_name, registered), phase] += 1
-            if self._per_object:
-                phases.add_metric((name, namespace, phase), 1)
-                counted = live.status.get("replicas") or {}
-                for state in STATES:
-                    if state in counted:
-                        replicas.add_metric((name, namespace, state), counted[state])
-        for labels, count in sorted(counts.items()):
-            for total in totals:
-                total.add_metric(labels, count)
-        for labels, count in sorted(provider_counts.items()):
-            by_provider.add_metric(labels, count)
-        yield from totals
-        yield by_provider
-        if self._per_object:
-            yield replicas
-            yield phases
+            phases.add_metric((name, namespace, _phase(live)), 1)
+            counted = live.status.get("replicas") or {}
+            for state in STATES:
+                if state in counted:
+                    replicas.add_metric((name, namespace, state), counted[state])
+        yield replicas
+        yield phases
+
+
+def _phase(live: LiveModelDeployment) -> str:
+    # A model without a phase is not reconciled yet. If a model is deleted while its provider is down, its phase is
+    # stale.
+    return "Terminating" if live.is_deleting else live.phase or "Pending"
 
 
 class ProviderGauges(Collector):
