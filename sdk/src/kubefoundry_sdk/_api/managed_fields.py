@@ -51,28 +51,35 @@ def _reduced(entry: Mapping[str, Any], content: bool) -> dict[str, Any]:
 
     With `content` it also keeps the fields outside of metadata and status.
     """
+    whole, subresource = entry.get("fieldsV1") or {}, entry.get("subresource")
     # Only the time of a status write is read later (`status_written_at`).
-    time = ("time",) if entry.get("subresource") == "status" else ()
-    reduced = {key: entry[key] for key in ("manager", "operation", "subresource", *time) if key in entry}
-    status = (entry.get("fieldsV1") or {}).get("f:status") or {}
-    kept: dict[str, Any] = {}
-    stated = {
-        key: fields
-        for key, fields in (status.get("f:conditions") or {}).items()
+    read = ["manager", "operation", "subresource", *(["time"] if subresource == "status" else [])]
+    status = _reduced_status(whole, str(entry.get("manager")))
+    fields: dict[str, Any] = {"f:status": status} if status else {}
+    if added := finalizers(whole):
+        fields["f:metadata"] = {"f:finalizers": added}
+    if content and not subresource:
+        read.append("apiVersion")
+        fields |= _content(whole)
+    reduced = {key: entry[key] for key in read if key in entry}
+    return {**reduced, "fieldsV1": fields} if fields else reduced
+
+
+def _content(fields: Fields) -> Fields:
+    return {key: below for key, below in fields.items() if key not in ("f:metadata", "f:status")}
+
+
+def _reduced_status(fields: Fields, manager: str) -> dict[str, Any]:
+    status = fields.get("f:status") or {}
+    kept = {
+        key: below
+        for key, below in (status.get("f:conditions") or {}).items()
         if key.startswith("k:") and _type(key) in HAND_OVER
     }
-    if stated:
-        kept["f:conditions"] = stated
-    if "f:phase" in status and str(entry.get("manager")).endswith(names.provider_manager("")):
-        kept["f:phase"] = {}
-    fields: dict[str, Any] = {"f:status": kept} if kept else {}
-    if added := finalizers(entry.get("fieldsV1") or {}):
-        fields["f:metadata"] = {"f:finalizers": added}
-    if content and not entry.get("subresource"):
-        whole = entry.get("fieldsV1") or {}
-        reduced |= {key: entry[key] for key in ("apiVersion",) if key in entry}
-        fields |= {key: whole[key] for key in whole if key not in ("f:metadata", "f:status")}
-    return {**reduced, "fieldsV1": fields} if fields else reduced
+    reduced: dict[str, Any] = {"f:conditions": kept} if kept else {}
+    if "f:phase" in status and manager.endswith(names.provider_manager("")):
+        reduced["f:phase"] = {}
+    return reduced
 
 
 def finalizers(fields: Fields) -> Fields:
@@ -88,7 +95,7 @@ def applied_at(obj: Object, manager: str) -> str | None:
     """
     return _latest(
         entry
-        for entry in obj["metadata"].get("managedFields") or ()
+        for entry in _entries(obj)
         if entry.get("manager") == manager
         and entry.get("operation") == "Apply"
         and not entry.get("subresource")
@@ -97,18 +104,20 @@ def applied_at(obj: Object, manager: str) -> str | None:
 
 def status_written_at(obj: Object) -> str | None:
     """Return when any manager last changed the status, in the form of `applied_at`; None if it is unknown."""
-    return _latest(
-        entry for entry in obj["metadata"].get("managedFields") or () if entry.get("subresource") == "status"
-    )
+    return _latest(entry for entry in _entries(obj) if entry.get("subresource") == "status")
 
 
 def _latest(entries: Iterator[dict[str, Any]]) -> str | None:
     return max((time for entry in entries if isinstance(time := entry.get("time"), str)), default=None)
 
 
+def _entries(obj: Object) -> Sequence[dict[str, Any]]:
+    return obj["metadata"].get("managedFields") or ()
+
+
 def owned(obj: Object, manager: str, subresource: str = "") -> Fields | None:
     """Return the fields that `manager` applied, or None if it applied none."""
-    for entry in obj["metadata"].get("managedFields") or ():
+    for entry in _entries(obj):
         if (
             entry.get("manager") == manager
             and entry.get("operation") == "Apply"
@@ -130,7 +139,7 @@ def condition_owners(obj: Object, type_: str) -> set[str]:
     """Return all managers that own a part of the condition, by an apply or an update."""
     return {
         entry.get("manager", "")
-        for entry in obj["metadata"].get("managedFields") or ()
+        for entry in _entries(obj)
         if type_ in conditions((entry.get("fieldsV1") or {}).get("f:status") or {})
     }
 
@@ -145,7 +154,7 @@ def managers(obj: Object, subresource: str = "") -> set[str]:
     """Return all managers that applied a field of the subresource."""
     return {
         entry.get("manager", "")
-        for entry in obj["metadata"].get("managedFields") or ()
+        for entry in _entries(obj)
         if entry.get("operation") == "Apply" and entry.get("subresource", "") == subresource
     }
 
@@ -155,24 +164,24 @@ def project(value: Any, fields: Fields) -> Any:
 
     Items of a list-map come in the order of the live list; an atomic list or map is one leaf.
     """
-    if not fields:
-        return value
     names = {key[2:]: sub for key, sub in fields.items() if key.startswith("f:")}
     if isinstance(value, dict) and names:
         return {name: project(value[name], sub) for name, sub in names.items() if name in value}
+    if isinstance(value, list) and any(key.startswith("k:") for key in fields):
+        return list(_project_items(value, fields))
+    return value
+
+
+def _project_items(items: list[Any], fields: Fields) -> Iterator[Any]:
     marked: dict[tuple[str, ...], dict[tuple[Any, ...], Fields]] = {}
     for key, sub in fields.items():
         if key.startswith("k:"):
             mark = json.loads(key[2:])
             marked.setdefault(tuple(mark), {})[tuple(mark.values())] = sub
-    if isinstance(value, list) and marked:
-        return [
-            project(item, subs[identity])
-            for item in value
-            for keys, subs in marked.items()
-            if isinstance(item, dict) and (identity := tuple(item.get(key) for key in keys)) in subs
-        ]
-    return value
+    for item in items:
+        for keys, subs in marked.items():
+            if isinstance(item, dict) and (identity := tuple(item.get(key) for key in keys)) in subs:
+                yield project(item, subs[identity])
 
 
 def without(fields: Fields, others: Fields) -> dict[str, Any]:
@@ -200,20 +209,21 @@ def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
         paths: Paths such as `spec.groups[a].image`; items of a list count as equal.
         own: The manager that does not count.
     """
-    patterns = {pattern(path) for path in paths}
+    patterns = set(map(pattern, paths))
     parents = {parent for path in patterns for parent in _parents(path)}
     entries = [
         entry
-        for entry in obj["metadata"].get("managedFields") or ()
+        for entry in _entries(obj)
         if entry.get("manager") != own
         and not entry.get("subresource")
-        and any(
-            leaf in parents or not patterns.isdisjoint(_parents(leaf))
-            for leaf in _leaves(entry.get("fieldsV1") or {})
-        )
+        and _owns(entry.get("fieldsV1") or {}, patterns, parents)
     ]
     latest = max(entries, key=lambda entry: entry.get("time") or "", default=None)
     return str(latest.get("manager")) if latest else None
+
+
+def _owns(fields: Fields, patterns: set[str], parents: set[str]) -> bool:
+    return any(leaf in parents or not patterns.isdisjoint(_parents(leaf)) for leaf in _leaves(fields))
 
 
 def pattern(path: str) -> str:
