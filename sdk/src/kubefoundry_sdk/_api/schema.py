@@ -52,19 +52,7 @@ def _convert(node: Schema, models: dict[str, Schema], path: str, inside: tuple[s
         del node["default"]
     schema: Schema = {}
     for key, value in node.items():
-        match key:
-            case "properties":
-                schema[key] = {
-                    name: _property(child, models, f"{path}.{name}", inside) for name, child in value.items()
-                }
-            case "items":
-                schema[key] = _convert(value, models, f"{path}[]", inside)
-            case "additionalProperties" if isinstance(value, bool):
-                schema |= _free_form(value)
-            case "additionalProperties":
-                schema[key] = _convert(value, models, f"{path}[]", inside)
-            case _:
-                schema[key] = _kept(key, value, path)
+        schema |= _keyword(key, value, models, path, inside)
     return _typed(schema, path)
 
 
@@ -73,12 +61,22 @@ def _free_form(permitted: bool) -> Schema:
     return {"x-kubernetes-preserve-unknown-fields": True} if permitted else {}
 
 
-def _kept(key: str, value: Any, path: str) -> Any:
-    """Return the value of a keyword that has no schema below it."""
-    if key == "description":
-        return " ".join(value.split())
+def _keyword(key: str, value: Any, models: dict[str, Schema], path: str, inside: tuple[str, ...]) -> Schema:
+    match key:
+        case "properties":
+            return {
+                key: {
+                    name: _property(child, models, f"{path}.{name}", inside) for name, child in value.items()
+                }
+            }
+        case "additionalProperties" if isinstance(value, bool):
+            return _free_form(value)
+        case "items" | "additionalProperties":
+            return {key: _convert(value, models, f"{path}[]", inside)}
+        case "description":
+            return {key: " ".join(value.split())}
     if key in _KEPT or key.startswith("x-kubernetes-"):
-        return value
+        return {key: value}
     raise Inexpressible(f"{path}: {key} has no place in a structural schema")
 
 
@@ -94,8 +92,8 @@ def _one_of(node: Schema, path: str) -> Schema:
 
     An optional value becomes the value; an integer or string becomes Kubernetes' int-or-string.
     """
-    rest = {key: value for key, value in node.items() if key != "anyOf"}
-    choices = [choice for choice in node["anyOf"] if choice != {"type": "null"}]
+    rest = dict(node)
+    choices = [choice for choice in rest.pop("anyOf") if choice != {"type": "null"}]
     if len(choices) == 1:
         return {**choices[0], **rest}
     if sorted(choice.get("type", "") for choice in choices) != ["integer", "string"]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -36,21 +36,29 @@ _UNQUOTED: Final = {"integer": re.compile(r"[0-9]+"), "boolean": re.compile("tru
 """Texts that have the type in YAML without quotes."""
 
 
+_TYPES: Final[dict[object, tuple[type, str]]] = {
+    "object": (dict, "a map of fields"),
+    "array": (list, "a list"),
+    "string": (str, "text"),
+    "boolean": (bool, "true or false"),
+}
+"""Type of a schema -> its Python type, and its name in messages."""
+
+
 def defaulted(value: Any, schema: Schema) -> Any:
     """Return a copy of `value` without nulls and with the schema's defaults, as the API server stores it."""
-    if isinstance(value, dict):
-        fields = schema.get("properties", {})
-        others = schema.get("additionalProperties")
-        present = {
-            key: child for key, child in value.items() if child is not None or not (key in fields or others)
-        }
-        for key, field in fields.items():
-            if key not in present and "default" in field:
-                present[key] = field["default"]
-        return {key: defaulted(child, fields.get(key, others or {})) for key, child in present.items()}
     if isinstance(value, list):
         return [defaulted(item, schema.get("items", {})) for item in value]
-    return value
+    if not isinstance(value, dict):
+        return value
+    fields, others = schema.get("properties", {}), schema.get("additionalProperties") or {}
+    kept = {key: child for key, child in value.items() if child is not None or not (others or key in fields)}
+    whole = kept | _defaults(fields) | kept
+    return {key: defaulted(child, fields.get(key, others)) for key, child in whole.items()}
+
+
+def _defaults(fields: Mapping[str, Schema]) -> dict[str, Any]:
+    return {key: field["default"] for key, field in fields.items() if "default" in field}
 
 
 def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
@@ -73,22 +81,13 @@ def problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
 
 def _wrong_type(value: Any, schema: Schema) -> str | None:
     """Return the type that the schema requires, if `value` has another one."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    whole = whole or (isinstance(value, float) and value.is_integer())
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value % 1 == 0
     if schema.get("x-kubernetes-int-or-string"):
-        return None if whole or isinstance(value, str) else MEANINGS[schema["pattern"]]
-    match schema.get("type"):
-        case "object":
-            return None if isinstance(value, dict) else "a map of fields"
-        case "array":
-            return None if isinstance(value, list) else "a list"
-        case "string":
-            return None if isinstance(value, str) else "text"
-        case "boolean":
-            return None if isinstance(value, bool) else "true or false"
-        case "integer":
-            return None if whole else "a whole number"
-    return None
+        return None if is_whole or isinstance(value, str) else MEANINGS[schema["pattern"]]
+    if schema.get("type") == "integer":
+        return None if is_whole else "a whole number"
+    required, name = _TYPES.get(schema.get("type"), (object, ""))
+    return None if isinstance(value, required) else name
 
 
 def _quoting(value: Any, schema: Schema) -> str:
