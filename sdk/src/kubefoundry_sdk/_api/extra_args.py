@@ -6,7 +6,7 @@ A flag that KubeFoundry reads, or that another field sets, has one place, so it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk._api.engine_args import FIELD_FLAGS, effective
@@ -64,16 +64,20 @@ def problems(spec: dict[str, Any]) -> Iterator[Problem]:
         )
     if "--" in entries:
         yield Problem(path, 'has the entry "--", after which engines read no flags: remove it')
-    found = flags(engine, entries)
-    fields = {flag: field for field, names in FIELD_FLAGS[engine].items() for flag in names}
     args = {dashed(name).partition(".")[0] for name in effective(engine, spec["engine"].get("args") or {})}
+    for message in _misplaced(engine, flags(engine, entries), args):
+        yield Problem(path, message)
+
+
+def _misplaced(engine: str, found: Mapping[str, str], args: Container[str]) -> Iterator[str]:
+    fields = {flag: field for field, names in FIELD_FLAGS[engine].items() for flag in names}
     of_fields, counted = reserved(fields, found), reserved(COUNTED, found)
     for flag, written in found.items():
         if name := of_fields.get(written):
-            yield Problem(path, f"has the flag {written}: set {fields[name]} instead")
+            yield f"has the flag {written}: set {fields[name]} instead"
         elif written in counted or flag.startswith(_DATA_PARALLEL):
-            yield Problem(path, f"has the flag {written}, by which GPUs are counted: set it in engine.args")
+            yield f"has the flag {written}, by which GPUs are counted: set it in engine.args"
         elif flag.partition(".")[0] in args:
-            yield Problem(path, f"has the flag {written}, which is in engine.args, too: remove one")
+            yield f"has the flag {written}, which is in engine.args, too: remove one"
         if "." in flag and (problem := flag_problem(engine, flag)):
-            yield Problem(path, f"has the flag {written}, which {problem}")
+            yield f"has the flag {written}, which {problem}"

@@ -107,16 +107,8 @@ def _only(parsed: list[Any]) -> Any:
 def _loaded(text: str, depth: int, *, aliases: bool, unique_keys: bool) -> list[Any]:
     import yaml
 
-    level = 0
     try:
-        for event in yaml.parse(text, Loader=quick_loader()):
-            level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.AliasEvent) and not aliases:
-                raise Unreadable("contains aliases, which are not accepted")
-            if isinstance(event, yaml.ScalarEvent) and _endless(event):
-                raise Unreadable(f"has a number of more than {DIGITS} characters")
-            if level > depth:
-                raise Unreadable(f"is nested more than {depth} levels deep")
+        _check_events(text, depth, aliases=aliases)
         parsed = list(yaml.load_all(text, Loader=_loader(unique_keys=unique_keys)))  # a safe loader
         if "*" in text and _expanded(parsed, {}) > MOST:
             raise Unreadable(f"has aliases that expand to more than {MOST} values")
@@ -125,6 +117,20 @@ def _loaded(text: str, depth: int, *, aliases: bool, unique_keys: bool) -> list[
         raise
     except (yaml.YAMLError, *_CONVERSIONS) as error:
         raise Unreadable(f"is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _check_events(text: str, depth: int, *, aliases: bool) -> None:
+    import yaml
+
+    level = 0
+    for event in yaml.parse(text, Loader=quick_loader()):
+        level += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if isinstance(event, yaml.AliasEvent) and not aliases:
+            raise Unreadable("contains aliases, which are not accepted")
+        if isinstance(event, yaml.ScalarEvent) and _endless(event):
+            raise Unreadable(f"has a number of more than {DIGITS} characters")
+        if level > depth:
+            raise Unreadable(f"is nested more than {depth} levels deep")
 
 
 def _endless(scalar: Any) -> bool:
