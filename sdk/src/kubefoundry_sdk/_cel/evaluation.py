@@ -194,27 +194,20 @@ class Evaluation(Evaluator):
             return _error(f"{name}() needs a list or a map")
         variable, *bodies = cast(Any, tree.children[2]).children
         ident = variable.children[0].children[0].value
-
-        def run(body: Any) -> Iterator[tuple[Any, Any]]:
-            for item in source:
-                yield item, type(self)(body, {**self.scope, ident: item}, self.budget)._visit_tree(body)
-
         if name in ("all", "exists"):
-            return _fold((value for _, value in run(bodies[0])), BoolType(name == "exists"))
+            return _fold(self._each(source, ident, bodies[0]), BoolType(name == "exists"))
         if name == "exists_one":
-            return _counted_one([value for _, value in run(bodies[0])])
+            return _counted_one([*self._each(source, ident, bodies[0])])
         if name == "filter" or len(bodies) == 2:
-            kept = ListType()
-            for item, keep in run(bodies[0]):
-                if not isinstance(keep, BoolType):
-                    return keep if isinstance(keep, CELEvalError) else _error(f"{name}() needs a bool")
-                if keep:
-                    kept.append(item)
-            if name == "filter":
-                return kept
-            source = kept
-        mapped = [value for _, value in run(bodies[-1])]
-        return next((value for value in mapped if isinstance(value, CELEvalError)), ListType(mapped))
+            source = _filtered(source, self._each(source, ident, bodies[0]), name)
+            if name == "filter" or isinstance(source, CELEvalError):
+                return source
+        return _listed([*self._each(source, ident, bodies[-1])])
+
+    def _each(self, items: Any, ident: str, body: Any) -> Iterator[Any]:
+        """Evaluate the body for each item."""
+        for item in items:
+            yield type(self)(body, {**self.scope, ident: item}, self.budget)._visit_tree(body)
 
 
 def _error(text: str) -> CELEvalError:
@@ -232,6 +225,20 @@ def _fold(values: Iterator[Any], decisive: BoolType) -> Any:
         elif bool(value) == bool(decisive):
             return decisive
     return failure if failure is not None else BoolType(not decisive)
+
+
+def _filtered(items: Any, keeps: Iterator[Any], name: str) -> Any:
+    kept = ListType()
+    for item, keep in zip(items, keeps, strict=True):
+        if not isinstance(keep, BoolType):
+            return keep if isinstance(keep, CELEvalError) else _error(f"{name}() needs a bool")
+        if keep:
+            kept.append(item)
+    return kept
+
+
+def _listed(values: list[Any]) -> Any:
+    return next((value for value in values if isinstance(value, CELEvalError)), ListType(values))
 
 
 def _counted_one(values: list[Any]) -> Any:

@@ -203,15 +203,9 @@ def _macro(receiver: Node, name: Token, arguments: list[Node], scope: Scope) -> 
     kind = infer(receiver, scope)
     if len(arguments) not in ((2, 3) if name == "map" else (2,)):
         raise Finding(name, f"{name}() takes a variable and an expression")
-    match kind:
-        case ListOf(element):
-            item = element
-        case MapOf() | Record():
-            item = STRING
-        case Dynamic():
-            item = DYN
-        case _:
-            raise Finding(receiver, f"{name}() needs a list or a map, this is {name_of(kind)}")
+    item = _item(kind)
+    if item is None:
+        raise Finding(receiver, f"{name}() needs a list or a map, this is {name_of(kind)}")
     variable, *bodies = arguments
     ident = path_of(variable)
     if variable.data != "primary" or ident is None:
@@ -224,6 +218,16 @@ def _macro(receiver: Node, name: Token, arguments: list[Node], scope: Scope) -> 
     return ListOf(infer(bodies[-1], inner)) if name == "map" else BOOL
 
 
+def _item(kind: Type) -> Type | None:
+    """Return the type of the variable of a macro, None if it cannot iterate over this type."""
+    match kind:
+        case ListOf(element):
+            return element
+        case MapOf() | Record():
+            return STRING
+    return DYN if isinstance(kind, Dynamic) else None
+
+
 def _primary(node: Node, scope: Scope) -> Type:
     child = _children(node)[0]
     match child.data, child.children:
@@ -234,13 +238,16 @@ def _primary(node: Node, scope: Scope) -> Type:
         case "list_lit", items:
             return ListOf(joined(infer(item, scope) for item in _arguments(child)) if items else DYN)
         case "map_lit", inits:
-            parts = _children(cast(Node, inits[0])) if inits else []
-            keys = [infer(key, scope) for key in parts[0::2]]
-            values = [infer(value, scope) for value in parts[1::2]]
-            return MapOf(joined(values)) if keys and all(key == STRING for key in keys) else DYN
+            return _map(_children(cast(Node, inits[0])) if inits else [], scope)
         case "ident_arg", [name, *_]:
             return _function(cast(Token, name), _arguments(child), scope)
     raise Finding(node, "a leading '.' is not supported")
+
+
+def _map(parts: list[Node], scope: Scope) -> Type:
+    keys = [infer(key, scope) for key in parts[0::2]]
+    values = [infer(value, scope) for value in parts[1::2]]
+    return MapOf(joined(values)) if keys and all(key == STRING for key in keys) else DYN
 
 
 def _variable(name: Token, scope: Scope) -> Type:

@@ -41,18 +41,24 @@ def equal(left: Any, right: Any, spend: Spend) -> bool:
     """Compare by CEL's ==: values of different kinds differ, numbers are equal by value; never an error."""
     if is_number(left) and is_number(right):
         return _order(left, right) == 0
-    if isinstance(left, ListType) and isinstance(right, ListType):
-        spend(len(left) // ITEMS_PER_STEP)
-        return len(left) == len(right) and all(equal(a, b, spend) for a, b in zip(left, right, strict=True))
-    if isinstance(left, MapType) and isinstance(right, MapType):
-        spend(len(left) // ITEMS_PER_STEP)
-        return len(left) == len(right) and all(
-            (other := entry(right, key)) is not None and equal(value, other[0], spend)
-            for key, value in left.items()
-        )
+    for kind, equal_parts in ((ListType, _equal_items), (MapType, _equal_entries)):
+        if isinstance(left, kind) and isinstance(right, kind):
+            spend(len(left) // ITEMS_PER_STEP)
+            return len(left) == len(right) and equal_parts(left, right, spend)
     if isinstance(left, type) or isinstance(right, type):
         return left is right
     return type(left) is type(right) and bool(left == right)
+
+
+def _equal_items(left: Any, right: Any, spend: Spend) -> bool:
+    return all(equal(a, b, spend) for a, b in zip(left, right, strict=True))
+
+
+def _equal_entries(left: Any, right: Any, spend: Spend) -> bool:
+    return all(
+        (other := entry(right, key)) is not None and equal(value, other[0], spend)
+        for key, value in left.items()
+    )
 
 
 def entry(container: MapType, key: Any) -> tuple[Any] | None:

@@ -85,7 +85,7 @@ def check_relation(operator: str, left: Type, right: Type) -> None:
                 raise Mismatch(f"'in' needs a list or a map, this is {name_of(right)}")
     elif operator not in ("relation_eq", "relation_ne"):
         for kind in (left, right):
-            if not isinstance(kind, Dynamic) and kind not in (*NUMBERS, STRING, BOOL):
+            if kind not in (*NUMBERS, STRING, BOOL, DYN):
                 raise Mismatch(f"{name_of(kind)} has no order")
     if not comparable(left, right):
         hint = "; ask with has() whether a field is there" if NULL in (left, right) else ""
@@ -104,9 +104,7 @@ def arithmetic(operator: str, left: Type, right: Type) -> Type:
         Mismatch: The operands do not fit the operator.
     """
     for kind in (left, right):
-        addable = operator == "addition_add" and (kind == STRING or isinstance(kind, ListOf))
-        countable = kind in NUMBERS and not (operator == "multiplication_mod" and kind == DOUBLE)
-        if not isinstance(kind, Dynamic) and not addable and not countable:
+        if not _is_operand(operator, kind):
             raise Mismatch(f"{name_of(kind)} does not support this operator")
     if isinstance(left, Dynamic) or isinstance(right, Dynamic):
         return right if isinstance(left, Dynamic) else left
@@ -115,3 +113,10 @@ def arithmetic(operator: str, left: Type, right: Type) -> Type:
     if left != right:
         raise Mismatch(f"no arithmetic between {name_of(left)} and {name_of(right)}")
     return left
+
+
+def _is_operand(operator: str, kind: Type) -> bool:
+    if kind in NUMBERS:
+        return (operator, kind) != ("multiplication_mod", DOUBLE)
+    is_addable = kind == STRING or isinstance(kind, ListOf)
+    return isinstance(kind, Dynamic) or (is_addable and operator == "addition_add")

@@ -78,7 +78,7 @@ def type_of(annotation: Any) -> Type:
     if origin is Annotated:
         return type_of(arguments[0])
     if origin is Literal:
-        return _same(tuple(_SCALARS[type(value)] for value in arguments))
+        return _same(tuple(map(type_of, map(type, arguments))))
     if origin in (Union, types.UnionType):
         return _same(tuple(type_of(part) for part in arguments if part is not types.NoneType))
     if origin in (list, tuple):
