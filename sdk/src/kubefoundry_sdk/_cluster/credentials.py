@@ -260,7 +260,7 @@ def _missing(chosen: Kubeconfig, settings: Any, logged: list[str]) -> str:
         return ""
     if settings.cert_file or settings.get_api_key_with_prefix("BearerToken", "authorization"):
         return ""
-    command = (chosen.user.get("exec") or {}).get("command")
+    command = chosen.user.get("exec", {}).get("command")
     name = chosen.user_name
     source = f"exec plugin '{command}' of user '{name}'" if command else f"'{ways[0]}' of user '{name}'"
     why = f": {' '.join(logged[-1].split())[:300]}" if logged else ""

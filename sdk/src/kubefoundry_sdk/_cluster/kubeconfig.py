@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,21 +100,24 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
     Raises:
         Unusable: kubectl would not use the context, or would use it in another way.
     """
-    files = [Path(name).expanduser() for name in named(path).split(os.pathsep) if name]
-    if not any(file.exists() for file in files):
-        raise Unusable(f"{', '.join(map(str, files))} does not exist")
+    files = [Path(name).expanduser() for name in filter(None, named(path).split(os.pathsep))]
     contents = {file: _content(file) for file in files if file.exists()}
+    if not contents:
+        raise Unusable(f"{', '.join(map(str, files))} does not exist")
     # The first file that sets a value decides, also for the current context.
     name = context or next(filter(None, (text.get("current-context") for text in contents.values())), None)
     if not name:
         raise Unusable(f"{named(path)} has no current-context: name one")
     chosen, _ = _entry(contents, "contexts", name)
     if chosen is None:
-        names = [entry["name"] for content in contents.values() for entry in content.get("contexts") or ()]
-        raise Unusable(f"there is no context '{name}'; there are: {', '.join(names) or 'none'}")
+        raise Unusable(f"there is no context '{name}'; there are: {', '.join(_contexts(contents)) or 'none'}")
     chosen = _fields(chosen, CONTEXT, f"context '{name}'")
     cluster, user, folders = _parts(contents, chosen, name)
     return Kubeconfig(str(name), chosen.get("namespace", "default"), cluster, chosen["user"], user, *folders)
+
+
+def _contexts(contents: Mapping[Path, Mapping[str, Any]]) -> list[str]:
+    return [entry["name"] for content in contents.values() for entry in content.get("contexts") or ()]
 
 
 def named(path: str | None) -> str:
@@ -246,14 +250,13 @@ def _impersonation_problems(user: Mapping[str, Any]) -> Iterator[str]:
     if not all(isinstance(key, str) and isinstance(values, list) for key, values in extra.items()):
         yield "has as-user-extra, which has to map texts to lists of texts"
         return
-    texts = [
-        user.get("as", ""),
-        user.get("as-uid", ""),
-        *groups,
-        *(text for part in extra.values() for text in part),
-    ]
-    if not all(isinstance(text, str) and text.isprintable() for text in texts):
+    texts = [user.get("as", ""), user.get("as-uid", ""), *groups, *chain.from_iterable(extra.values())]
+    if not all(map(_is_line, texts)):
         yield "has a field as, as-uid, as-groups or as-user-extra with a value that is not a text without line breaks"
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
 
 
 def _content(file: Path) -> dict[str, Any]:
@@ -271,16 +274,21 @@ def _content(file: Path) -> dict[str, Any]:
         stated = f"{content.get('apiVersion')} {content.get('kind')}"
         raise Unusable(f"{file} is not a kubeconfig: it is {stated[:100]!r}, which has to be 'v1 Config'")
     for field, inner in _LISTS:
-        items = content.get(field) or []
-        if not isinstance(items, list) or not all(
-            isinstance(item, dict)
-            and isinstance(item.get("name"), str)
-            and isinstance(item.get(inner, {}), dict | None)
-            for item in items
-        ):
-            raise Unusable(f"{file}: {field} is not a list of objects with a name and a {inner}")
-        # kubectl refuses the file, because it is ambiguous
-        names = Counter(item["name"] for item in items)
-        if twice := next((name for name, count in names.items() if count > 1), None):
-            raise Unusable(f"{file}: {field} has several entries {twice!r}: keep one")
+        for problem in _entry_problems(content.get(field) or [], inner):
+            raise Unusable(f"{file}: {field} {problem}")
     return content
+
+
+def _entry_problems(items: Any, inner: str) -> Iterator[str]:
+    """Yield problems of a list of named entries. The second check relies on the first."""
+    if not isinstance(items, list) or not all(
+        isinstance(item, dict)
+        and isinstance(item.get("name"), str)
+        and isinstance(item.get(inner, {}), dict | None)
+        for item in items
+    ):
+        yield f"is not a list of objects with a name and a {inner}"
+    # kubectl refuses the file, because it is ambiguous
+    names = Counter(item["name"] for item in items)
+    if twice := next((name for name, count in names.items() if count > 1), None):
+        yield f"has several entries {twice!r}: keep one"

@@ -24,8 +24,8 @@ def from_environment(server: str, environment: Mapping[str, str]) -> str | None:
     if address and address.is_loopback:
         return None
     port = url.port or _PORTS[url.scheme]
-    entries = (entry.strip().lower() for entry in _first(environment, "NO_PROXY").split(","))
-    if any(_matches(entry, host, address, port) for entry in entries if entry):
+    entries = _first(environment, "NO_PROXY").lower().split(",")
+    if any(_matches(entry.strip(), host, address, port) for entry in entries):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -40,10 +40,7 @@ def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, p
     if entry == "*":
         return True
     if "/" in entry:
-        try:
-            return address is not None and address in ip_network(entry, strict=False)
-        except ValueError:
-            return False
+        return _is_in_range(address, entry)
     name, entry_port = _split(entry)
     if entry_port and entry_port != str(port):
         return False
@@ -52,7 +49,14 @@ def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, p
     if address or not name:
         return False
     name = name[1:] if name.startswith("*.") else name
-    return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
+    return host.endswith(name) if name.startswith(".") else f".{host}".endswith(f".{name}")
+
+
+def _is_in_range(address: IPv4Address | IPv6Address | None, entry: str) -> bool:
+    try:
+        return address is not None and address in ip_network(entry, strict=False)
+    except ValueError:
+        return False
 
 
 def _split(entry: str) -> tuple[str, str]:
