@@ -195,13 +195,15 @@ def provider_of(
 
 def _texts(live: Object, paths: tuple[str, ...]) -> list[str]:
     """Return the texts at the paths, each once."""
-    found: dict[str, None] = {}
-    for path in paths:
-        values: list[Any] = [live]
-        for step in path.split("."):
-            key = step.removesuffix("[]")
-            values = [value[key] for value in values if isinstance(value, Mapping) and key in value]
-            if step.endswith("[]"):
-                values = [item for value in values if isinstance(value, list) for item in value]
-        found.update((value, None) for value in values if isinstance(value, str) and value)
-    return list(found)
+    values = (value for path in paths for value in _values_at(live, path))
+    return list(dict.fromkeys(value for value in values if isinstance(value, str) and value))
+
+
+def _values_at(live: Object, path: str) -> list[Any]:
+    values: list[Any] = [live]
+    for step in path.split("."):
+        key = step.removesuffix("[]")
+        values = [value[key] for value in values if isinstance(value, Mapping) and key in value]
+        if step.endswith("[]"):
+            values = [item for value in values if isinstance(value, list) for item in value]
+    return values

@@ -161,6 +161,13 @@ def _check_patterns(tree: Node) -> None:
             raise Finding(pattern, f"the pattern of matches() is invalid: {reason}") from error
 
 
+def _check_variable(node: Node, path: str, scope: Scope) -> None:
+    if node.data == "member_dot_arg" and node.children[1] in MACROS:
+        variable = path_of(cast(Node, node.children[2]).children[0])
+        if variable in scope:
+            raise Invalid(f"{path}: the variable {variable} of {node.children[1]}() needs another name")
+
+
 def _reads(node: Any, path: str, scope: Scope) -> Iterator[tuple[str, ...]]:
     """Yield the paths whose values an expression reads. Raise Invalid if a macro hides a variable of the mapping."""
     if not isinstance(node, Tree):
@@ -174,10 +181,7 @@ def _reads(node: Any, path: str, scope: Scope) -> Iterator[tuple[str, ...]]:
         return
     if node.data == "member_index" and path_of(children[0]) is not None:
         children = children[1:]
-    if node.data == "member_dot_arg" and children[1] in MACROS:
-        variable = path_of(children[2].children[0])
-        if variable in scope:
-            raise Invalid(f"{path}: the variable {variable} of {children[1]}() needs another name")
+    _check_variable(node, path, scope)
     for child in children:
         yield from _reads(child, path, scope)
 

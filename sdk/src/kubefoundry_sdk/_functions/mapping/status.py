@@ -32,6 +32,8 @@ _REASONS: Final[dict[ObservedPhase, ReadyReason]] = {
     "Failed": "Failed",
 }
 
+_REPLICA: Final = "ready replica"
+
 Verdict = tuple[ObservedPhase, ReadyReason, str]
 
 
@@ -70,14 +72,13 @@ class StatusReader:
             text(values["endpoint.url"]),
             text(values["endpoint.model"]),
         )
-        if has_no_endpoint := any(endpoint_problems(endpoint)):
-            endpoint = Endpoint()
-        phase, reason, message = self._verdict(value, bool(status), failures)
-        if status and desired == ready == 0 and phase in ("Running", "Pending"):
-            phase, reason, message = "Pending", "ScaledToZero", "Scaled to zero"
-        elif phase == "Running" and (ready == 0 or has_no_endpoint):
-            missing = "ready replica" if ready == 0 else "valid endpoint"
-            phase, reason, message = "Deploying", "Progressing", f"{self.kind} has no {missing} yet"
+        missing = "" if ready else _REPLICA
+        if any(endpoint_problems(endpoint)):
+            endpoint, missing = Endpoint(), missing or "valid endpoint"
+        verdict = self._verdict(value, bool(status), failures)
+        if status:
+            verdict = self._serving(verdict, desired, missing)
+        phase, reason, message = verdict
         selector = text(values["selector"])
         return Observation(
             phase=phase,
@@ -89,6 +90,15 @@ class StatusReader:
             update_failed=values["updateFailed"] is True,
             selector=selector if len(selector) <= LONGEST_SELECTOR else "",
         )
+
+    def _serving(self, verdict: Verdict, desired: int, missing: str) -> Verdict:
+        """Return the verdict, or another one if its phase needs the missing replica or endpoint."""
+        phase = verdict[0]
+        if phase in ("Running", "Pending") and desired == 0 and missing == _REPLICA:
+            return "Pending", "ScaledToZero", "Scaled to zero"
+        if phase == "Running" and missing:
+            return "Deploying", "Progressing", f"{self.kind} has no {missing} yet"
+        return verdict
 
     def _verdict(self, value: Callable[[Template], Any], has_status: bool, failures: list[str]) -> Verdict:
         if not has_status:
@@ -148,19 +158,25 @@ def _check_numbers(section: StatusMapping) -> None:
         numbers["endpoint.port"] = (endpoint.port, 1, 65535)
     for name, (written, least, most) in numbers.items():
         path = f"status.{name}"
-        if isinstance(written, int):
-            valid = least <= written <= most
-        else:
-            valid = [is_expression for _, is_expression in split(written, path)] == [True]
-        if not valid:
+        if not _is_number(written, path, least, most):
             raise Invalid(
                 f"{path}: should be a number from {least} to {most}, or one ${{…}}, not {written!r}"
             )
     literal = Endpoint(
-        "a" if "${" in endpoint.service else endpoint.service,
+        _literal(endpoint.service, "a"),
         endpoint.port if isinstance(endpoint.port, int) else 1,
-        "http://a" if "${" in endpoint.url else endpoint.url,
-        "a" if "${" in endpoint.model else endpoint.model,
+        _literal(endpoint.url, "http://a"),
+        _literal(endpoint.model, "a"),
     )
     if problem := next(endpoint_problems(literal), None):
         raise Invalid(f"status.endpoint: has {problem}")
+
+
+def _is_number(written: int | str, path: str, least: int, most: int) -> bool:
+    if isinstance(written, int):
+        return least <= written <= most
+    return [is_expression for _, is_expression in split(written, path)] == [True]
+
+
+def _literal(written: str, example: str) -> str:
+    return example if "${" in written else written
