@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 Schema = dict[str, Any]
 
@@ -86,12 +87,16 @@ def storable(schema: Schema, value: Any) -> Any:
     if value is None or not has_type(schema, value) or any(_check_scalar(schema, value, "")):
         return None
     if isinstance(value, list):
-        items = [storable(schema.get("items", {}), item) for item in value]
-        return [item for item in items if item is not None]
+        items = schema.get("items", {})
+        return [part for item in value if (part := storable(items, item)) is not None]
     if not isinstance(value, dict):
         return None if _is_unstorable(value) else value
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         return value
+    return _storable_map(schema, value)
+
+
+def _storable_map(schema: Schema, value: dict[str, Any]) -> dict[str, Any] | None:
     properties, additional = schema.get("properties", {}), schema.get("additionalProperties")
     parts = {
         name: storable(properties.get(name) or additional or {}, child)
@@ -112,6 +117,15 @@ def _is_unstorable(value: Any) -> bool:
     )
 
 
+_RANGE: Final = (("minimum", "exclusiveMinimum", operator.lt), ("maximum", "exclusiveMaximum", operator.gt))
+_LIMIT_TEXTS: Final = {
+    "minimum": "is below the minimum",
+    "maximum": "is above the maximum",
+    "multipleOf": "is no multiple of",
+    "format": "does not fit",
+}
+
+
 def has_type(schema: Schema, value: Any) -> bool:
     """Check whether a value has the type of its schema."""
     if schema.get("x-kubernetes-int-or-string"):
@@ -124,14 +138,10 @@ def _check_object(
 ) -> Iterator[str]:
     properties = schema.get("properties", {})
     additional = schema.get("additionalProperties")
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield f"{_join(path, name)}: required"
+    yield from _missing(schema.get("required", ()), value, path)
     yield from _bounds(len(value), schema, "Properties", "field(s)", path)
     if _embedded(schema):
-        for name in ("apiVersion", "kind"):
-            if name not in value:
-                yield f"{_join(path, name)}: required"
+        yield from _missing(("apiVersion", "kind"), value, path)
     for name, child in value.items():
         below = _join(path, name)
         if resource and name in ("apiVersion", "kind", "metadata"):
@@ -142,6 +152,12 @@ def _check_object(
             yield from _check(additional, child, below, strict=strict)
         elif strict and not additional and not schema.get("x-kubernetes-preserve-unknown-fields"):
             yield f"{below}: unknown field"
+
+
+def _missing(required: Sequence[str], value: Mapping[str, Any], path: str) -> Iterator[str]:
+    for name in required:
+        if name not in value:
+            yield f"{_join(path, name)}: required"
 
 
 def _check_type_and_object_meta(name: str, child: Any, path: str) -> Iterator[str]:
@@ -194,17 +210,22 @@ def _check_string(schema: Schema, value: str, path: str) -> Iterator[str]:
 
 
 def _check_number(schema: Schema, value: int | float, path: str) -> Iterator[str]:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-        yield f"{_at(path)}: {value} is below the minimum {low}"
-    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
-        yield f"{_at(path)}: {value} is above the maximum {high}"
+    for keyword in broken_limits(schema, value):
+        yield f"{_at(path)}: {value} {_LIMIT_TEXTS[keyword]} {schema[keyword]}"
+
+
+def broken_limits(schema: Mapping[str, Any], value: int | float) -> Iterator[str]:
+    """Yield the keywords of a schema that a number breaks."""
+    for keyword, exclusive, is_outside in _RANGE:
+        limit = schema.get(keyword)
+        if limit is not None and (is_outside(value, limit) or (schema.get(exclusive) and value == limit)):
+            yield keyword
     step = schema.get("multipleOf")
     if step is not None and value % step:
-        yield f"{_at(path)}: {value} is no multiple of {step}"
+        yield "multipleOf"
     bounds = INTEGER_RANGES.get(schema.get("format", ""))
     if bounds and not bounds[0] <= value <= bounds[1]:
-        yield f"{_at(path)}: {value} does not fit {schema['format']}"
+        yield "format"
 
 
 def _check_junctors(schema: Schema, value: Any, path: str) -> Iterator[str]:

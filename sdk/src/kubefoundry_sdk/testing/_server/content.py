@@ -86,14 +86,14 @@ def admitted(body: Object, resource: Resource, query: Mapping[str, str], warning
     dropped: list[str] = []
     pruned = schemas.prune(body, resource.schema, "", dropped, resource=True)
     dropped += [f"metadata.{name}" for name in pruned["metadata"] if name not in structural.OBJECT_META]
-    validation = query.get("fieldValidation", "Warn")
     if dropped and not resource.is_complete:
         raise errors.unknown_feature(f"the field {dropped[0]} of the kind {resource.kind}")
-    if dropped and validation == "Strict":
-        unknown = ", ".join(f'unknown field "{path}"' for path in sorted(dropped))
-        raise Undecodable(resource, f"strict decoding error: {unknown}")
-    if dropped and validation == "Warn":
-        warnings += [f'unknown field "{path}"' for path in sorted(dropped)]
+    unknown = [f'unknown field "{path}"' for path in sorted(dropped)]
+    validation = query.get("fieldValidation", "Warn")
+    if unknown and validation == "Strict":
+        raise Undecodable(resource, f"strict decoding error: {', '.join(unknown)}")
+    if validation == "Warn":
+        warnings += unknown
     if resource.custom:
         pruned = schemas.without_nulls(pruned, resource.schema)
     return completed(pruned, resource)
@@ -148,13 +148,11 @@ def _without_empty(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     cleaned = {name: _without_empty(child) for name, child in value.items()}
-    return {
-        name: child
-        for name, child in cleaned.items()
-        if child is not None
-        and (child not in ({}, []) or name in _KEPT_EMPTY)
-        and not (name in _NOT_ZERO and not child)
-    }
+    return {name: child for name, child in cleaned.items() if child is not None and _is_kept(name, child)}
+
+
+def _is_kept(name: str, child: Any) -> bool:
+    return (child not in ({}, []) or name in _KEPT_EMPTY) and bool(child or name not in _NOT_ZERO)
 
 
 def _set_pull_policies(obj: Object) -> None:

@@ -134,24 +134,22 @@ def merge(live: Any, applied: Any, kind: Type | None) -> Any:
     if live is ABSENT and not isinstance(applied, dict | list):
         return applied
     handler = kind.handler(applied if applied is not None else live) if kind else None
-    empty = not _items(live) and not _items(applied)
-    if _is_whole(handler) or empty:
+    if _is_leaf(handler, live, applied):
         return applied
     if isinstance(handler, MapType):
-        left, right = _items(live) or {}, _items(applied) or {}
-        if not isinstance(left, dict):
-            left = {}
+        left, right = _of_type(live, dict), _of_type(applied, dict)
         return {
             name: merge(left.get(name, ABSENT), right.get(name, ABSENT), handler.of(name))
-            for name in [*left, *(name for name in right if name not in left)]
+            for name in left | right
         }
     assert isinstance(handler, ListOf)
-    left = live if isinstance(live, list) else []
-    return _merged_lists(left, _items(applied) or [], handler)
+    return _merged_lists(_of_type(live, list), _of_type(applied, list), handler)
 
 
-def _items(value: Any) -> Any:
-    return value if isinstance(value, dict | list) and value else None
+def _is_leaf(handler: MapType | ListOf | str | None, before: Any, after: Any) -> bool:
+    """Check whether values have one owner, or are no map or list that has a part."""
+    has_parts = any(isinstance(value, dict | list) and value for value in (before, after))
+    return _is_whole(handler) or not has_parts
 
 
 def _merged_lists(live: list[Any], applied: list[Any], kind: ListOf) -> list[Any]:
@@ -227,13 +225,12 @@ def _compare_as(
     path: tuple[str, ...],
     result: Comparison,
 ) -> None:
-    empty = not _items(before) and not _items(after)
-    if _is_whole(handler) or empty:
+    if _is_leaf(handler, before, after):
         _compare_leaf(before, after, path, result)
         return
     if isinstance(handler, MapType):
         left, right = _of_type(before, dict), _of_type(after, dict)
-        for name in [*left, *(name for name in right if name not in left)]:
+        for name in left | right:
             _compare(
                 left.get(name, ABSENT),
                 right.get(name, ABSENT),
@@ -244,7 +241,7 @@ def _compare_as(
     elif isinstance(handler, ListOf):
         left = {item_step(item, handler): item for item in _of_type(before, list)}
         right = {item_step(item, handler): item for item in _of_type(after, list)}
-        for step in [*left, *(step for step in right if step not in left)]:
+        for step in left | right:
             _compare(left.get(step, ABSENT), right.get(step, ABSENT), handler.items, (*path, step), result)
     if before is ABSENT:
         result.added = field_sets.inserted(result.added, path)

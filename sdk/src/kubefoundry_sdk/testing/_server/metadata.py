@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk._api.equality import same
@@ -27,7 +27,16 @@ def problems(obj: Object, resource: Resource) -> Iterator[Problem]:
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
             "characters, '-' or '.', and must start and end with an alphanumeric character",
         )
-    for key, value in (meta.get("labels") or {}).items():
+    yield from _label_problems(meta.get("labels") or {})
+    for key in meta.get("annotations") or {}:
+        if not _KEY.fullmatch(key.lower()):
+            yield _invalid("metadata.annotations", key, "name part must consist of alphanumeric characters")
+    yield from _finalizer_problems(meta.get("finalizers") or (), resource)
+    yield from _owner_problems(meta.get("ownerReferences") or ())
+
+
+def _label_problems(labels: Mapping[str, str]) -> Iterator[Problem]:
+    for key, value in labels.items():
         if not _KEY.fullmatch(key) or len(key.rpartition("/")[2]) > 63:
             yield _invalid(
                 "metadata.labels", key, "name part must consist of alphanumeric characters, '-', '_' or '.'"
@@ -39,11 +48,6 @@ def problems(obj: Object, resource: Resource) -> Iterator[Problem]:
                 "a valid label must be an empty string or consist of alphanumeric "
                 "characters, '-', '_' or '.'",
             )
-    for key in meta.get("annotations") or {}:
-        if not _KEY.fullmatch(key.lower()):
-            yield _invalid("metadata.annotations", key, "name part must consist of alphanumeric characters")
-    yield from _finalizer_problems(meta.get("finalizers") or (), resource)
-    yield from _owner_problems(meta.get("ownerReferences") or ())
 
 
 def _finalizer_problems(finalizers: Any, resource: Resource) -> Iterator[Problem]:

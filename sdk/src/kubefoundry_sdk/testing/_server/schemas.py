@@ -68,18 +68,15 @@ def without_nulls(value: Any, schema: Schema) -> Any:
         return [without_nulls(item, schema.get("items") or {}) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {}
-    for name, child in value.items():
-        declared = _declared(schema, name)
-        if (
-            child is None
-            and declared is not None
-            and not declared.get("nullable")
-            and "default" not in declared
-        ):
-            continue
-        kept[name] = without_nulls(child, declared or {})
-    return kept
+    return {
+        name: without_nulls(child, _declared(schema, name) or {})
+        for name, child in value.items()
+        if child is not None or _keeps_null(_declared(schema, name))
+    }
+
+
+def _keeps_null(declared: Schema | None) -> bool:
+    return declared is None or bool(declared.get("nullable")) or "default" in declared
 
 
 def defaults_of(schema: Schema) -> Schema:
@@ -163,8 +160,9 @@ def _problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     if not is_typed:
         yield from _type_problems(value, schema, path)
     if "enum" in schema and not any(same(value, allowed) for allowed in schema["enum"]):
-        allowed = ", ".join(_shown(item) for item in schema["enum"])
-        text = f"Unsupported value: {_shown(value)}: supported values: {allowed}"
+        text = (
+            f"Unsupported value: {_shown(value)}: supported values: {', '.join(map(_shown, schema['enum']))}"
+        )
         yield Problem("FieldValueNotSupported", path, text)
     if is_typed:
         yield from _content_problems(value, schema, path)
@@ -265,17 +263,19 @@ def _text_problems(value: str, schema: Schema, path: str) -> Iterator[Problem]:
         raise errors.unknown_feature(f"the format {name} of {path}")
 
 
+_LIMIT_TEXTS: Final = {
+    "minimum": "should be greater than or equal to",
+    "maximum": "should be less than or equal to",
+    "multipleOf": "should be a multiple of",
+}
+
+
 def _number_problems(value: int | float, schema: Schema, path: str) -> Iterator[Problem]:
-    low, high = schema.get("minimum"), schema.get("maximum")
-    if low is not None and (value < low or (schema.get("exclusiveMinimum") and value == low)):
-        yield _out_of_bounds(path, value, f"should be greater than or equal to {low}")
-    if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
-        yield _out_of_bounds(path, value, f"should be less than or equal to {high}")
-    if (step := schema.get("multipleOf")) is not None and value % step:
-        yield _out_of_bounds(path, value, f"should be a multiple of {step}")
-    bounds = structural.INTEGER_RANGES.get(schema.get("format", ""))
-    if bounds and not bounds[0] <= value <= bounds[1]:
-        yield _unplaced(path, f"must be of type integer with format {schema['format']}")
+    for keyword in structural.broken_limits(schema, value):
+        if keyword == "format":
+            yield _unplaced(path, f"must be of type integer with format {schema['format']}")
+        else:
+            yield _out_of_bounds(path, value, f"{_LIMIT_TEXTS[keyword]} {schema[keyword]}")
 
 
 def _junctor_problems(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
@@ -305,11 +305,7 @@ def _placed(problem: Problem, root: str) -> Problem:
 
 def _duplicates(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
     """Yield repeated items of sets and list-maps, and items of list-maps that have no keys."""
-    if isinstance(value, dict):
-        for name, child in value.items():
-            if (declared := _declared(schema, name)) is not None:
-                yield from _duplicates(child, declared, _join(path, name))
-    elif isinstance(value, list):
+    if isinstance(value, list):
         identities = [_identity(item, schema) for item in value]
         for index, identity in enumerate(identities):
             if schema.get("x-kubernetes-list-type") == "map" and not isinstance(value[index], dict):
@@ -321,8 +317,19 @@ def _duplicates(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
                 yield Problem(
                     "FieldValueDuplicate", f"{path}[{index}]", f"Duplicate value: {_shown(identity)}"
                 )
+    for child, declared, below in _children(value, schema, path):
+        yield from _duplicates(child, declared, below)
+
+
+def _children(value: Any, schema: Schema, path: str) -> Iterator[tuple[Any, Schema, str]]:
+    """Yield the declared fields of a map or the items of a list, with schema and path."""
+    if isinstance(value, dict):
+        for name, child in value.items():
+            if (declared := _declared(schema, name)) is not None:
+                yield child, declared, _join(path, name)
+    elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _duplicates(item, schema.get("items") or {}, f"{path}[{index}]")
+            yield item, schema.get("items") or {}, f"{path}[{index}]"
 
 
 def _identity(item: Any, schema: Schema) -> Any:
@@ -355,13 +362,8 @@ def _broken_rules(value: Any, schema: Schema, path: str) -> Iterator[Problem]:
         if not holds(value):
             text = f"Invalid value: {_shown(value)}: {rule.get('message', '')}"
             yield Problem("FieldValueInvalid", path, text)
-    if isinstance(value, dict):
-        for name, child in value.items():
-            if (declared := _declared(schema, name)) is not None:
-                yield from _broken_rules(child, declared, _join(path, name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _broken_rules(item, schema.get("items") or {}, f"{path}[{index}]")
+    for child, declared, below in _children(value, schema, path):
+        yield from _broken_rules(child, declared, below)
 
 
 def _out_of_bounds(path: str, value: Any, text: str) -> Problem:

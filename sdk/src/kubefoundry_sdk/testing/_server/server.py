@@ -134,18 +134,7 @@ class Server:
         }
 
     def _target(self, path: str) -> Target:
-        parts = [unquote(part) for part in path.strip("/").split("/")]
-        if parts[0] not in ("api", "apis"):
-            raise errors.unknown_feature(f"the path {path}")
-        api_version, rest = (
-            ("/".join(parts[1:2]), parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
-        )
-        namespace = ""
-        if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
-            namespace, rest = rest[1], rest[2:]
-        if not rest or len(rest) > 3:
-            raise errors.not_served()
-        plural, name, subresource = (*rest, "", "")[:3]
+        api_version, namespace, plural, name, subresource = _parts(path)
         for resource in self.resources():
             if (resource.api_version, resource.plural) == (api_version, plural):
                 if subresource and subresource != "status":
@@ -185,3 +174,20 @@ class Server:
 
 def _encoded(body: Object) -> bytes:
     return json.dumps(body).encode()
+
+
+def _parts(path: str) -> tuple[str, str, str, str, str]:
+    """Return API version, namespace, plural, name and subresource of a path."""
+    parts = [unquote(part) for part in path.strip("/").split("/")]
+    if parts[0] not in ("api", "apis"):
+        raise errors.unknown_feature(f"the path {path}")
+    api_version, rest = (
+        ("/".join(parts[1:2]), parts[2:]) if parts[0] == "api" else ("/".join(parts[1:3]), parts[3:])
+    )
+    namespace = ""
+    if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in ("status", "finalize"):
+        namespace, rest = rest[1], rest[2:]
+    if not rest or len(rest) > 3:
+        raise errors.not_served()
+    plural, name, subresource = (*rest, "", "")[:3]
+    return api_version, namespace, plural, name, subresource

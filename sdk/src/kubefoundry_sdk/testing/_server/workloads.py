@@ -7,31 +7,34 @@ from typing import Any
 
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk.testing._server import errors
 from kubefoundry_sdk.testing._server.errors import Problem
 
 
 def deployment_problems(old: Object | None, new: Object) -> Iterator[Problem]:
     """Yield the problems of a Deployment that is created (`old` is None) or updated."""
-    spec = new.get("spec") or {}
-    selector, template = spec.get("selector") or {}, spec.get("template") or {}
+    spec, selector = part(new, "spec"), part(new, "spec", "selector")
     if "matchExpressions" in selector:
         raise errors.unknown_feature("matchExpressions of a Deployment's selector")
-    if not spec.get("selector"):
+    if not selector:
         yield _required("spec.selector")
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    wanted = selector.get("matchLabels") or {}
-    if not wanted or any(labels.get(name) != value for name, value in wanted.items()):
+    labels, wanted = part(spec, "template", "metadata", "labels"), part(selector, "matchLabels")
+    if not wanted or not wanted.items() <= labels.items():
         yield _invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
-    yield from _container_problems((template.get("spec") or {}).get("containers") or [])
+    yield from _container_problems(part(spec, "template", "spec").get("containers") or [])
+    yield from _number_problems(spec)
+    if old is not None and not same(selector, part(old, "spec", "selector")):
+        yield _invalid("spec.selector", selector, "field is immutable")
+
+
+def _number_problems(spec: Mapping[str, Any]) -> Iterator[Problem]:
     for name in ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
         if (spec.get(name) or 0) < 0:
             yield _invalid(f"spec.{name}", spec[name], "must be greater than or equal to 0")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
         yield _invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
-    if old is not None and not same(selector, (old.get("spec") or {}).get("selector") or {}):
-        yield _invalid("spec.selector", selector, "field is immutable")
 
 
 def _container_problems(containers: list[Mapping[str, Any]]) -> Iterator[Problem]:
