@@ -129,7 +129,7 @@ def test_a_defaulted_spec_needs_no_patch() -> None:
 
 
 @pytest.mark.parametrize("spec", [None, "text", [1]])
-def test_a_spec_that_is_none_is_left_to_the_schema(spec: Any) -> None:
+def test_mutation_leaves_invalid_spec_to_the_schema(spec: Any) -> None:
     assert response(modeldeployments.mutate(review(spec))) == {"uid": "u-1", "allowed": True}
 
 
@@ -363,7 +363,7 @@ def test_a_registration_is_warned_about_and_never_refused(
 
 
 @pytest.mark.parametrize("body", [None, [], "x", {}, {"request": None}, {"request": {"uid": "u"}}])
-def test_what_is_no_review_is_called_so(body: Any) -> None:
+def test_invalid_review_is_malformed(body: Any) -> None:
     for answer in (
         modeldeployments.mutate,
         providerconfigs.validate,

@@ -159,7 +159,7 @@ async def test_good_certificate_is_served_when_the_next_is_refused() -> None:
     assert core.bundles == [root.chain]
 
 
-async def test_new_leaf_waits_for_a_conversion_that_trusts_the_old_leaf() -> None:
+async def test_new_leaf_waits_when_conversion_trusts_the_old_leaf() -> None:
     root, other = issued("root"), issued("root")
     async with turns() as core:
         await core.take(root, issued("leaf", root, [HOST]))

@@ -1,4 +1,4 @@
-"""The Secret and the webhook configurations: what is read from them and what is written to them."""
+"""Reading and writing the Secret and the webhook configurations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def configuration(*bundles: bytes | None) -> dict[str, Any]:
     }
 
 
-def test_a_secret_gives_back_what_was_put_into_it(material: Material) -> None:
+def test_secret_returns_the_stored_material(material: Material) -> None:
     two = renewed(material, ("127.0.0.1",), NOW, new_authority=True)
     assert two
 
@@ -112,7 +112,7 @@ def test_a_blanked_bundle_is_put_back(material: Material, blank: bytes | None) -
     assert patch(VALIDATING, live, material.bundle, conditions=False)
 
 
-def test_what_is_there_is_not_sent_again(material: Material) -> None:
+def test_configuration_is_not_patched_when_up_to_date(material: Material) -> None:
     live = configuration(material.bundle, material.bundle)
 
     assert covers(live, material, NOW)

@@ -214,7 +214,7 @@ def test_leaf_that_lacks_a_name_waits_for_a_new_authority() -> None:
 
 
 @pytest.mark.parametrize("asleep", [LEAF_LIFE + SECOND, AUTHORITY_LIFE + SECOND, timedelta(days=5000)])
-def test_whoever_slept_through_it_all_is_good_again_at_once(asleep: timedelta) -> None:
+def test_expired_material_is_replaced_at_once(asleep: timedelta) -> None:
     material = first()
 
     after = renewed(material, HOSTS, START + asleep)

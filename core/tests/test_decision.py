@@ -66,7 +66,7 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
     }
 
 
-def test_one_that_is_made_paused_waits_for_nobody() -> None:
+def test_paused_model_is_pending_when_created() -> None:
     paused = deployment(GOOD)
     paused["metadata"]["annotations"] = {"kubefoundry.ai/reconcile-paused": "true"}
 

@@ -43,7 +43,7 @@ def sums(provider: str = "acme") -> tuple[float, float]:
 
 
 def added(watched: Watched, *events: dict[str, Any] | None, provider: str = "acme") -> tuple[float, float]:
-    """Return what the events add to both histograms."""
+    """Return the samples that the events add to both histograms."""
     before = sums(provider)
     for event in events:
         watched.sees(event)

@@ -133,7 +133,7 @@ async def test_renewal_drops_no_review_on_old_or_new_connections() -> None:
         ("/elsewhere", b"{}", 404),
     ],
 )
-async def test_what_is_no_review_gets_an_answer(path: str, body: bytes, status: int) -> None:
+async def test_listener_answers_invalid_review(path: str, body: bytes, status: int) -> None:
     old, _, _ = three_stages()
     async with bound_listener() as (listener, port):
         await listener.present(old)

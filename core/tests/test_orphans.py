@@ -168,7 +168,7 @@ def test_a_manager_without_status_fields_has_published_nothing() -> None:
     assert dead_managers(live, {}) == Abandoned((), None)
 
 
-def test_what_is_left_behind_is_named() -> None:
+def test_leftover_object_is_named() -> None:
     live = deleted(ACME)
 
     assert remaining(live) == "none known"

@@ -1,4 +1,4 @@
-"""When a provider counts as lost, when as back, and what its deployments report; the test moves the clock."""
+"""When core reports a provider as lost or healthy, and the condition of its deployments. The test moves the clock."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_registration_that_goes_away_leaves_its_silence() -> None:
     assert seen.after(0) == SEEN
 
 
-def test_an_operator_counts_as_down_once_it_has_been_so_for_long() -> None:
+def test_operator_is_down_after_the_timeout() -> None:
     seen = Observed()
     seen.config("10:00", operator=True)
     seen.config("10:01", operator=False)
@@ -231,7 +231,7 @@ def standing(status: str, reason: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_a_deployment_is_reported(
+def test_condition_reports_the_first_unhealthy_provider(
     live: dict[str, Any] | None,
     healths: list[Health | None],
     expected: tuple[str, str, str, int] | None,

@@ -143,7 +143,7 @@ def test_any_json_gets_an_answer_or_is_no_review(value: Any) -> None:
 @pytest.mark.slow
 @paths
 @pytest.mark.parametrize("left", [10_000, 48 * 2**20], ids=["a full namespace", "an empty one"])
-def test_whatever_is_odd_in_it_it_gets_an_answer_or_is_no_review(path: str, left: int) -> None:
+def test_odd_review_is_answered_or_malformed(path: str, left: int) -> None:
     judge = (
         JUDGES[path]
         if path != "/validate"
@@ -216,7 +216,7 @@ async def test_small_reviews_pass_a_large_one_that_does_not_come() -> None:
 
 
 @pytest.mark.parametrize(("path", "length"), [("/validate", MAX_BODY), ("/validate-providerconfig", 1)])
-async def test_only_so_many_slow_reviews_wait(path: str, length: int) -> None:
+async def test_slow_reviews_are_limited(path: str, length: int) -> None:
     async with listening(material()) as (_, trust, port):
         streams = [await head_alone(port, trust, length, path) for _ in range(WAITING + 2)]
 

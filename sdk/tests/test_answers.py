@@ -1,4 +1,4 @@
-"""What a provider's functions answer is judged before anything is written: whatever passes can be stored."""
+"""Checks of a provider's results before any write: the API server can store each accepted result."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_observation_is_a_fault_or_can_be_stored(seen: Any) -> None:
         (None, "None, not an Observation"),
     ],
 )
-def test_what_the_crd_refuses_is_named(seen: Any, words: str) -> None:
+def test_observation_is_rejected_when_crd_refuses_a_value(seen: Any, words: str) -> None:
     with pytest.raises(Fault, match=re.escape(f"observe returned {words}")):
         results.observe(replace(SOUND, observe=lambda model, live: seen), MODEL, {})
 

@@ -81,7 +81,7 @@ def test_a_refused_try_says_the_same_each_time(name: str) -> None:
     assert f'engines "{name}" is forbidden: {name}: too many' in first
 
 
-async def test_another_ones_object_that_came_meanwhile_is_not_written() -> None:
+async def test_revert_refuses_object_of_another_owner() -> None:
     with pytest.raises(NameTaken, match="Engine 'm'"):
         await revert(standing())
 
@@ -117,7 +117,7 @@ async def test_a_conflict_where_nothing_stands_passes_by_itself(dry_run: bool) -
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-async def test_another_ones_config_map_is_named(dry_run: bool) -> None:
+async def test_refusal_names_config_map_of_another_owner(dry_run: bool) -> None:
     def answer(asked: Asked) -> web.Response:
         foreign = {"metadata": {"name": "m", "namespace": "n", "uid": "v"}}
         return ok(foreign) if asked.method == "GET" else refusal(409, "Conflict")

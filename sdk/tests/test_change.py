@@ -1,4 +1,4 @@
-"""Bringing only what the user changed onto the manifest that was applied."""
+"""Rebasing the user's changes onto the applied manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes over the wire, and what is made of the answers."""
+"""The requests of the client, and how it reads the responses."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_refused_content(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [401, 404, 408, 409, 410, 429, 500, 503])
-def test_what_says_something_about_the_moment_only(code: int) -> None:
+def test_temporary_api_error_is_no_rejection(code: int) -> None:
     assert not ApiError(code, "Whatever", "").rejected
 
 

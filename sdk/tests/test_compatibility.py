@@ -1,4 +1,4 @@
-"""What a provider's capabilities rule out, in the words of contract §2, and what is said of overrides."""
+"""Specs that a provider's capabilities rule out (contract §2), and the messages about overrides."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_second_table_of_the_designs_rules(asked: Deployment, by: Provider, 
         (deployment("vllm", "disaggregated"), KUBERAY),
     ],
 )
-def test_what_the_table_does_not_name_is_compatible(asked: Deployment, by: Provider) -> None:
+def test_combination_is_compatible_when_table_lacks_it(asked: Deployment, by: Provider) -> None:
     assert compatibility.check(by, asked, None) == compatibility.Compatibility((), False, None)
 
 

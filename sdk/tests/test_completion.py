@@ -26,7 +26,7 @@ READY_PATH = "/v1/models/org/m/ready"
 
 
 class Engine:
-    """An OpenAI-style server: a status for each path, 404 for others, and what it was asked."""
+    """An OpenAI-style server with a status for each path, 404 for others. It records the requests."""
 
     def __init__(self, statuses: Mapping[str, int], body: str = "{}") -> None:
         self.statuses = dict(statuses)

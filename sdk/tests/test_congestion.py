@@ -56,7 +56,7 @@ def test_window_settles_between_busy_and_queueing(cores: int) -> None:
     assert max(sizes) <= cores * SLOW + 1
 
 
-def test_it_does_not_grow_where_nobody_waits() -> None:
+def test_window_keeps_its_size_when_no_write_waits() -> None:
     window = Window(3.0)
 
     assert answered(window, sent=1.0, now=1.0 + QUICK, floor=QUICK, full=False) == window
@@ -72,7 +72,7 @@ def test_answers_to_what_was_sent_before_a_cut_cut_no_further() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.001, 60.0), st.booleans(), st.booleans()), max_size=200))
-def test_one_may_always_write(answers: list[tuple[float, bool, bool]]) -> None:
+def test_window_always_admits_one_write(answers: list[tuple[float, bool, bool]]) -> None:
     window, now = Window(), 0.0
     for took, full, lost in answers:
         sent, now = now, now + took
@@ -145,7 +145,7 @@ async def test_reconcile_that_waits_for_something_else_causes_no_pause() -> None
     assert Congestion(Window(LEAST)).pause_after(LONGEST * 1.1) == 0.0
 
 
-async def test_what_gives_way_waits_for_the_end_of_a_pause() -> None:
+async def test_event_write_waits_for_the_end_of_a_pause() -> None:
     loop, paused = asyncio.get_running_loop(), Congestion(Window(0.5))
     start = loop.time()
     seconds = paused.pause_after(0.02)
@@ -229,7 +229,7 @@ async def test_a_turn_that_waits_for_something_else_holds_up_no_other(
     await asyncio.wait([running])
 
 
-async def test_what_gives_way_goes_once_nobody_waits() -> None:
+async def test_event_write_follows_waiting_writes() -> None:
     congestion = Congestion()
     order: list[str] = []
     inside, go = asyncio.Event(), asyncio.Event()

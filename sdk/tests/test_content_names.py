@@ -1,4 +1,4 @@
-"""Helpers named after their content: what serves keeps the one it has, whatever is asked or tried."""
+"""Helpers named after their content: a serving object keeps its helper during edits and dry runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def content(todo: Plan) -> Any:
     return yaml.safe_load(helper["data"][KEY])
 
 
-def test_the_object_names_the_helper_that_is_made_for_it() -> None:
+def test_object_names_its_new_helper() -> None:
     todo = planned(context(1), subject=subject())
 
     (helper,) = todo.helpers
@@ -72,7 +72,7 @@ def test_the_object_names_the_helper_that_is_made_for_it() -> None:
     assert todo.fresh == ()
 
 
-def test_another_content_is_another_object_beside_the_old_one() -> None:
+def test_changed_content_creates_a_second_helper() -> None:
     before = planned(context(1), subject=subject())
 
     todo = planned(context(2), before, subject())

@@ -1,4 +1,4 @@
-"""Texts that are documents: what the user changes is changed, and nothing that is written can harm."""
+"""Texts that are documents: an edit changes only its own fields, and hostile text does no harm."""
 
 from __future__ import annotations
 

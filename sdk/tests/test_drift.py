@@ -70,7 +70,7 @@ def meta(**changes: Any) -> dict[str, Any]:
         pytest.param(meta(finalizers=["x"], generation=9), [], id="finalizer and generation"),
     ],
 )
-def test_what_is_drift(now: dict[str, Any], expected: list[str]) -> None:
+def test_drift_lists_fields_with_other_values(now: dict[str, Any], expected: list[str]) -> None:
     assert differences(APPLIED, now, ("spec.groups[*].replicas",)) == expected
 
 
@@ -129,7 +129,7 @@ def test_the_sixth_correction_waits_until_the_first_is_old() -> None:
         ("1024Mi", "much", ["spec.containers[a].resources.limits.memory"]),
     ],
 )
-def test_an_amount_in_another_form_is_none(applied: object, live: object, expected: list[str]) -> None:
+def test_drift_ignores_the_form_of_a_quantity(applied: object, live: object, expected: list[str]) -> None:
     def pod(memory: object) -> dict[str, Any]:
         return {"spec": {"containers": [{"name": "a", "resources": {"limits": {"memory": memory}}}]}}
 

@@ -48,7 +48,7 @@ def test_an_error_that_may_pass_is_reported_when_it_comes_twice(error: Exception
 
 
 @pytest.mark.parametrize("error", [ApiError(422, "Invalid", "no"), ZeroDivisionError("x")])
-def test_what_cannot_pass_is_reported_at_once(error: Exception) -> None:
+def test_permanent_failure_is_reported_at_once(error: Exception) -> None:
     report, _ = note(Failures(), error, 0.0)
 
     assert report.stop == STOP
@@ -66,7 +66,7 @@ def test_delay_doubles_up_to_its_limit() -> None:
 
 
 @pytest.mark.parametrize(("asked", "delay"), [(2.0, 2.0), (86400.0, OBJECT.last)])
-def test_a_server_that_asks_to_wait_is_obeyed_for_so_long(asked: float, delay: float) -> None:
+def test_retry_waits_for_retry_after_up_to_the_longest_delay(asked: float, delay: float) -> None:
     error = ApiError(429, "TooManyRequests", "later", retry_after=asked)
 
     assert note(Failures(), error, 0.0)[1] == delay
@@ -114,7 +114,7 @@ def test_repeated_foreign_conflict_is_reported() -> None:
 
 
 @pytest.mark.parametrize("error", [PASSING, ApiError(422, "Invalid", "no")])
-def test_another_failure_waits_whatever_its_object_does(error: ApiError) -> None:
+def test_failure_backs_off_when_its_object_changes(error: ApiError) -> None:
     failures = Failures()
     note(failures, error, 0.0)
 
@@ -140,7 +140,7 @@ def deployment(**metadata: Any) -> dict[str, Any]:
         (deployment(), None, "another", True),
     ],
 )
-def test_what_makes_another_try_worth_it(
+def test_retry_mark_changes_with_relevant_input(
     other: dict[str, Any], upstream: dict[str, Any] | None, digest: str, changed: bool
 ) -> None:
     assert (mark(other, upstream, digest, "own") != mark(deployment(), None, "d", "own")) is changed
@@ -189,7 +189,7 @@ def test_message_obeys_nobody(text: str) -> None:
         (409, "the object has been modified", False),
     ],
 )
-def test_what_is_too_large_will_not_pass(code: int, words: str, rejected: bool) -> None:
+def test_too_large_request_is_a_rejection(code: int, words: str, rejected: bool) -> None:
     assert ApiError(code, "x", words).rejected is rejected
 
 

@@ -64,7 +64,7 @@ def model(owner: str | None, **metadata: Any) -> dict[str, Any]:
         pytest.param(("orphan",), model("u"), [], id="to be orphaned, still owned"),
     ],
 )
-async def test_what_is_waited_for(
+async def test_clean_up_waits_for_own_objects(
     finalizers: tuple[str, ...], live: dict[str, Any] | None, left: list[str]
 ) -> None:
     objects = Store()
@@ -188,7 +188,7 @@ def test_the_time_is_a_setting(monkeypatch: pytest.MonkeyPatch, setting: str | N
 
 
 @pytest.mark.parametrize("setting", ["-1", "inf", "nan", "5d"])
-def test_a_time_that_is_none_is_refused(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finalizer_timeout_rejects_invalid_duration(setting: str, capsys: pytest.CaptureFixture[str]) -> None:
     parser = options.parser("t", "")
     options.finalizer_timeout(parser)
 

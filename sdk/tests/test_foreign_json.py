@@ -61,7 +61,7 @@ def test_a_document_of_any_depth_is_read_and_can_be_worked_on(levels: int, opene
     assert decode(encode(read)) == read
 
 
-def test_what_is_beside_the_depth_is_read_whole() -> None:
+def test_json_beside_too_deep_value_is_kept() -> None:
     raw = b'{"items":[{"name":"a","x":' + deep(5000) + b'},{"name":"b","x":[1,"]"]}],"rest":"\\"["}'
 
     read = decode(raw)
@@ -85,18 +85,18 @@ def test_what_is_beside_the_depth_is_read_whole() -> None:
     ],
     ids=lambda raw: repr(raw[:8]),
 )
-def test_what_is_no_json_says_so(raw: bytes) -> None:
+def test_invalid_json_is_unreadable(raw: bytes) -> None:
     with pytest.raises(Unreadable):
         decode(raw)
 
 
 @pytest.mark.parametrize("raw", [b"NaN", b"-Infinity", b"1e999", b"9" * 400, b"9" * 5000])
-def test_a_number_that_could_not_be_sent_is_none(raw: bytes) -> None:
+def test_json_number_out_of_range_is_read_as_null(raw: bytes) -> None:
     assert decode(b'{"a":' + raw + b"}") == {"a": None}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_such_a_number_is_not_sent(value: float) -> None:
+def test_non_finite_number_is_not_encoded(value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         encode({"a": value})
 

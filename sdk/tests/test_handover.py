@@ -24,7 +24,9 @@ WHAT = ("u", "dynamo")
         (["foregroundDeletion", "kubefoundry.ai/provider", "example.com/dynamo-provider"], []),
     ],
 )
-def test_whose_finalizers_hold_it(finalizers: list[str] | None, expected: list[str]) -> None:
+def test_other_holders_are_named_by_their_finalizers(
+    finalizers: list[str] | None, expected: list[str]
+) -> None:
     assert other_holders({"metadata": {"finalizers": finalizers}}, "kaito") == expected
 
 
@@ -81,7 +83,7 @@ def test_the_wait_ends_after_the_time_from_its_first_sight() -> None:
     "what",
     [("recreated", "dynamo"), ("u", "kuberay"), ("u",)],
 )
-def test_another_object_or_holder_gets_its_own_time(what: tuple[str, ...]) -> None:
+def test_wait_restarts_for_another_object_or_holder(what: tuple[str, ...]) -> None:
     wait = Wait()
     wait.left(WHAT, TIMEOUT, 0.0)
 

@@ -1,4 +1,4 @@
-"""The harness for tests of providers: its clock, what it shows, and what it refuses."""
+"""The harness for tests of providers: its clock, its view of the cluster, and its refusals."""
 
 from __future__ import annotations
 

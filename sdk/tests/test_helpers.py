@@ -39,7 +39,7 @@ def test_helpers_of_one_name_are_made_both() -> None:
     assert changed(planned(deployment(), subject=two_helpers())) == ["ConfigMap", "Service", "Engine"]
 
 
-def test_what_is_there_is_left_alone() -> None:
+def test_unchanged_helpers_are_not_written() -> None:
     assert changed(planned(deployment(), planned(deployment(), subject=two_helpers()), two_helpers())) == []
 
 
@@ -102,8 +102,8 @@ def test_an_object_of_another_namespace_is_nobodys_helper(namespaces: list[str],
     assert [obj["metadata"]["namespace"] for obj in helpers.of("n", "u")] == ["n"]
 
 
-def test_what_was_listed_has_a_kind() -> None:
-    """The items of a list state none."""
+def test_listed_helper_has_api_version_and_kind() -> None:
+    """Items of a list have no apiVersion and kind."""
     helpers = Helpers({"Service": Store(index=lambda obj: "u")})
     service = helper("Service", "m")
     listed = {"metadata": {"name": "m", "namespace": "n", "resourceVersion": "1"}}

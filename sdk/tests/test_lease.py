@@ -67,7 +67,7 @@ async def kept(api: Wire, server: Server, then: Callable[[], None]) -> None:
 
 
 @in_simulated_time
-async def test_one_that_another_has_taken_is_lost() -> None:
+async def test_lease_is_lost_when_another_replica_acquires_it() -> None:
     server = Server()
 
     def taken() -> None:
@@ -111,7 +111,7 @@ async def test_request_without_response_is_named(caplog: pytest.LogCaptureFixtur
 
 @in_simulated_time
 async def test_lease_is_lost_when_renewed_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process, or its machine, that stood still: what it decided before may be out of date."""
+    """A process or machine that was frozen: its earlier decisions may be out of date."""
     server, slept = Server(), 0.0
     clock = lease.now
     monkeypatch.setattr(lease, "now", lambda: clock() + slept)

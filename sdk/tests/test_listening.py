@@ -1,4 +1,4 @@
-"""A port under more connections than it holds: somebody else is answered, and what is held is bounded."""
+"""A port with too many connections still answers other clients, and limits the open ones."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_the_record_tells_manifest_wish_refresh_and_image() -> None:
 
 
 @pytest.mark.parametrize("packed", ["", "!", "e30=", "eJyrVkrLz1eyUkpKLFKqBQAdegQ0"])
-def test_a_record_that_cannot_be_read_is_none(packed: str) -> None:
+def test_unreadable_record_is_ignored(packed: str) -> None:
     assert manifest.applied({"metadata": {"annotations": {"kubefoundry.ai/applied": packed}}}) is None
 
 
@@ -229,7 +229,9 @@ def test_record_is_read_to_the_usual_depth() -> None:
         ("u", "u", "else-provider", False),
     ],
 )
-def test_who_made_it(owner: str | None, marked: str | None, manager: str, expected: bool) -> None:
+def test_creator_is_recognized_by_owner_and_manager(
+    owner: str | None, marked: str | None, manager: str, expected: bool
+) -> None:
     live: dict[str, Any] = {
         "metadata": {
             "name": "m",

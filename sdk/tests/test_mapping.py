@@ -1,4 +1,4 @@
-"""A provider without code: what a mapping expresses, and what happens to invalid and hostile input."""
+"""A provider without code: the expressions of a mapping, and invalid and hostile input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def provider_writing(value: Any) -> Provider:
 
 
 def rendered(value: Any, spec: dict[str, Any] | None = None) -> Any:
-    """Return what a template renders into `spec.x`; None if it is left out."""
+    """Return the rendered `spec.x`; None if the template leaves it out."""
     model = deployment({**GPU, **(spec or {})})
     return render(provider_writing(value), model, SCHEMA).main["spec"].get("x")
 

@@ -1,4 +1,4 @@
-"""The API server in memory through the real client: what the differential test does not cover."""
+"""The API server in memory through the real client, where the differential test does not cover it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def delete(client: Client, obj: Object, propagation: Any) -> None:
 
 
 class Seen:
-    """A sink that remembers what it got."""
+    """A sink that records its events."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}

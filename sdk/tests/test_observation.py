@@ -1,4 +1,4 @@
-"""What is observed is the spec that was applied, whatever the newest one asks for."""
+"""A provider observes the applied spec, not the newest one."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def read(obj: Object) -> Mapping[str, str]:
 
 
 def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
-    """Nothing known yet; the second is what was known at each change that was reported."""
+    """Return the settings, and a list that receives the settings at each reported change."""
     received: list[Mapping[str, str]] = []
     operator_settings = OperatorSettings(
         Operator("acme-operator", ("acme",), read, stated), lambda: received.append(operator_settings.values)
@@ -28,7 +28,7 @@ def settings(**stated: str) -> tuple[OperatorSettings, list[Mapping[str, str]]]:
     return operator_settings, received
 
 
-def test_what_is_reported_when() -> None:
+def test_operator_settings_are_reported_when_they_change() -> None:
     operator_settings, received = settings()
 
     operator_settings.see([], "acme")
@@ -39,7 +39,7 @@ def test_what_is_reported_when() -> None:
     assert received == [{}, {"mode": "auto"}, {"mode": "byo"}]
 
 
-def test_what_was_read_stays_while_the_operator_is_gone() -> None:
+def test_operator_settings_stay_when_operator_is_missing() -> None:
     operator_settings, received = settings()
     operator_settings.see([deployment("auto")], "acme")
 

@@ -1,4 +1,4 @@
-"""An API server that is away, however long: the process lives, takes it for nobody's silence, and goes on at once."""
+"""During an outage of the API server, the process stays up and reports no lost heartbeat. It continues at once."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ async def test_each_key_once_in_order_and_never_two_at_once() -> None:
     assert all(later - earlier >= 0.9 / RATE for earlier, later in pairwise(times))
 
 
-async def test_what_comes_while_nothing_waits_is_released() -> None:
+async def test_paced_queue_releases_key_when_empty() -> None:
     released: asyncio.Queue[Key] = asyncio.Queue()
     spread = PacedQueue(released.put_nowait)
     running = asyncio.ensure_future(spread.run())

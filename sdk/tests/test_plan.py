@@ -1,4 +1,4 @@
-"""From a render and what lives upstream to what is to be written, deleted or left alone."""
+"""The plan of a reconcile: objects to write, to delete and to leave unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kubefoundry_sdk._provider.write import manifest
 from support.plans import V2, changed, deployment, planned, provider
 
 
-def test_what_is_not_there_is_created_helpers_first() -> None:
+def test_missing_objects_are_created_with_helpers_first() -> None:
     todo = planned(deployment())
 
     assert changed(todo) == ["ConfigMap", "Engine"]
@@ -83,7 +83,7 @@ def test_true_in_the_place_of_1_is_a_change() -> None:
         pytest.param({}, {"annotations": {"kubefoundry.ai/refresh": "1"}}, ["Engine"], None, id="refresh"),
     ],
 )
-def test_what_a_change_needs(
+def test_plan_lists_changed_kinds(
     spec: dict[str, Any], metadata: dict[str, Any], kinds: list[str], recreate: str | None
 ) -> None:
     todo = planned(deployment(spec, **metadata), planned(deployment()))
@@ -119,7 +119,7 @@ def test_abandoned_object_is_recreated_by_the_next_change(
     assert todo.recreate == recreate
 
 
-def test_another_version_of_the_crd_alone_writes_nothing() -> None:
+def test_plan_is_empty_when_only_crd_version_changes() -> None:
     todo = planned(deployment(), planned(deployment()), schema=V2)
 
     assert (todo.changed, todo.drifted) == ([], ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.plans import changed, deployment, planned
 
 
-def test_what_others_own_is_neither_drift_nor_overwritten() -> None:
+def test_fields_of_others_are_no_drift_and_stay() -> None:
     live = planned(deployment())
     live.main["spec"]["groups"][0]["replicas"] = 7
 
@@ -27,7 +27,7 @@ def test_recreated_object_begins_with_the_rendered_counts() -> None:
     assert todo.main["spec"]["groups"][0]["replicas"] == 1
 
 
-def test_what_others_change_of_ours_is_drift() -> None:
+def test_changed_own_fields_are_drift() -> None:
     live = planned(deployment())
     live.main["spec"]["context"] = 5
     del live.main["metadata"]["labels"]["kubefoundry.ai/managed-by"]

@@ -1,4 +1,4 @@
-"""What a provider with other defaults than the one that applied writes: what the user changed, and no more."""
+"""A provider with new defaults writes only the user's changes."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_an_image_of_the_users_own_takes_the_place_of_the_preset() -> None:
     assert todo.main["spec"] == {"template": {"image": "mine:1", "length": "0"}}
 
 
-def test_what_is_recreated_keeps_the_helper_that_it_names() -> None:
+def test_recreated_object_keeps_its_named_helper() -> None:
     before = planned(deployment(), subject=serving())
     record = manifest.applied(before.main)
     other = serving("default:1")

@@ -26,14 +26,14 @@ def test_an_autoscalers_count_is_no_drift() -> None:
     assert (todo.changed, todo.drifted, todo.repairs) == ([], (), [])
 
 
-def test_it_survives_a_change_of_something_else() -> None:
+def test_scaled_count_stays_when_another_field_changes() -> None:
     todo = planned(deployment({"image": "other:1"}), scaled(5), scaling())
 
     assert changed(todo) == ["Engine"]
     assert (todo.main["spec"]["serve"], todo.main["spec"]["groups"][0]["image"]) == (5, "other:1")
 
 
-def test_it_survives_a_refresh() -> None:
+def test_scaled_count_stays_when_defaults_are_refreshed() -> None:
     asked = deployment(annotations={"kubefoundry.ai/refresh": "1"})
 
     todo = planned(asked, scaled(5), scaling("default:2"))

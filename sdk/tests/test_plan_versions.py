@@ -1,4 +1,4 @@
-"""The CRD moves to another version under what was applied."""
+"""The CRD moves to another version while an applied object exists."""
 
 from __future__ import annotations
 

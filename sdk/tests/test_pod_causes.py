@@ -1,4 +1,4 @@
-"""From what pods report to the one cause that is reported, and what it makes of an observation (contract §3)."""
+"""The cause that is chosen from the states of pods, and its effect on an observation (contract §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public names of the SDK: each says what it is, is listed once, and costs nothing before its first use."""
+"""The public names of the SDK: each is documented, listed once, and imported at its first use."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_a_quantity_is_read_exactly(text: int | str, value: Fraction | int) -> N
         *(True, False, -1, 1.5, 1.0, None, [1]),
     ],
 )
-def test_what_only_looks_like_a_quantity_is_refused(text: Any) -> None:
+def test_invalid_quantity_is_rejected(text: Any) -> None:
     with pytest.raises(ValueError, match="is not a quantity"):
         quantity.parse(text)
 

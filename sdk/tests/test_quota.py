@@ -1,4 +1,4 @@
-"""Workloads of Kueue: which of them are kept, and what is reported of an object that waits."""
+"""Workloads of Kueue: the stored ones, and the report about a waiting object."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ ABOUT: dict[str, Any] = {
 
 
 async def sent(*received: tuple[dict[str, Any], str]) -> list[dict[str, Any]]:
-    """The Events that are made where these notes about these objects are reported."""
+    """Return the Events that the recorder sends for these objects and notes."""
     done = asyncio.Event()
 
     def answer(asked: Asked) -> web.Response:
@@ -78,8 +78,8 @@ async def test_event_flood_affects_its_own_namespace_only() -> None:
     assert notes[:4] == ["mine", "0", "mine, too", "1"]
 
 
-async def test_what_waits_when_the_process_ends_is_still_sent() -> None:
-    """The status that they tell of is written already: nobody will say it again."""
+async def test_recorder_sends_queued_events_when_process_ends() -> None:
+    """The status is already written, so no later reconcile sends these Events."""
     async with wire(lambda asked: ok()) as api:
         recorder = Recorder(api.client, component="test", instance="i")
         sending = asyncio.create_task(recorder.run())
@@ -117,7 +117,7 @@ async def test_an_end_does_not_wait_for_a_server_that_does_not_answer(
 @pytest.mark.parametrize(
     "name", ["x" * 199 + "-" + "y" * 20, "x" * 199 + "." + "y" * 20, "x" * 198 + "-." + "y" * 9, "m"]
 )
-async def test_its_name_is_one_however_long_the_object_s_is(name: str) -> None:
+async def test_event_name_is_valid_when_object_name_is_long(name: str) -> None:
     [event] = await sent(({**ABOUT, "metadata": {**ABOUT["metadata"], "name": name}}, "a"))
 
     event_name = event["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""A sink is kept equal to a kind, whatever happens to its watch."""
+"""A sink has the objects of a kind, also after failures of the watch."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ CONFIG = "/apis/kubefoundry.ai/v1alpha1/inferenceproviderconfigs/example"
 
 @dataclass(slots=True)
 class Server:
-    """refuse: asked first for every request. written: what was taken, in order."""
+    """The API server. `refuse` is called first for each request; `written` has the accepted ones."""
 
     refuse: Callable[[Asked], web.Response | None] = lambda asked: None
     written: list[Asked] = field(default_factory=list)
@@ -63,7 +63,7 @@ async def registered(server: Server) -> AsyncIterator[None]:
             task.cancel()
 
 
-async def test_it_lives_as_long_as_its_provider() -> None:
+async def test_registration_sends_heartbeats_while_provider_runs() -> None:
     server = Server()
 
     async with registered(server):
@@ -170,7 +170,7 @@ async def test_rules_are_applied_when_another_field_conflicts() -> None:
         ),
     ],
 )
-def test_what_is_said_of_the_upstream_crd(
+def test_condition_reports_the_upstream_crd(
     schema: Schema | UnsupportedSchema | None, status: str, reason: str, message: str
 ) -> None:
     condition = upstream_condition(provider(), schema)

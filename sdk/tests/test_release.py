@@ -1,4 +1,4 @@
-"""When a provider lets go of a model that another one is to serve, and what it says until then."""
+"""When a provider releases a model for the next provider, and its message until then."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def deployment(
         ),
     ],
 )
-def test_what_keeps_a_provider_serving(live: dict[str, Any], why: str | None) -> None:
+def test_release_waits_for_the_next_provider(live: dict[str, Any], why: str | None) -> None:
     reason = obstacle(live, OLD)
 
     assert reason == why or (reason is not None and why is not None and reason.startswith(why))

@@ -1,4 +1,4 @@
-"""Equal writes to one object are bounded, whatever sends them."""
+"""Equal writes to one object are limited."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_equal_writes_have_a_rate(pauses: list[float]) -> None:
     assert sent <= BURST + now / EVERY + 1
 
 
-def test_another_write_is_sent_at_once() -> None:
+def test_other_write_is_sent_when_one_is_held_back() -> None:
     repetition = Repetition(lambda: 0.0)
     for _ in range(BURST):
         repetition.admit(REQUEST, None, body("a"))()

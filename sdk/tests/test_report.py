@@ -1,4 +1,4 @@
-"""The status made of what a reconcile found out, and the Events that its changes give."""
+"""The status from the results of a reconcile, and the Events about its changes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def report(stop: Stop | None, phase: str | None) -> Report:
         (INVALID, "Failed", "Failed", "Failed", f"it is Failed; {INVALID.message}"),
     ],
 )  # fmt: skip
-def test_what_is_reported_of_a_stop_and_of_what_runs(
+def test_status_reports_stop_or_observation(
     stop: Stop | None, observed: str | None, phase: str, reason: str, message: str
 ) -> None:
     status = report(stop, observed).status(PROVIDER)
@@ -149,7 +149,7 @@ def test_without_an_upstream_object_nothing_of_it_is_reported() -> None:
     assert {"provider", "replicas", "endpoint"}.isdisjoint(status)
 
 
-def test_what_stands_upstream_is_named_and_counted() -> None:
+def test_status_names_upstream_object_and_replicas() -> None:
     status = report(None, "Deploying").status(PROVIDER)
 
     assert status["provider"] == {

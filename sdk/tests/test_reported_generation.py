@@ -176,7 +176,7 @@ def test_first_generation_is_reported_at_once() -> None:
 
 
 @pytest.mark.parametrize(("status", "expected"), [(3, 3), (4, NO_GENERATION)])
-def test_what_someone_keeps_changing_is_not_the_newest_spec(status: int, expected: int) -> None:
+def test_generation_is_held_back_when_drift_is_not_reverted(status: int, expected: int) -> None:
     generations, thing = Generations(), upstream()
     note_applied(generations, Report(4), thing)
     fought = Report(4, left_alone="spec.args of Engine 'm'")

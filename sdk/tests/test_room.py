@@ -46,7 +46,7 @@ def test_namespace_over_its_share_blocks_no_other(
     assert caplog.text.count("delete some") == 1
 
 
-def test_what_is_deleted_or_becomes_smaller_makes_room() -> None:
+def test_deleted_or_smaller_object_frees_memory() -> None:
     store = Store(room=MemoryQuota(TOTAL))
     free = store.room.left("loud")
 

@@ -99,11 +99,11 @@ class Strict(BaseModel):
         (Undocumented, "Part.f.f: has no documentation"),
     ],
 )
-def test_what_kubernetes_cannot_express_is_refused_by_name(annotation: Any, why: str) -> None:
+def test_inexpressible_field_is_rejected_by_name(annotation: Any, why: str) -> None:
     with pytest.raises(Inexpressible, match=why):
         _schema_of(annotation)
 
 
-def test_a_closed_model_needs_no_word_of_it() -> None:
+def test_closed_model_has_no_additional_properties() -> None:
     assert structural(Strict)["type"] == "object"
     assert "additionalProperties" not in structural(Strict)

@@ -77,7 +77,7 @@ def stored(obj: Object, version: int) -> Object:
 
 
 def stored_by_server(asked: Asked) -> web.Response:
-    """Accept a write: the object is stored with what the request adds to it."""
+    """Accept a write, and store the object with the fields of the request."""
     meta = {"uid": "uid", "generation": 1, **asked.body["metadata"], "resourceVersion": "200"}
     return ok({**model(), **asked.body, "metadata": meta})
 

@@ -38,7 +38,7 @@ def test_a_late_answer_does_not_overwrite_a_newer_event(store: Store, received: 
     assert received == [(("n", "a"), "5")]
 
 
-def test_what_changes_nothing_that_is_kept_is_not_reported(received: list[Any]) -> None:
+def test_store_reports_only_changes_of_kept_fields(received: list[Any]) -> None:
     store = Store(
         index=lambda item: item["owner"], trim=lambda item: {"owner": item["owner"], "size": item["size"]}
     )
@@ -67,7 +67,7 @@ def test_what_vanished_in_a_gap_is_reported_as_deleted(store: Store, received: l
     assert store.synced.is_set()
 
 
-def test_an_answer_newer_than_the_listing_survives_it(store: Store) -> None:
+def test_store_keeps_object_newer_than_the_list(store: Store) -> None:
     store.put(obj("a", 12))
 
     store.replace([], "10")
@@ -94,7 +94,7 @@ def test_deletion_of_an_older_uid_keeps_the_new_object(store: Store) -> None:
     assert store.get(("n", "a")) is not None
 
 
-def test_what_a_reader_gets_is_its_own(store: Store) -> None:
+def test_store_returns_a_copy(store: Store) -> None:
     store.put(obj("a", 1, spec={"x": 1}))
 
     first = store.get(("n", "a"))
@@ -183,7 +183,7 @@ def test_a_history_that_went_back_is_taken_as_it_is(store: Store, received: list
         pytest.param("130", ["a 105"], id="a newer one that lacks it, too"),
     ],
 )
-def test_an_answer_to_a_write_that_the_server_has_lost(listed: str, after: list[str]) -> None:
+def test_store_keeps_written_object_when_list_lacks_it(listed: str, after: list[str]) -> None:
     store = Store()
     store.replace([obj("a", 100)], "100")
     store.put(obj("a", 120, spec="answered, and lost"))

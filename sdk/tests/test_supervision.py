@@ -1,4 +1,4 @@
-"""Work that fails is restarted and ends nothing else; what is logged of it is bounded."""
+"""Failed work is restarted and ends no other work. Its log lines are limited."""
 
 from __future__ import annotations
 

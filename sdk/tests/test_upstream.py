@@ -129,7 +129,7 @@ def test_changes_are_reported_and_repetitions_are_not(followed: tuple[Upstream, 
         pytest.param("v1", {"v0": ""}, None, id="none is served"),
     ],
 )
-def test_what_cannot_be_written_is_still_addressed(
+def test_unsupported_crd_is_addressed_by_a_served_version(
     before: str | None, versions: dict[str, str], through: str | None
 ) -> None:
     listed = [

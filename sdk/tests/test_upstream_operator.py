@@ -135,7 +135,7 @@ def test_a_new_listing_makes_nothing_younger() -> None:
 
 
 @pytest.mark.parametrize("judge", [unavailable, unheld])
-def test_what_stands_where_nobody_is_believed_shows_nothing(judge: Judge) -> None:
+def test_operator_outside_trusted_namespaces_is_ignored(judge: Judge) -> None:
     evidence = Evidence(judge, Clock(), lambda namespace: namespace == "here")
     down = deployment(0) if judge is unavailable else lease(1, None)
     for namespace in ("elsewhere", "everywhere"):

@@ -21,7 +21,7 @@ ANYTHING: Any = st.recursive(
 
 
 @given(ANYTHING)
-def test_nothing_crashes_it(status: Any) -> None:
+def test_upstream_conditions_survive_any_status(status: Any) -> None:
     for name, condition in upstream_conditions(status).items():
         assert condition.type == name
         assert all(isinstance(part, str) for part in condition)
@@ -79,5 +79,5 @@ def test_a_count_is_one_that_pods_can_have(value: object, read: int | None) -> N
     assert count(value) == read
 
 
-def test_what_is_of_another_type_is_absent() -> None:
+def test_value_of_another_type_is_read_as_absent() -> None:
     assert (mapping([1]), mapping({"a": 1}), text(1), text("a")) == ({}, {"a": 1}, "", "a")

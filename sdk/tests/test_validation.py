@@ -161,7 +161,7 @@ def test_a_wrong_value_is_reported_readably(changes: dict[str, Any], field: str,
 
 
 @pytest.mark.parametrize("spec", [None, [], "x"])
-def test_a_spec_that_is_none_is_reported(spec: Any) -> None:
+def test_spec_of_another_type_is_reported(spec: Any) -> None:
     assert [problem.path for problem in validation.validate(spec)] == ["spec"]
 
 
@@ -191,7 +191,7 @@ def test_a_spec_that_is_none_is_reported(spec: Any) -> None:
         (changed(AGGREGATED, resources__memory="1Mi"), []),
     ],
 )
-def test_what_is_said_in_vain_is_warned_about(spec: dict[str, Any], warnings: list[str]) -> None:
+def test_ignored_field_is_warned_about(spec: dict[str, Any], warnings: list[str]) -> None:
     assert validation.warnings(spec) == warnings
 
 

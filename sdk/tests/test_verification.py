@@ -1,4 +1,4 @@
-"""An endpoint is asked what it serves, by real HTTP: what its answers say, and how often it is asked."""
+"""Verification of an endpoint by real HTTP: the verdict on each response, and the times of the requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOT_ASKED = "its endpoint m:8000 has not been checked yet"
 
 
 class Engine:
-    """An OpenAI-style server. `answer` is what it says now; `asked` how often it was."""
+    """An OpenAI-style server. `answer` is its current response; `asked` counts the requests."""
 
     def __init__(self, *served: str) -> None:
         self.asked = 0
@@ -391,7 +391,7 @@ async def test_verified_endpoint_has_time_to_fail_after_a_change(engine: Engine,
     assert "answers 503" in (watched.verdict(generation=2) or "")
 
 
-async def test_another_object_of_that_name_starts_unverified(engine: Engine, watched: Watched) -> None:
+async def test_recreated_object_starts_unverified(engine: Engine, watched: Watched) -> None:
     watched.verdict()
     await watched.settled()
 
@@ -417,7 +417,9 @@ async def test_a_forgotten_endpoint_is_not_asked_any_more(engine: Engine, watche
     (False, "false", False),
     (True, None, True),
 ])  # fmt: skip
-def test_flag_or_annotation_ask_for_it(always: bool, annotation: str | None, expected: bool) -> None:
+def test_verification_is_requested_by_flag_or_annotation(
+    always: bool, annotation: str | None, expected: bool
+) -> None:
     async def nobody(namespace: str, endpoint: Endpoint) -> frozenset[str]:
         raise AssertionError("nothing is asked")
 

@@ -200,7 +200,7 @@ async def test_a_fault_in_the_retry_itself_ends_no_worker(monkeypatch: pytest.Mo
     assert done.is_set()
 
 
-async def test_what_was_cut_short_is_done_by_the_next_run() -> None:
+async def test_interrupted_key_is_reconciled_by_the_next_run() -> None:
     turns: list[Key] = []
     begun, done = asyncio.Event(), asyncio.Event()
 

@@ -67,7 +67,7 @@ ENTRIES: list[dict[str, Any]] = [
         pytest.param([], None, id="nothing"),
     ],
 )
-def test_who_wrote_it(paths: list[str], expected: str | None) -> None:
+def test_writer_is_the_latest_owner_of_the_field(paths: list[str], expected: str | None) -> None:
     assert writer({"metadata": {"managedFields": ENTRIES}}, paths, "ours") == expected
 
 

@@ -63,7 +63,7 @@ def test_bad_and_failing_rules_say_what_is_wrong() -> None:
     assert failing.values == {"metadata.labels['no']": None}
 
 
-def test_it_is_json(standard: list[Provider]) -> None:
+def test_explanation_is_json(standard: list[Provider]) -> None:
     explained = explain(request(DEPLOYMENT), standard).to_json()
 
     assert json.loads(json.dumps(explained))["decision"]["provider"] == "dynamo"

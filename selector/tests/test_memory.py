@@ -59,7 +59,7 @@ def test_corrupt_memory_is_read_as_far_as_possible(selection: Any) -> None:
     assert memory is not None and memory.left_out == {}
 
 
-def test_memory_of_core_is_none() -> None:
+def test_memory_ignores_a_message_of_core() -> None:
     assert recall(status("x [reselect: 7]", {"reselect": "1"}, "ExplicitlySelected")) == ("", None)
 
 

@@ -284,7 +284,7 @@ def test_nobody_waits_for(down: dict[str, Any], chosen: dict[str, Any], left_out
     assert "heartbeat" not in decision.text
 
 
-def test_nobody_waits_for_what_could_not_run_it() -> None:
+def test_lost_provider_is_skipped_when_it_cannot_run_the_model() -> None:
     gone = replace(
         other("a", PREFERRED), heartbeat_fresh=False, outage="short", engines=frozenset({"sglang"})
     )

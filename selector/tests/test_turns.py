@@ -60,7 +60,7 @@ def test_provider_returned_by_core_is_replaced_if_it_refuses() -> None:
     assert deployment.provider == "b"
 
 
-def test_what_another_selector_chose_is_kept() -> None:
+def test_choice_of_another_selector_is_kept() -> None:
     deployment = Deployment()
     deployment.status["provider"] = {"name": "a", "selectedReason": "cheapest"}
 

@@ -31,7 +31,7 @@ def dry_run(plane: ControlPlane, *arguments: str, **more: Any) -> tuple[list[str
     return done.stdout.splitlines(), done.stderr
 
 
-def test_it_installs_without_a_warning(cluster: ControlPlane) -> None:
+def test_install_manifest_applies_without_a_warning(cluster: ControlPlane) -> None:
     documents = [
         document for document in yaml.safe_load_all((MANIFESTS / "install.yaml").read_text()) if document
     ]
@@ -42,7 +42,7 @@ def test_it_installs_without_a_warning(cluster: ControlPlane) -> None:
     assert said == ""
 
 
-def test_kustomize_makes_the_same_of_it(cluster: ControlPlane) -> None:
+def test_kustomize_builds_the_install_manifest(cluster: ControlPlane) -> None:
     built = cluster.kubectl("kustomize", str(MANIFESTS)).stdout
 
     assert sorted(map(yaml.safe_dump, yaml.safe_load_all(built))) == sorted(

@@ -82,7 +82,7 @@ def run(python: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_there_is_a_wheel_of_every_package(wheels: Path) -> None:
+def test_every_package_has_a_wheel(wheels: Path) -> None:
     named = {tomllib.loads(path.read_text())["project"]["name"] for path in ROOT.glob("**/pyproject.toml")}
     built = {wheel.name.partition("-")[0] for wheel in wheels.glob("*.whl")}
 

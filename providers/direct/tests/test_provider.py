@@ -11,7 +11,7 @@ from kubefoundry_direct.settings import Settings
 from kubefoundry_sdk._provider.registration import registration
 
 
-def test_it_offers_itself_last() -> None:
+def test_provider_rules_have_negative_priority() -> None:
     rules = registration(provider(Settings()))["spec"]["selectionRules"]
 
     assert [rule["priority"] < 0 and bool(rule["reason"]) for rule in rules] == [True]

@@ -82,7 +82,7 @@ STATUS = JSON | st.fixed_dictionaries(
 
 
 @given(status=STATUS, metadata=JSON | st.just({"generation": 2}), replicas=st.integers(0, 2))
-def test_whatever_is_there_is_observed(status: Any, metadata: Any, replicas: int) -> None:
+def test_any_status_is_observed(status: Any, metadata: Any, replicas: int) -> None:
     seen = observe(asked_for({"replicas": replicas}), {"metadata": metadata, "status": status})
 
     if seen.phase == "Running":

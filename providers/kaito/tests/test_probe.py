@@ -111,7 +111,7 @@ def test_the_stand_in_is_the_newest_schema() -> None:
         pytest.param((ACCESS_SECRET, ANY_MODEL), ("vllm without image",), id="the engine's configuration"),
     ],
 )
-def test_what_a_crd_without_a_field_costs(fields: tuple[str, ...], lost: tuple[str, ...]) -> None:
+def test_probe_names_models_lost_by_a_missing_field(fields: tuple[str, ...], lost: tuple[str, ...]) -> None:
     schema = tree(*REQUIRED, *fields)
 
     probed = probe(crd(v1beta1={"storage": True, "schema": {"openAPIV3Schema": schema}}))

@@ -190,7 +190,7 @@ def test_refusals(given: Spec, text: str) -> None:
         roles(),
     ],
 )
-def test_what_repeats_a_field_or_fits_is_accepted(given: Spec) -> None:
+def test_spec_without_contradiction_is_accepted(given: Spec) -> None:
     assert problems(given) == ()
 
 
