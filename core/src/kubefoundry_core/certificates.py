@@ -99,7 +99,7 @@ def renewed(
     trusted = [authority for authority in authorities if _is_usable(authority, now)]
     renewal = replace(renewal, authorities=tuple(map(_pem, trusted)))
     leaf = _certificate(material.leaf)
-    if not _is_accepted_leaf(leaf, trusted, hosts, now) or _is_replaceable(leaf, authorities[0], hosts, now):
+    if not _is_accepted_leaf(leaf, trusted, hosts, now) or _is_due(leaf, authorities[0], hosts, now):
         renewal = _signed(renewal, hosts, now)
     return renewal if renewal != material else None
 
@@ -109,9 +109,7 @@ def _is_signer(authority: x509.Certificate, now: datetime) -> bool:
     return is_current and isinstance(authority.public_key(), ec.EllipticCurvePublicKey)
 
 
-def _is_replaceable(
-    leaf: x509.Certificate, newest: x509.Certificate, hosts: Sequence[str], now: datetime
-) -> bool:
+def _is_due(leaf: x509.Certificate, newest: x509.Certificate, hosts: Sequence[str], now: datetime) -> bool:
     """Check whether an accepted leaf is stale, or may go because clients trust the newest authority."""
     if _signed_by(leaf, newest):
         return now >= _renewal(leaf) or not _covers(leaf, hosts)
