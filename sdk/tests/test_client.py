@@ -15,7 +15,7 @@ from kubefoundry_sdk._api.kinds import Kind
 from kubefoundry_sdk._cluster import client, transport
 from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.credentials import Credentials
-from kubefoundry_sdk._cluster.errors import LONGEST, ApiError, Fenced, Unreachable
+from kubefoundry_sdk._cluster.errors import LONGEST, ApiError, Fenced, ForeignAnswer, Unreachable
 from support.wire import Asked, events, ok, refusal, wire
 
 MODELS = Kind("acme.io", "v1", "models", "Model")
@@ -310,7 +310,7 @@ async def test_redirect_is_not_followed(ask: Callable[[Client], Awaitable[Any]],
         async with wire(
             lambda asked: web.Response(status=status, headers=headers, text="tenant's words")
         ) as api:
-            with pytest.raises(Unreachable, match=rf"redirect \({status}\)") as raised:
+            with pytest.raises(ForeignAnswer, match=rf"redirect \({status}\)") as raised:
                 await ask(api.client)
 
     assert elsewhere.asked == []
@@ -335,3 +335,20 @@ async def test_cookie_of_a_response_is_not_sent_back() -> None:
             await api.get(MODELS, "m", "n")
 
     assert cookies == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("response", "error"),
+    [
+        pytest.param(refusal(404, "NotFound"), ApiError, id="object"),
+        pytest.param(web.Response(text="404 page not found\n", status=404), ApiError, id="kind"),
+        pytest.param(web.Response(text="<html>not found", status=404), ForeignAnswer, id="page"),
+        pytest.param(web.json_response({"error": "no route"}, status=404), ForeignAnswer, id="json"),
+    ],
+)
+async def test_404_of_another_server_is_no_missing_object(
+    response: web.Response, error: type[Exception]
+) -> None:
+    async with wire(lambda asked: response) as api:
+        with pytest.raises(error):
+            await api.client.get(MODELS, "m", "n")

@@ -50,7 +50,7 @@ def serving(answers: Answers, folder: Path) -> Iterator[Path]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_PATCH = do_POST = do_PUT = do_DELETE = do_GET
+        do_CONNECT = do_PATCH = do_POST = do_PUT = do_DELETE = do_GET
 
         def log_message(self, format: str, *arguments: Any) -> None: ...
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from enum import IntEnum
-from typing import Final
 
 import click
 
@@ -12,7 +11,7 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import printable
 from kubefoundry_cli.permission import remedy
 from kubefoundry_sdk._api.names import GROUP
-from kubefoundry_sdk._cluster.errors import NO_REASON, ApiError, Unreachable
+from kubefoundry_sdk._cluster.errors import NO_REASON, UNROUTED, ApiError, ForeignAnswer, NoToken, Unreachable
 
 
 class Exit(IntEnum):
@@ -43,12 +42,6 @@ class Missing(Failure):
     """The object that the command is about does not exist."""
 
 
-UNROUTED: Final = "404 page not found"
-"""The API server's answer for a kind of a custom group, or of a version that its CRD does not have. Matched by text,
-because that answer is no Status, and so has no reason (seen on Kubernetes 1.36). Servers in between answer 404 in
-other words."""
-
-
 def not_served(error: ApiError) -> bool:
     """Check whether the API server does not serve the kind at all: a 404 that names no object."""
     if error.reason == NO_REASON:
@@ -69,10 +62,7 @@ def of(error: Exception, doing: str) -> Failure:
         doing: The failed action after "cannot", for example `read ModelDeployment 'x'`.
     """
     if isinstance(error, Unreachable):
-        # Sent and not answered. The text begins with the method, and a refused connection is no TimeoutError.
-        is_unsure = isinstance(error.__cause__, TimeoutError) and not str(error).startswith("GET ")
-        unsure = "; it may have been done nevertheless: look before you repeat it" if is_unsure else ""
-        return Failure(f"cannot {doing}: the API server does not answer ({error}){unsure}", Exit.NO_CLUSTER)
+        return Failure(f"cannot {doing}: {_without_answer(error)}", Exit.NO_CLUSTER)
     if not isinstance(error, ApiError):
         return Failure(f"cannot {doing}: {error}")
     if not_installed(error):
@@ -94,3 +84,18 @@ def of(error: Exception, doing: str) -> Failure:
             f"cannot {doing}: it has changed since it was read; look at it and try again", Exit.CHANGED
         )
     return Failure(f"cannot {doing}: {error.message}")
+
+
+def _without_answer(error: Unreachable) -> str:
+    """Return why there is no answer of the API server, and what to do."""
+    if isinstance(error, NoToken):
+        return str(error)
+    if isinstance(error, ForeignAnswer):
+        return (
+            f"something other than the API server has answered ({error}); check the server and the proxy-url of the "
+            "kubeconfig, and HTTPS_PROXY"
+        )
+    # Sent and not answered. The text begins with the method, and a refused connection is no TimeoutError.
+    is_unsure = isinstance(error.__cause__, TimeoutError) and not str(error).startswith("GET ")
+    unsure = "; it may have been done nevertheless: look before you repeat it" if is_unsure else ""
+    return f"the API server does not answer ({error}){unsure}"

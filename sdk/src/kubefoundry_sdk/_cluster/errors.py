@@ -14,6 +14,10 @@ UNPATCHABLE: Final = "the server rejected our request due to an error in our req
 """Message of the API server (422) for a JSON patch that does not fit the current object: a failed test, or a missing
 path. Matched by text, because the reason is Invalid and the details are empty, as when a policy or a webhook answers
 422 in its own words (seen on Kubernetes 1.36)."""
+UNROUTED: Final = "404 page not found"
+"""The API server's answer for a kind of a custom group, or of a version that its CRD does not have. Matched by text,
+because that answer is no Status, and so has no reason (seen on Kubernetes 1.36). Servers in between answer 404 in
+other words."""
 TOO_LARGE: Final = ("etcdserver: request is too large", "trying to send message larger than max")
 """Messages of etcd and its client about an object beyond their limits. Matched by text, because the API server passes
 both on as a 500 without details."""
@@ -182,6 +186,14 @@ class Repeated(ApiError):
 
 class Unreachable(Exception):
     """No usable response: refused, lost, timed out, or content that no API server sends. Names the request."""
+
+
+class ForeignAnswer(Unreachable):
+    """Another server has answered, such as a proxy: no API server answers like that."""
+
+
+class NoToken(Unreachable):
+    """Nothing was sent: there is no token for the API server."""
 
 
 class Fenced(Unreachable):

@@ -7,40 +7,40 @@ from typing import Any
 
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._cluster.errors import Unreachable
+from kubefoundry_sdk._cluster.errors import ForeignAnswer
 
 
 def object_of(raw: bytes | bytearray, request: str) -> Object:
-    """Return the response to `request` as a JSON object. Raise Unreachable if it is something else."""
+    """Return the response to `request` as a JSON object. Raise ForeignAnswer if it is something else."""
     answer = _decoded(raw, request)
     if not isinstance(answer, dict):
-        raise Unreachable(f"{request}: the response is not an object")
+        raise ForeignAnswer(f"{request}: the response is not an object")
     return answer
 
 
 def resource_of(raw: bytes | bytearray, request: str) -> Object:
-    """Return the response as an object with a name. Raise Unreachable otherwise: a proxy's page may be JSON, too."""
+    """Return the response as an object with a name. Raise ForeignAnswer otherwise: a page may be JSON, too."""
     answer = object_of(raw, request)
     meta = answer.get("metadata")
     if not isinstance(meta, dict) or not isinstance(meta.get("name"), str):
-        raise Unreachable(f"{request}: the response is not an object with a name")
+        raise ForeignAnswer(f"{request}: the response is not an object with a name")
     return answer
 
 
 def items_of(page: Object) -> list[Object]:
-    """Return the objects of a page. Raise Unreachable if it is something else."""
+    """Return the objects of a page. Raise ForeignAnswer if it is something else."""
     items, meta = page.get("items"), page.get("metadata")
     version = meta.get("resourceVersion") if isinstance(meta, dict) else None
     if not isinstance(version, str) or not version.isdecimal() or not isinstance(items, list | None):
-        raise Unreachable("the response is not a list")
+        raise ForeignAnswer("the response is not a list")
     return items or []
 
 
 def event_of(raw: bytes | bytearray, request: str) -> Object:
-    """Return a watch event. Raise Unreachable if it is something else."""
+    """Return a watch event. Raise ForeignAnswer if it is something else."""
     event = _decoded(raw, request)
     if not isinstance(event, dict) or not isinstance(event.get("object"), dict) or "type" not in event:
-        raise Unreachable(f"{request}: the response is not a watch event")
+        raise ForeignAnswer(f"{request}: the response is not a watch event")
     return event
 
 
@@ -72,4 +72,4 @@ def _decoded(raw: bytes | bytearray, request: str) -> Any:
     try:
         return decode(raw, served=True)
     except Unreadable as error:
-        raise Unreachable(f"{request}: the response is not JSON ({error})") from error
+        raise ForeignAnswer(f"{request}: the response is not JSON ({error})") from error

@@ -14,7 +14,17 @@ from prometheus_client import Counter
 
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._cluster.credentials import Credentials
-from kubefoundry_sdk._cluster.errors import ApiError, Compressed, Silent, TooLong, Unreachable, seconds
+from kubefoundry_sdk._cluster.errors import (
+    UNROUTED,
+    ApiError,
+    Compressed,
+    ForeignAnswer,
+    NoToken,
+    Silent,
+    TooLong,
+    Unreachable,
+    seconds,
+)
 
 DEADLINE: Final = 30.0
 """Seconds that a call may take; the API server's own limit for a request is 60."""
@@ -125,7 +135,7 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             if response is None:
                 self._count(method, "<error>")
-            raise Unreachable(f"{request}: {str(error) or type(error).__name__}") from error
+            raise _no_response(error, request) from error
         finally:
             _before_sending.reset(context_token)
         if raw is None:
@@ -164,7 +174,7 @@ class Transport:
                 self._count(method, "<error>")
             if isinstance(error, aiohttp.SocketTimeoutError):
                 raise Silent(f"{request}: no data received for {silence or CONNECT:.0f} s") from error
-            raise Unreachable(f"{request}: {str(error) or type(error).__name__}") from error
+            raise _no_response(error, request) from error
 
     @asynccontextmanager
     async def proxied(
@@ -209,6 +219,8 @@ class Transport:
         except TimeoutError as error:
             limit = silence if isinstance(error, aiohttp.SocketTimeoutError) or seconds is None else seconds
             raise Silent(f"{request}: no answer within {limit:.0f} s") from error
+        except aiohttp.ClientHttpProxyError as error:
+            raise _no_response(error, request) from error
         except (aiohttp.ClientError, OSError) as error:
             # The text of an error about the response may quote it.
             known = isinstance(error, (aiohttp.ClientConnectionError, OSError))
@@ -235,11 +247,9 @@ class Transport:
         try:
             token = self._credentials.token()
         except Exception as error:
-            raise Unreachable(f"no token for the API server: {error}") from error
+            raise NoToken(f"no token for the API server: {error}") from error
         if token and not token.isprintable():
-            raise Unreachable(
-                "no token for the API server: the token holds a line break or a control character"
-            )
+            raise NoToken("no token for the API server: the token holds a line break or a control character")
         return {"Authorization": f"Bearer {token}"} if token else {}
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -276,20 +286,38 @@ def warning(header: str) -> str:
     return re.sub(r"\\(.)", r"\1", match[1]) if match else header
 
 
+def _no_response(error: Exception, request: str) -> Unreachable:
+    """Return the error for a request to which the API server has not responded, or only in part."""
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        # The URL of the request is the proxy's, without the user and the password.
+        proxy = error.request_info.real_url.origin()
+        return ForeignAnswer(
+            f"{request}: the proxy {proxy} does not connect to the API server: {error.status} {error.message}"
+        )
+    return Unreachable(f"{request}: {str(error) or type(error).__name__}")
+
+
 async def _check(response: aiohttp.ClientResponse, request: str) -> None:
     """Raise ApiError for a refusal, Unreachable for a status that no API server sends."""
     if response.status >= 400:
         raise await _refusal(response, request)
     if response.status >= 300:
-        raise Unreachable(f"{request}: the response is a redirect ({response.status}), which is not followed")
+        raise ForeignAnswer(
+            f"{request}: the response is a redirect ({response.status}), which is not followed"
+        )
 
 
-async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError:
+async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError | ForeignAnswer:
     raw = await _read(response, ERROR) or b""
     try:
         body = decode(raw)
     except Unreadable:
         body = raw.decode(errors="replace")
+    # A server in between that lacks the path does not report that the object is missing.
+    is_status = isinstance(body, dict) and body.get("kind") == "Status"
+    if response.status == 404 and not is_status and not raw.startswith(UNROUTED.encode()):
+        kind = response.headers.get("Content-Type", "no content type")
+        return ForeignAnswer(f"{request}: the response is a 404 ({kind}) that no API server sends")
     after = seconds(response.headers.get("Retry-After"))
     return ApiError.from_status(response.status, body, retry_after=after, request=request)
 
