@@ -319,7 +319,7 @@ def test_deploy_prints_the_namespace_option(
 def test_deploy_asks_no_cluster_for_what_is_not_valid(call: Call) -> None:
     done = call("deploy", "org/model", "--gpus", "0", "--kubeconfig", "/nonexistent")
 
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "vLLM engine requires GPU" in done.stderr
 
 

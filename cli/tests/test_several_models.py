@@ -54,7 +54,7 @@ def test_render_goes_on_after_an_invalid_model(
 
     done = call("render", "-f", file, "--provider", "direct")
 
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "error: ModelDeployment 'a' is not valid: spec.engine.type" in done.stderr
     kinds = [obj["kind"] for obj in yaml.safe_load_all(done.stdout)]
     assert "Deployment" in kinds

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kubefoundry_cli import adopted_arguments, adopted_storage, upstream
 from kubefoundry_cli.failure import Failure
-from kubefoundry_cli.model import NO_UID, valid
+from kubefoundry_cli.model import NO_UID, valid_stored
 from kubefoundry_cli.provenance import Leaves, Path, at_or_below, leaves
 from kubefoundry_cli.spec_path import ABSENT, with_value
 from kubefoundry_cli.upstream import Change
@@ -119,7 +119,7 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
         forms = adopted_arguments.forms(obj["spec"], live)
         obj = min((obj, *(model(live, spec) for spec in forms)), key=distance)
     obj = _simplest(obj, distance)
-    problems = upstream.problems(provider, valid(obj), schema)
+    problems = upstream.problems(provider, valid_stored(obj), schema)
     if problems:
         raise Failure(
             f"{provider.title} would refuse a ModelDeployment for {kind} '{name}': {'; '.join(problems)}"
@@ -147,7 +147,7 @@ def compared(
     provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
 ) -> Adoption:
     """Render a valid ModelDeployment, and compare the result with the live objects."""
-    deployment = read(valid(obj))
+    deployment = read(valid_stored(obj))
     rendered = results.render(provider, deployment, schema)
     main = with_live_texts(provider, live, with_pod_labels_of(live, rendered.main))
     rendered = replace(rendered, main=main)
@@ -320,7 +320,7 @@ def _distance(
     """Return the distance between the rendered and the live object. An extra argument counts once."""
     wrong = len(validate(obj["spec"]))
     if not wrong:
-        wrong = len(upstream.problems(provider, valid(obj), schema))
+        wrong = len(upstream.problems(provider, valid_stored(obj), schema))
     if wrong:
         return Distance(wrong)
     comparison = compared(provider, schema, obj, live, helpers)

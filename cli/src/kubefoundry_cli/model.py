@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -158,11 +158,16 @@ def edited(obj: Object, edits: Sequence[str]) -> Object:
 
 
 def valid(obj: Object) -> Object:
-    """Return the object with defaults. Raises Failure that names all problems of its spec."""
-    problems = validate(obj["spec"])
-    if problems:
-        reason = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-        raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: {reason}")
+    """Return a ModelDeployment that the user gave, with defaults. Raises Failure with all problems of its spec."""
+    if problems := validate(obj["spec"]):
+        raise invalid(obj, problems, Exit.USAGE)
+    return {**obj, "spec": default(obj["spec"])}
+
+
+def valid_stored(obj: Object) -> Object:
+    """Return a ModelDeployment of the cluster, with defaults. Raises Failure with all problems of its spec."""
+    if problems := validate(obj["spec"]):
+        raise invalid(obj, problems, Exit.NO)
     return {**obj, "spec": default(obj["spec"])}
 
 
@@ -175,8 +180,20 @@ def valid_new(obj: Object) -> Object:
             "metadata.name", "must be lower-case letters, digits and inner dashes, at most 253 characters"
         )
     if problem:
-        raise Failure(f"ModelDeployment '{name}' is not valid: {problem.path}: {problem.message}", Exit.USAGE)
+        raise invalid(obj, [problem], Exit.USAGE)
     return valid(obj)
+
+
+def invalid(obj: Object, problems: Iterable[Problem], code: Exit) -> Failure:
+    """Return the failure for an invalid ModelDeployment.
+
+    Args:
+        obj: The ModelDeployment.
+        problems: What is invalid.
+        code: USAGE for what the user gave (a file, `--set`, an argument), NO for a stored object.
+    """
+    reason = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
+    return Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: {reason}", code)
 
 
 def _typed(steps: Sequence[str], text: str, edit: str) -> Any:

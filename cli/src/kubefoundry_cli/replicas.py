@@ -8,6 +8,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
 from kubefoundry_cli.live_objects import live_of
+from kubefoundry_cli.model import invalid
 from kubefoundry_cli.providers import as_running, in_cluster, installed
 from kubefoundry_cli.requested import provider_after
 from kubefoundry_cli.selection import with_spec
@@ -31,9 +32,8 @@ async def check_accepted(session: Session, obj: Object, replicas: int) -> None:
         Failure: The provider would refuse the number. An unknown answer is no refusal.
     """
     spec = with_value(default(obj["spec"]), ("scaling", "replicas"), replicas)
-    if validate(spec):
-        # The API server names the problems.
-        return
+    if (problems := validate(spec)) and not validate(obj["spec"]):
+        raise invalid(obj, problems, Exit.USAGE)
     after = with_spec(obj, spec)
     try:
         chosen, _ = await provider_after(session, after)

@@ -12,12 +12,12 @@ from kubefoundry_cli.apply import applied, kept
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
 from kubefoundry_cli.health import provider_of
-from kubefoundry_cli.model import NO_UID, all_from_file, edited, valid, valid_new
+from kubefoundry_cli.model import NO_UID, all_from_file, edited, invalid, valid, valid_new, valid_stored
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.selection import foreseen, pending, selected, selected_provider, with_spec
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._api.validation import default
+from kubefoundry_sdk._api.validation import Problem, default
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_selector.candidate import provider
 
@@ -54,7 +54,8 @@ async def all_requested(
 async def _stored(session: Session, name: str, edits: Sequence[str]) -> Requested:
     """Return the stored object with the edits. Raises Failure."""
     live = await session.model(name)
-    return Requested(live, with_spec(live, valid(edited(live, edits))["spec"]))
+    checked = valid(edited(live, edits)) if edits else valid_stored(live)
+    return Requested(live, with_spec(live, checked["spec"]))
 
 
 async def _of_file(session: Session, obj: Object) -> Requested:
@@ -73,7 +74,7 @@ async def _of_file(session: Session, obj: Object) -> Requested:
 def _applied(obj: Object, live: Object) -> Requested:
     """Return the live object as it is stored after `kubectl apply` of the file's object. Raises Failure."""
     if not isinstance(obj["spec"], dict):
-        raise Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: spec: must be an object")
+        raise invalid(obj, [Problem("spec", "must be an object")], Exit.USAGE)
     _check_version(obj, live)
     after = applied(obj, live)
     spec = valid(after)["spec"]

@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
-from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.failure import Failure
 from kubefoundry_dashboard import (
     actions,
     create,
@@ -22,7 +22,7 @@ from kubefoundry_dashboard import (
     talk,
 )
 from kubefoundry_dashboard.access import Access
-from kubefoundry_dashboard.page import ACCESS, VIEWER, WRITES, failure_page, page
+from kubefoundry_dashboard.page import ACCESS, VIEWER, WRITES, failure_page, page, status_of
 from kubefoundry_dashboard.security import Handler, add_headers, carries_token, is_known_host, same_origin
 
 log = logging.getLogger(__name__)
@@ -34,16 +34,6 @@ OPEN: Final = ("/static/", "/healthz", "/sign-in")
 
 BODY: Final = 512 * 1024
 """Bytes of a form, at most. A spec has up to 128 KiB, and URL encoding may triple each character."""
-
-STATUS: Final = {
-    Exit.NO: 404,
-    Exit.USAGE: 400,
-    Exit.CHANGED: 409,
-    Exit.NO_CLUSTER: 503,
-    Exit.FORBIDDEN: 403,
-    Exit.TIMEOUT: 504,
-}
-"""HTTP status by exit code of a failure."""
 
 
 def make(access: Access, *, names: Collection[str] = (), writes: bool = False) -> web.Application:
@@ -106,8 +96,7 @@ async def _explain(request: web.Request, handler: Handler) -> web.StreamResponse
     try:
         return await handler(request)
     except Failure as failure:
-        status = STATUS.get(Exit(failure.exit_code), 500)
-        return failure_page(request, status, failure.message)
+        return failure_page(request, status_of(failure), failure.message)
     except web.HTTPNotFound:
         return failure_page(
             request, 404, f"there is no page {request.path}", next_step="The models are at /."

@@ -16,7 +16,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
 from kubefoundry_cli.output import as_yaml
 from kubefoundry_dashboard.form import missing, sections, spec_of, yaml_value
-from kubefoundry_dashboard.page import WRITES, opened, page
+from kubefoundry_dashboard.page import WRITES, opened, page, status_of
 from kubefoundry_dashboard.verdict import judge_in_cluster
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
@@ -124,9 +124,7 @@ async def check(request: web.Request) -> web.Response:
             await creation.create(Session(session.client, draft.namespace), draft.obj)
         except Failure as failure:
             draft.problem = failure.message
-            return await _show_draft(
-                request, session, draft, status=409 if failure.exit_code == Exit.NO else 403
-            )
+            return await _show_draft(request, session, draft, status=status_of(failure))
     raise web.HTTPSeeOther(f"/models/{draft.namespace}/{draft.name}")
 
 

@@ -15,7 +15,7 @@ from kubefoundry_cli.explanation import result_of, values_read
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.health import health_of, provider_of
 from kubefoundry_cli.live_objects import live_of
-from kubefoundry_cli.model import valid
+from kubefoundry_cli.model import valid_stored
 from kubefoundry_cli.model_table import pod_state
 from kubefoundry_cli.output import since
 from kubefoundry_cli.pods import NotToBeFound, of_model
@@ -174,7 +174,7 @@ async def _values(session: Session, obj: Object) -> tuple[str, list[upstream.Val
         raise of(error, f"read what {provider.title} wrote for '{obj['metadata']['name']}'") from error
     if live is None:
         raise Failure(f"{provider.title} has not created a {kind.kind} for this model yet")
-    values = await asyncio.to_thread(upstream.values, provider, valid(obj), schema, live)
+    values = await asyncio.to_thread(upstream.values, provider, valid_stored(obj), schema, live)
     return f"{kind.kind} {live['metadata']['name']}", values
 
 

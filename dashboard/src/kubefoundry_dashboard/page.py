@@ -9,6 +9,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from kubefoundry_cli.cluster import MANAGER, Session
+from kubefoundry_cli.failure import Exit, Failure, Missing
 from kubefoundry_dashboard.access import Access, Viewer
 from kubefoundry_dashboard.rendering import environment
 from kubefoundry_sdk._cluster.client import Client
@@ -16,6 +17,16 @@ from kubefoundry_sdk._cluster.client import Client
 ACCESS: Final = web.AppKey[Access]("access")
 WRITES: Final = web.AppKey[bool]("writes")
 VIEWER: Final = web.RequestKey[Viewer]("viewer")
+
+STATUS: Final = {
+    Exit.NO: 409,
+    Exit.USAGE: 400,
+    Exit.CHANGED: 409,
+    Exit.NO_CLUSTER: 503,
+    Exit.FORBIDDEN: 403,
+    Exit.TIMEOUT: 504,
+}
+"""HTTP status by exit code of a failure."""
 
 
 @asynccontextmanager
@@ -46,3 +57,8 @@ def page(request: web.Request, template: str, *, status: int = 200, **values: An
 def failure_page(request: web.Request, status: int, message: str, *, next_step: str = "") -> web.Response:
     """Render an error page. `next_step` tells the viewer how to go on, if there is a way."""
     return page(request, "failure.html", status=status, code=status, message=message, next_step=next_step)
+
+
+def status_of(failure: Failure) -> int:
+    """Return the HTTP status of a failure."""
+    return 404 if isinstance(failure, Missing) else STATUS[Exit(failure.exit_code)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.explanation import Explained, explained
-from kubefoundry_cli.model import NO_UID, valid
+from kubefoundry_cli.model import NO_UID, valid, valid_stored
 from kubefoundry_cli.providers import as_running_all, installed
 from kubefoundry_cli.requested import Requested, registered_configs
 from kubefoundry_sdk._api.kinds import Object
@@ -30,8 +30,10 @@ def judge(obj: Object, configs: Sequence[Object]) -> Explained:
     Raises:
         Failure: The spec is invalid.
     """
-    obj = valid(obj)
+    is_new = obj["metadata"].get("uid", NO_UID) == NO_UID
+    obj = valid(obj) if is_new else valid_stored(obj)
     packages, _ = as_running_all(installed(), configs)
-    live = None if obj["metadata"]["uid"] == NO_UID else obj
-    answer = explained(Requested(live, obj), [provider(config) for config in configs], packages)
+    answer = explained(
+        Requested(None if is_new else obj, obj), [provider(config) for config in configs], packages
+    )
     return answer, answer.refusals(None)
