@@ -149,6 +149,19 @@ def printable(text: str) -> str:
     return "\n".join(map(clean, text.split("\n")))
 
 
+def write_foreign(content: bytes) -> None:
+    """Write bytes of a container or a model: without control characters to a terminal, else unchanged."""
+    if sys.stdout is None:
+        return
+    if sys.stdout.isatty():
+        # A tab moves no further than spaces do, and code has tabs.
+        print("\t".join(map(printable, content.decode(errors="replace").split("\t"))), end="", flush=True)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+
+
 def since(stamp: str | None) -> float | None:
     """Return the seconds since an RFC 3339 time, None if the value is not a timestamp."""
     try:

@@ -16,6 +16,7 @@ from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_dashboard.live import Message, stream
 from kubefoundry_dashboard.one_model import PATH, read, render_tab
 from kubefoundry_dashboard.page import opened
+from kubefoundry_dashboard.rendering import LONGEST
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
@@ -23,6 +24,9 @@ routes = web.RouteTableDef()
 
 LINES: Final = 200
 """Lines of each container's log that the page shows at first."""
+
+BYTES: Final = 256 * 1024
+"""Bytes of these lines, at most: a container may write lines of any length."""
 
 CONTAINERS: Final = 20
 """Containers whose logs a page shows, at most."""
@@ -53,22 +57,39 @@ async def logs(request: web.Request) -> web.Response:
 
 
 async def _tail(session: Session, pod: Object, container: str, previous: bool, several: bool) -> list[str]:
-    path = log_path(pod, container, f"tailLines={LINES}&previous={str(previous).lower()}")
-    return [line async for line in _lines(session, pod, container, path, several)]
+    """Return the last lines of a container's log, up to BYTES."""
+    query = f"tailLines={LINES}&limitBytes={BYTES + 1}&previous={str(previous).lower()}"
+    path = log_path(pod, container, query)
+    return [line async for line in _lines(session, pod, container, path, several, most=BYTES)]
 
 
 async def _lines(
-    session: Session, pod: Object, container: str, path: str, several: bool
+    session: Session, pod: Object, container: str, path: str, several: bool, most: int | None = None
 ) -> AsyncIterator[str]:
-    """Yield the lines of a log, with pod and container first if there are `several`. Yield an error as a line."""
+    """Yield the lines of a log, up to `most` bytes. Yield an error as a line.
+
+    Each line begins with pod and container if there are `several`. Long lines are cut.
+    """
     source = f"{pod['metadata']['name']}/{container}"
+    before, size = f"{source}  " if several else "", 0
     try:
         async for line in session.client.lines(path):
-            yield f"{f'{source}  ' if several else ''}{clean(line.decode(errors='replace').rstrip())}"
+            size += len(line)
+            # A kubelet that ignores limitBytes sends more.
+            if most is not None and size > most:
+                yield f"{source}: the log is cut here, at {most // 1024} KiB"
+                return
+            yield before + _shown(line)
     except ApiError as error:
         yield f"{source}: {clean(error.message)}"
     except Unreachable as error:
         yield f"{source}: {clean(error)}"
+
+
+def _shown(line: bytes) -> str:
+    """Return a line of a log without control characters and with LONGEST characters at most."""
+    text = clean(line[:LONGEST].decode(errors="replace").rstrip())
+    return text if len(line) <= LONGEST else f"{text} … ({len(line)} bytes)"
 
 
 @routes.get(f"{PATH}/logs/follow")

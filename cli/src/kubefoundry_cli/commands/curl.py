@@ -1,4 +1,4 @@
-"""`kubefoundry curl`: a request to the endpoint, and the unchanged answer."""
+"""`kubefoundry curl`: a request to the endpoint, and its answer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.endpoint import proxy, refused, unusable
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import write_foreign
 from kubefoundry_sdk._cluster.errors import Unreachable
 from kubefoundry_sdk._cluster.service_proxy import Refused
 
@@ -55,8 +56,7 @@ async def _curl(name: str, path: str, body: Any, target: Target) -> None:
         service = await proxy(session, name)
         try:
             async for line in service.lines(path, body):
-                sys.stdout.buffer.write(line)
-                sys.stdout.flush()
+                write_foreign(line)
         except Refused as error:
             raise await refused(service, error.reply, name, posts=body is not None) from error
         except Unreachable as error:

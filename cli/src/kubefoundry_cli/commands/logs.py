@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import click
 
@@ -11,7 +10,7 @@ from kubefoundry_cli import cluster
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.hint import hint
-from kubefoundry_cli.output import clean, say
+from kubefoundry_cli.output import clean, say, write_foreign
 from kubefoundry_cli.pods import NoSuchRole, NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
@@ -31,7 +30,10 @@ from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 )
 @cluster.options
 def command(name: str, follow: bool, previous: bool, role: str | None, tail: int, target: Target) -> None:
-    """Print the logs of all pods of a model, all containers."""
+    """Print the logs of all pods of a model, all containers.
+
+    On a terminal, control characters are replaced by spaces.
+    """
     parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"
     cluster.run(_logs(name, role, parameters, follow, target))
 
@@ -68,11 +70,10 @@ async def _read(
         say(clean(f"{meta['name']}/{container}: not scheduled yet"))
         return False
     url = log_path(pod, container, parameters)
-    before = "" if is_single else f"{meta['name']}/{container} "
+    before = b"" if is_single else f"{meta['name']}/{container} ".encode()
     try:
         async for line in session.client.lines(url):
-            sys.stdout.write(before + line.decode(errors="replace").rstrip("\n") + "\n")
-            sys.stdout.flush()
+            write_foreign(before + line.rstrip(b"\n") + b"\n")
         return True
     except ApiError as error:
         if error.code == 403:
