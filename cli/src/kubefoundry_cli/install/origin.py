@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import urllib.request
+from http.client import HTTPMessage
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
+from urllib.parse import urlsplit
+from urllib.request import Request
 
 from kubefoundry_cli.failure import Exit, Failure
+from kubefoundry_cli.output import clean, say
 
 MOST: Final = 4 * 2**20
 """Maximum size of a manifest from a URL, in bytes."""
@@ -68,10 +72,30 @@ def _text(content: bytes, name: str) -> str:
         raise Failure(f"{name} is not UTF-8 text", Exit.USAGE) from error
 
 
+class _HttpsOnly(urllib.request.HTTPRedirectHandler):
+    """Follow redirects to https URLs, also of other hosts: releases are often stored on one. Refuse any other."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> Request | None:
+        """Return the next request. Raise ValueError if its URL is not https."""
+        if urlsplit(newurl).scheme != "https":
+            raise ValueError(f"it is redirected to {_without_query(newurl)}, which is no https URL")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _without_query(url: str) -> str:
+    """Return a URL without its query, which may hold a signature."""
+    address, mark, _ = url.partition("?")
+    return clean(f"{address}{f'{mark}…' if mark else ''}")
+
+
 def _fetched(url: str) -> bytes:
     try:
-        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+        with urllib.request.build_opener(_HttpsOnly).open(url, timeout=SECONDS) as answer:
             content: bytes = answer.read(MOST + 1)
+            if answer.url != url:
+                say(f"note: {url} was redirected to {_without_query(answer.url)}")
     except (OSError, ValueError) as error:
         raise Failure(f"cannot read {url}: {error}") from error
     if len(content) > MOST:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-import urllib.request
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from functools import partial
+from http.client import HTTPConnection, HTTPException
 from typing import Any, Final
 
 from kubefoundry_conformance.check import Check, Finding, Skipped
@@ -129,6 +130,22 @@ async def check_rules_of_administrator(rig: Rig) -> Finding | None:
     return None
 
 
+def own_answer(port: int, path: str) -> str:
+    """Return the text that the subject serves at a path of this machine.
+
+    Raises:
+        OSError: There is no answer, or another status than 200.
+        HTTPException: The answer is not HTTP.
+    """
+    # Not urllib, which may ask a proxy and follows redirects: the subject's own answer counts.
+    with closing(HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        if answer.status != 200:
+            raise OSError(f"{path} answers {answer.status} {answer.reason}")
+        return answer.read().decode()
+
+
 async def check_ports(rig: Rig, work: Callable[[Rig], Awaitable[object]]) -> Finding | None:
     """Check that `/readyz` and `/metrics` answer, and that every reconcile is counted.
 
@@ -137,22 +154,18 @@ async def check_ports(rig: Rig, work: Callable[[Rig], Awaitable[object]]) -> Fin
         work: Makes the subject reconcile an object.
     """
 
-    def read(port: int, path: str) -> str:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=SECONDS) as answer:
-            return str(answer.read().decode())
-
     async def counted() -> float:
-        metrics = await asyncio.to_thread(read, rig.subject.metrics_port, "/metrics")
+        metrics = await asyncio.to_thread(own_answer, rig.subject.metrics_port, "/metrics")
         return sum(map(float, re.findall(rf"^{RECONCILED}_count{{[^}}]*}} (\S+)", metrics, re.MULTILINE)))
 
     try:
-        await asyncio.to_thread(read, rig.subject.health_port, "/readyz")
+        await asyncio.to_thread(own_answer, rig.subject.health_port, "/readyz")
         before = await counted()
         # A reconcile is counted in its last step. Once the second model is reconciled, the first one is counted.
         await work(rig)
         await work(rig)
         after = await counted()
-    except OSError as error:
+    except (OSError, HTTPException) as error:
         return Finding(
             f"{error}", "/readyz and /metrics at KUBEFOUNDRY_HEALTH_PORT and KUBEFOUNDRY_METRICS_PORT"
         )
