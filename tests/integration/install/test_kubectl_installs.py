@@ -101,6 +101,42 @@ async def test_edit_of_an_administrator_stays_a_conflict(plane: ControlPlane, cl
     assert (done.code, '"kubectl-edit"' in done.err) == (3, True), done
 
 
+async def test_remedy_for_a_server_side_apply_works(
+    plane: ControlPlane, client: Client, tmp_path: Path
+) -> None:
+    kubefoundry = CommandLine(plane.kubeconfig, "default")
+    name = "kubefoundry-provider-dynamo"
+    manifest = tmp_path / "dynamo.yaml"
+    text = (ROOT / "manifests/providers/dynamo.yaml").read_text()
+    changed = text.replace("image: kubefoundry/", "image: registry.example.com/kf/")
+    manifest.write_text(
+        changed.replace("terminationGracePeriodSeconds: ", "terminationGracePeriodSeconds: 1")
+    )
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifest))
+
+    both = await kubefoundry("provider upgrade", "dynamo", "--yes")
+    registry = await kubefoundry(
+        "provider upgrade", "dynamo", "--yes", "--registry", "registry.example.com/kf"
+    )
+    shown = await kubefoundry("provider upgrade", "dynamo", "--force-conflicts", "--dry-run")
+    forced = await kubefoundry("provider upgrade", "dynamo", "--force-conflicts", "--yes")
+    again = await kubefoundry("provider upgrade", "dynamo", "--yes")
+    after = await client.get(DEPLOYMENTS, name, SYSTEM)
+
+    for refused in (both, registry):
+        assert (refused.code, refused.out, len(refused.err.splitlines())) == (3, "", 2), refused
+        assert f"Deployment {SYSTEM}/{name} has values of another field manager" in refused.err
+        assert 'conflict with "kubectl"' in refused.err or 'conflicts with "kubectl"' in refused.err
+    assert "keep the registry of an image with --registry" in both.err
+    assert ".image" not in registry.err
+    assert "--registry" not in registry.err
+    assert (shown.code, forced.code, again.code) == (0, 0, 0), shown.err + forced.err + again.err
+    assert "terminationGracePeriodSeconds" in shown.out
+    assert "containers[provider-dynamo].image" in shown.out
+    assert "up to date" in again.err
+    assert image(after).startswith("kubefoundry/")
+
+
 # The last ones: examples have components of the same names.
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 async def test_manifest_applies_over_client_side_apply(

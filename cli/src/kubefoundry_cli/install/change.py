@@ -194,8 +194,11 @@ def _keeps_what_is_stored(body: Object, live: Object) -> None:
 
 def _refused(error: Exception, change: Change) -> Failure:
     if isinstance(error, ApiError) and error.conflict:
+        images = any(field.endswith(".image") for field in error.conflicting_fields)
+        registry = "keep the registry of an image with --registry; " if images else ""
         return Failure(
-            f"{change.named} has values of another field manager: {error.message}; --force-conflicts takes them over",
+            f"{change.named} has values of another field manager: {' '.join(error.message.split())}; {registry}"
+            "--force-conflicts takes them over, and with --dry-run shows what would change",
             Exit.CHANGED,
         )
     if isinstance(error, ApiError) and _missing(error, change) == (NAMESPACES.kind, change.namespace):
