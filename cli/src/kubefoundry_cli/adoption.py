@@ -86,19 +86,7 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
     Raises:
         Failure: The provider cannot read the object back, or would refuse the ModelDeployment.
     """
-    name, kind = live["metadata"]["name"], live["kind"]
-    if provider.read_back is None:
-        raise Failure(f"the package of provider '{provider.name}' cannot read a {kind} back into a spec")
-    try:
-        guesses = provider.read_back(live, helpers)
-    except NotReadable as error:
-        raise Failure(
-            f"{kind} '{name}' cannot be a ModelDeployment of provider {provider.name}: {error}"
-        ) from error
-    except (TypeError, ValueError, LookupError, AttributeError) as error:
-        raise Failure(
-            f"{kind} '{name}' has a shape that provider {provider.name} never writes: {error!r}"
-        ) from error
+    guesses = _read_back(provider, live, helpers)
 
     def distance(candidate: Object) -> Distance:
         return _distance(provider, schema, candidate, live, helpers)
@@ -122,9 +110,27 @@ def adoption(provider: Provider, schema: Schema, live: Object, helpers: Sequence
     problems = upstream.problems(provider, valid_stored(obj), schema)
     if problems:
         raise Failure(
-            f"{provider.title} would refuse a ModelDeployment for {kind} '{name}': {'; '.join(problems)}"
+            f"{provider.title} would refuse a ModelDeployment for {live['kind']} '{live['metadata']['name']}': "
+            f"{'; '.join(problems)}"
         )
     return compared(provider, schema, obj, live, helpers)
+
+
+def _read_back(provider: Provider, live: Object, helpers: Sequence[Object]) -> Sequence[Object]:
+    """Return the specs that the provider reads from the objects. Raises Failure."""
+    name, kind = live["metadata"]["name"], live["kind"]
+    if provider.read_back is None:
+        raise Failure(f"the package of provider '{provider.name}' cannot read a {kind} back into a spec")
+    try:
+        return provider.read_back(live, helpers)
+    except NotReadable as error:
+        raise Failure(
+            f"{kind} '{name}' cannot be a ModelDeployment of provider {provider.name}: {error}"
+        ) from error
+    except (TypeError, ValueError, LookupError, AttributeError) as error:
+        raise Failure(
+            f"{kind} '{name}' has a shape that provider {provider.name} never writes: {error!r}"
+        ) from error
 
 
 def _named(spec: Object, provider: str) -> Object:

@@ -137,6 +137,11 @@ def _edits(spec: Object) -> Iterator[Edit]:
             yield "resources.gpu.count", count
     if not spec.get("image"):
         yield "image", "registry.example/image:tag"
+    yield from _removals(spec)
+
+
+def _removals(spec: Object) -> Iterator[Edit]:
+    """Yield the removal of each optional field."""
     for part in ("resources", "engine", "scaling"):
         for field in spec.get(part, {}):
             if (part, field) not in (("engine", "type"), ("resources", "gpu")):

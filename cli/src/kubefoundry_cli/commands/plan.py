@@ -178,12 +178,18 @@ async def _plan_one(
         _show(kind, obj, planned, "; ".join([_what(planned, live, changing), *held]), trial)
     else:
         plans.append(_as_json(kind, obj, planned, changing, held, trial))
-    if trial is not None and trial.is_forbidden:
+    if trial is not None:
+        _check_accepted(trial, obj)
+
+
+def _check_accepted(trial: Trial, obj: Object) -> None:
+    """Raise Failure if the API server has refused the dry run."""
+    if trial.is_forbidden:
         todo = remedy(trial.message)
         raise Failure(
             f"cannot try it with --server: {trial.message}{f'; {todo}' if todo else ''}", Exit.FORBIDDEN
         )
-    if trial is not None and trial.accepted is False:
+    if trial.accepted is False:
         raise Failure(
             f"the API server refuses these objects of ModelDeployment '{obj['metadata']['name']}' in a dry run, so "
             f"the edit would not be applied: {trial.message}"
