@@ -136,13 +136,21 @@ def test_demo_model_answers_during_a_change(tmp_path: Path) -> None:
     chat = subprocess.run(
         [*command, "-n", "models", "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=BOUND
     )
+    logs = subprocess.run(
+        [command[0], "logs", "tiny-random", "-n", "models", "--kubeconfig", kubeconfig],
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+    )
     page = asyncio.run(on_the_page(kubeconfig))
     demo.send_signal(signal.SIGINT)
     demo.communicate(timeout=BOUND)
 
     # A model of random weights may end its answer at any word.
     assert re.fullmatch(ANSWER, page["chat"]), page["chat"]
-    assert "tiny-random" in page["logs"]
+    assert (logs.returncode, logs.stderr) == (0, "")
+    assert "stop processing" in logs.stdout
+    assert "stop processing" in page["logs"]
     assert (chat.returncode, chat.stderr) == (0, "")
     assert re.fullmatch(ANSWER, chat.stdout), chat.stdout
     # Five tokens make up to five words.

@@ -70,11 +70,13 @@ Logs of the processes: {logs}{pod_logs}
 ANSWERING: Final = f"""
   alias kubefoundry={Path(sys.executable).with_name("kubefoundry")}
   kubefoundry chat {answer.NAME} "What is a pod?" -n {examples.NAMESPACE}
+  kubefoundry logs {answer.NAME} -n {examples.NAMESPACE}
   kubectl scale md {answer.NAME} -n {examples.NAMESPACE} --replicas=3
   kubectl proxy --port=8001 &
   curl localhost:8001/api/v1/namespaces/{examples.NAMESPACE}/services/{answer.SERVICE}:8000/proxy/v1/models
 
-Only {answer.NAME} answers: the systems of the others are simulated, and no other model is on this machine.
+Only {answer.NAME} answers and has logs: the systems of the others are simulated, and no other model is on this
+machine.
 """
 
 AT_WORK: Final = 15.0

@@ -18,6 +18,7 @@ from kubefoundry_nodes.kubelet import (
     addresses,
     claims,
     environment,
+    log_server,
     node_object,
     services,
 )
@@ -97,9 +98,7 @@ class Node:
 
     def log(self, namespace: str, pod: str, container: str, run: int = -1) -> str:
         """Return the output of a run, by default of the last one, of the newest pod of that name."""
-        pods = sorted(self.logs.glob(f"{namespace}_{pod}_*"), key=lambda path: path.stat().st_ctime_ns)
-        runs = sorted((pods[-1] / container).iterdir(), key=lambda path: int(path.stem))
-        return runs[run].read_text(errors="replace")
+        return log_server.files_of(self.logs, namespace, pod, container)[run].read_text(errors="replace")
 
     def start(self) -> None:
         """Start the node, and wait until it is registered. Raises RuntimeError if the runner has ended."""
@@ -144,7 +143,7 @@ class Node:
                 group.create_task(work.follow_services())
                 group.create_task(work.follow_claims())
                 await work.all_listed()
-                self._begun.set()
+                group.create_task(work.serve_logs(self._begun.set))
 
 
 class Work:
@@ -176,6 +175,12 @@ class Work:
         """Wait for the first list of each kind."""
         for seen in self.watched.values():
             await seen.listed.wait()
+
+    async def serve_logs(self, ready: Callable[[], None]) -> None:
+        """Serve the logs of pods to the API server until cancelled. Calls `ready` once they are served."""
+        async with log_server.serving(self._node.logs, lambda *pod: pod in self._pods.objects):
+            ready()
+            await asyncio.Event().wait()
 
     async def follow_services(self) -> None:
         """Update addresses and names of Services after every change, until cancelled."""
