@@ -6,6 +6,7 @@ import click
 import pytest
 
 from kubefoundry_cli.failure import Exit, of
+from kubefoundry_cli.main import GROUPS, kubefoundry
 from kubefoundry_cli.permission import remedy
 from kubefoundry_sdk._cluster.errors import ApiError
 
@@ -91,3 +92,23 @@ def test_remedy_of_a_read_grants_what_the_command_needs(
         context.params.update(params)
 
         assert f"--clusterrole={role} " in remedy(refusal("get", *MODELS, "t"))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_each_command_that_writes_the_cluster_is_an_administrators(group: str) -> None:
+    parent = kubefoundry.get_command(click.Context(kubefoundry), group)
+    assert isinstance(parent, click.Group)
+    writing = [
+        name
+        for name, command in parent.commands.items()
+        if any("--yes" in option.opts or option.name == "dry_run" for option in command.params)
+    ]
+
+    for name in writing:
+        with (
+            click.Context(parent, info_name=group) as above,
+            click.Context(parent.commands[name], above, name),
+        ):
+            said = remedy(refusal("patch", "customresourcedefinitions", "apiextensions.k8s.io", None))
+        assert said == "ask an administrator of the cluster to run this command", name
+    assert len(writing) >= 3

@@ -30,7 +30,7 @@ WRITING: Final = frozenset(
 )
 """Commands that need the role `edit` in the end, also where a read is refused first."""
 
-OF_ADMINISTRATORS: Final = frozenset({"install", "upgrade", "uninstall"})
+OF_ADMINISTRATORS: Final = frozenset({"install", "upgrade", "uninstall", "migrate"})
 """Commands of `controller` and `provider` that write objects of the whole cluster."""
 
 OF_PROVIDERS: Final = frozenset({"inferenceproviderconfigs", "customresourcedefinitions"})

@@ -147,7 +147,7 @@ async def models_hold_the_uninstall(kubefoundry: CommandLine, api: Client, plane
     body = model_deployment("m", "default", GPU, provider="nobody")
     await api.create(MODEL_DEPLOYMENTS, body, manager="test")
     serving = await kubefoundry("controller uninstall", "--yes")
-    assert (serving.code, "1 ModelDeployments need KubeFoundry: default/m" in serving.err) == (1, True)
+    assert (serving.code, "1 ModelDeployment needs KubeFoundry: default/m" in serving.err) == (1, True)
     assert (await api.list(DEPLOYMENTS, SYSTEM))[0] != []
 
 
@@ -157,7 +157,7 @@ async def provider_is_removed_once(kubefoundry: CommandLine) -> None:
     nothing = await kubefoundry("provider uninstall", "kaito", "--yes")
     assert (nothing.code, "nothing to do" in nothing.err) == (0, True), nothing
     listed = await kubefoundry("provider list")
-    assert (listed.code, "not installed: direct, dynamo, kaito, kuberay" in listed.err) == (0, True), listed
+    assert (listed.code, "not registered: direct, dynamo, kaito, kuberay" in listed.err) == (0, True), listed
 
 
 async def silent_provider_holds_the_deletion(kubefoundry: CommandLine, api: Client) -> None:

@@ -285,7 +285,7 @@ async def test_model_without_provider_gets_one(fresh: Suite, reader: Reader) -> 
 
     message = await reader.says("status", "m")
     shown = await followed(reader, message, "cli/advice: kubefoundry provider list")
-    assert "not installed: direct, dynamo, kaito, kuberay" in shown
+    assert "not registered: direct, dynamo, kaito, kuberay" in shown
 
     message = await reader.says("status", "named")
     await followed(reader, message, "cli/advice: kubefoundry provider install {}")

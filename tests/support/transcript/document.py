@@ -33,7 +33,7 @@ VARIES: Final = (
     (r"held by [^\s)]+", "held by POD"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "2026-01-01T00:00:00Z"),
     (
-        r"\b\d+ ModelDeployments need ([^:]+): .*?\. Add",
+        r"\b\d+ ModelDeployments? needs? ([^:]+): .*?\. Add",
         r"2 ModelDeployments need \1: team-a/llama, team-b/qwen. Add",
     ),
     (r"v1\.(?:26|3\d)\.\d+\S*", "v1.34.0"),

@@ -64,7 +64,10 @@ def listed(form: str, target: Target) -> None:
     output.objects(configs, form, PROVIDER_CONFIGS, lambda wide: _rows(configs, count, wide=wide))
     missing = sorted(set(bundle.providers()) - {config["metadata"]["name"] for config in configs})
     if missing and form in ("table", "wide"):
-        say(f"not installed: {', '.join(missing)}; {hint('provider install NAME')}")
+        say(
+            f"not registered: {', '.join(missing)}; {hint('provider install NAME')} "
+            "(an installed one registers itself once it runs)"
+        )
 
 
 def _rows(

@@ -66,7 +66,7 @@ async def install(
     else:
         confirmed(f"write {len(todo)} of {len(changes)} objects for {what} to {session.client.server}", yes)
         await change.apply(session, changes, force=force, written=_report)
-        say(f"{what} is installed: {len(todo)} objects written")
+        say(f"{what} is installed: {len(todo)} object{'' if len(todo) == 1 else 's'} written")
     if wait is not None:
         await change.rolled_out(session, changes, wait)
         say(f"{what} is up")
@@ -147,8 +147,13 @@ def refuse_while_needed(deployments: Sequence[Object], what: str) -> None:
             clean(f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}")
             for deployment in deployments
         ]
+        need = (
+            "1 ModelDeployment needs"
+            if len(deployments) == 1
+            else f"{len(deployments)} ModelDeployments need"
+        )
         raise Failure(
-            f"{len(deployments)} ModelDeployments need {what}: {first_of(names_of, SHOWN)}. Add --eject to keep them "
+            f"{need} {what}: {first_of(names_of, SHOWN)}. Add --eject to keep them "
             "running unmanaged, or --delete-models"
         )
 
