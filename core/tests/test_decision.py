@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_core.decision import EXPLICIT, NO_SELECTOR, REPORTED, WAITING, Surroundings, decide, shared
+from kubefoundry_core.decision import (
+    ALTERED,
+    EXPLICIT,
+    NO_SELECTOR,
+    REPORTED,
+    WAITING,
+    Surroundings,
+    decide,
+    shared,
+)
 from kubefoundry_sdk._api.conditions import find
 
 GOOD: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "llamacpp"}}
@@ -64,6 +73,26 @@ def test_a_new_deployment_says_everything_from_the_first_second() -> None:
             },
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("named", "registered", "message"),
+    [
+        pytest.param("acme", "acme", ALTERED, id="named"),
+        pytest.param(None, "acme", ALTERED, id="to be selected"),
+        pytest.param("acme", "beta", "Provider 'acme' is not registered", id="not registered"),
+    ],
+)
+def test_altered_status_is_named_instead_of_a_provider(
+    named: str | None, registered: str, message: str
+) -> None:
+    surroundings = replace(around(registered), altered=True)
+
+    decided = decide(deployment(GOOD, named=named), surroundings)
+
+    assert decided["message"].startswith(message)
+    ready = find(decided["conditions"], "Ready")
+    assert ready is not None and ready["message"] == decided["message"]
 
 
 def test_paused_model_is_pending_when_created() -> None:

@@ -8,6 +8,7 @@ from kubefoundry_sdk._api.kinds import Kind
 from kubefoundry_sdk._cluster.errors import ApiError, Cause, Details
 from kubefoundry_sdk._provider.write.apply import ORIGIN
 from kubefoundry_sdk._runtime.refusals import (
+    GRADUAL,
     PASSING,
     PERMISSION,
     QUOTA,
@@ -166,7 +167,7 @@ def test_passing_refusal_is_retried_for_half_a_minute() -> None:
 
 
 def test_gradual_refusal_is_retried_with_backoff() -> None:
-    refusal, taken = Refusal(), Refused("m lacks a value", gradual=True)
+    refusal, taken = Refusal(), Refused("m lacks a value", gradual=GRADUAL)
     now, delays = 0.0, []
 
     for _ in range(8):

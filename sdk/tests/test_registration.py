@@ -56,7 +56,9 @@ async def registered(server: Server) -> AsyncIterator[None]:
         process = Process("t", options.parser("t", "").parse_args([]), api.client)
         upstream = Upstream(process, provider(), "example-provider", lambda: None)
         upstream.replace([], "1")
-        task = asyncio.create_task(Registration(api.client, provider(), upstream, None, interval=0).run())
+        task = asyncio.create_task(
+            Registration(api.client, provider(), upstream, None, process.recorder, interval=0).run()
+        )
         try:
             yield
         finally:

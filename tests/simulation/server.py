@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import Unreachable
-from kubefoundry_sdk.testing._server.requests import Answer, Request
+from kubefoundry_sdk.testing._server.requests import Answer, Request, Target
 from kubefoundry_sdk.testing._server.server import Server
 from kubefoundry_sdk.testing._server.store import Change, Key, Storage, Store
+from kubefoundry_sdk.testing._server.writes import Writes
 
 
 class Place(NamedTuple):
@@ -73,6 +75,30 @@ Policy = Callable[[Request, Place, Any, Object | None], "Request | Answer"]
 """Returns the request as admission changes it, or a refusal. Receives the body and the live object, too."""
 
 
+Mutation = Callable[[str, Target, Object], Object]
+"""Returns the object that a mutating webhook stores. Receives the user agent, the place, and a copy of the object."""
+
+
+@dataclass(slots=True)
+class MutableWrites(Writes):
+    """Writes that webhooks change after the managers of the fields were noted, as in a real API server.
+
+    Attributes:
+        mutations: The webhooks, which see each update.
+        agent: The user agent of the present request.
+    """
+
+    mutations: list[Mutation] = field(default_factory=list)
+    agent: str = ""
+
+    def _updated(
+        self, target: Target, live: Object, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
+    ) -> Object:
+        for change in self.mutations:
+            new = change(self.agent, target, copy.deepcopy(new))
+        return Writes._updated(self, target, live, new, query, empty)
+
+
 def refusal(code: int, reason: str, message: str, details: Object | None = None) -> Answer:
     """Return an answer that refuses a request."""
     status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
@@ -117,6 +143,16 @@ class SimulatedServer(Server):
     store: BreakableStore = field(default_factory=BreakableStore)
     policies: dict[str, Policy] = field(default_factory=dict)
     observers: list[Callable[[Write], None]] = field(default_factory=list)
+    _writes: MutableWrites = field(init=False)
+
+    def __post_init__(self) -> None:
+        Server.__post_init__(self)
+        self._writes = MutableWrites(self.store, self._time)
+
+    @property
+    def mutations(self) -> list[Mutation]:
+        """The mutating webhooks."""
+        return self._writes.mutations
 
     def answer(self, request: Request) -> Answer:
         """Answer a request, after the policies."""
@@ -143,4 +179,5 @@ class SimulatedServer(Server):
             if isinstance(decided, Answer):
                 return decided
             request = decided
+        self._writes.agent = request.user_agent
         return super().answer(request)

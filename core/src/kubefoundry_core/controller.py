@@ -166,7 +166,8 @@ class Controller:
         """
         # A deployment that still waits for its paced report keeps the last report.
         health = {} if key in self._paced_queue else self._healths
-        surroundings = Surroundings(self._providers.registered(), self._selector, health, unreported)
+        altered = bool(self._deployments.altered.text(key))
+        surroundings = Surroundings(self._providers.registered(), self._selector, health, unreported, altered)
         desired = decide(live, surroundings, self._problems(key, live))
         client, store = self._process.client, self._deployments
         # Nothing is shared if core has to write the phase itself: it takes these fields over from a provider that

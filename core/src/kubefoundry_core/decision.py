@@ -35,6 +35,12 @@ VALID: Final = "Schema validation passed"
 _NONE_FITS: Final = ("NoMatchingProvider", "NoHealthyProviders")
 """Reasons of a selector that chooses no provider (contract §3)."""
 
+ALTERED: Final = (
+    "An admission webhook or policy changes the status that kubefoundry-core writes, which may keep providers "
+    "waiting: ask an administrator to exempt modeldeployments/status from that"
+)
+"""The message instead of a wait for a provider, because the provider waits for core's `Validated`."""
+
 REPORTED: Final = frozenset({"phase", "message", "observedGeneration", reasons.READY})
 """Status fields and the condition that the provider owns from its first report on (contract §3)."""
 
@@ -48,12 +54,14 @@ class Surroundings:
         selector: Whether a selector holds its Lease.
         health: Health of providers by name, if it is known and due to be reported.
         unreported: Whether the ModelDeployment is being deleted, and no provider has reported that in time.
+        altered: Whether admission changed the last status that core wrote.
     """
 
     registered: Mapping[str, str]
     selector: bool
     health: Mapping[str, Health] = field(default_factory=dict)
     unreported: bool = False
+    altered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +131,11 @@ def _progress(
         return f"Waiting for finalizers: {', '.join(live.finalizers)}"
     if invalid or live.is_paused:
         return invalid or names.PAUSED_MESSAGE
-    if waiting != WAITING:
-        return waiting
-    if chosen and chosen not in surroundings.registered:
+    if waiting == WAITING and chosen and chosen not in surroundings.registered:
         return not_registered(chosen, surroundings.registered)
-    return _none_fits(live) or WAITING
+    if waiting == WAITING:
+        waiting = _none_fits(live) or WAITING
+    return ALTERED if surroundings.altered and waiting.startswith("Waiting for ") else waiting
 
 
 def _ignored_fields(live: LiveModelDeployment, surroundings: Surroundings) -> str:

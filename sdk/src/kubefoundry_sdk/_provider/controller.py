@@ -50,6 +50,7 @@ class Controller:
             provider,
             self._upstream,
             self._operator,
+            process.recorder,
             interval=process.options.heartbeat_timeout / 3,
         )
         pods = provider.pods

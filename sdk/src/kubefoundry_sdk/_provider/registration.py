@@ -17,8 +17,10 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
-from kubefoundry_sdk._runtime import wall_clock
+from kubefoundry_sdk._runtime import problem_events, wall_clock
+from kubefoundry_sdk._runtime import status as own_status
 from kubefoundry_sdk._runtime.backoff import Backoff
+from kubefoundry_sdk._runtime.recorder import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ class Registration:
         provider: Provider,
         upstream: Upstream,
         operator: OperatorWatch | None,
+        recorder: Recorder,
         *,
         interval: float,
     ) -> None:
@@ -47,6 +50,7 @@ class Registration:
         self._provider = provider
         self._upstream = upstream
         self._operator = operator
+        self._recorder = recorder
         # Reported times have whole seconds.
         self._interval = max(1.0, interval)
         self._manager = names.provider_manager(provider.name)
@@ -141,7 +145,12 @@ class Registration:
             status["upstreamCRDVersion"] = kind.api_version
             status["upstreamSchemaHash"] = self._upstream.digest or ""
         body = {**_head(self._provider), "status": status}
-        await self._client.apply_status(PROVIDER_CONFIGS, body, manager=self._manager)
+        stored = await self._client.apply_status(PROVIDER_CONFIGS, body, manager=self._manager)
+        # The next heartbeat sends it again.
+        if lost := own_status.altered(stored, status, self._manager):
+            text = own_status.describe_altered(PROVIDER_CONFIGS, stored, lost)
+            component = f"kubefoundry-provider-{self._provider.name}"
+            problem_events.altered(self._recorder, component, stored, text)
 
     def _stamped(self, item: Condition, now: datetime) -> Condition:
         before = self._conditions.get(item["type"], {})

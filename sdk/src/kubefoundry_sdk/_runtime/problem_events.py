@@ -21,6 +21,12 @@ def left_out(recorder: Recorder, component: str, kind: Kind, obj: Object) -> Non
     recorder.event(about, "Warning", "TooMuchInNamespace", note)
 
 
+def altered(recorder: Recorder, component: str, live: Object, text: str) -> None:
+    """Emit the Event about a status that admission changed. The status itself may not show it."""
+    note = f"A write of {component} was changed: {text}; repeating it with back-off"
+    recorder.event(live, "Warning", "WriteRejected", note)
+
+
 def failed(recorder: Recorder, component: str, live: Object, error: Exception) -> None:
     """Emit the Event about a failed reconcile.
 

@@ -43,6 +43,7 @@ from kubefoundry_sdk._runtime.resync import resync
 from kubefoundry_sdk._runtime.start import CannotStart, api_server
 from kubefoundry_sdk._runtime.store import Key, Store
 from kubefoundry_sdk._runtime.supervision import Work, supervise
+from kubefoundry_sdk._runtime.wait import sooner
 from kubefoundry_sdk._runtime.workqueue import Reconcile, WorkQueue
 
 log = logging.getLogger(__name__)
@@ -187,7 +188,8 @@ class Process:
     def queue(self, label: str, reconcile: Reconcile, *, of: Store) -> WorkQueue:
         """Return a work queue whose workers run while this replica leads, once all watches of `set_up` are listed.
 
-        `of` is the store whose objects are all reconciled from time to time, even without events (`resync`).
+        `of` is the store whose objects are all reconciled from time to time, even without events (`resync`), and
+        again after admission has changed a status.
         """
 
         def failed(key: Key, error: Exception) -> None:
@@ -195,9 +197,17 @@ class Process:
             if live is not None and "kind" in live:
                 problem_events.failed(self.recorder, self.component, live, error)
 
+        async def complete(key: Key) -> float | None:
+            again = await reconcile(key)
+            left = of.altered.left(key, loop_time())
+            live = of.get(key) if left is not None else None
+            if live is not None and "kind" in live:
+                problem_events.altered(self.recorder, self.component, live, of.altered.text(key))
+            return sooner(again, left)
+
         queue = WorkQueue(
             label,
-            reconcile,
+            complete,
             room=self._congestion.room,
             pause=self._congestion.pause_after,
             failed=failed,

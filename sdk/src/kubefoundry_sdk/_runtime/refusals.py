@@ -96,7 +96,7 @@ class Refused(Exception):
         may_pass: Whether the refusal may end without a change of the object. Then the first retries come soon.
         lacking: The API server's message without our advice if the writer lacks a permission, empty otherwise.
         obstacle: The cause, as far as the server's answer has it.
-        gradual: Whether the retries begin soon and become rarer, up to `retry`.
+        gradual: The delays of the retries, up to `retry`; None for `retry` from the first on.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Refused(Exception):
         may_pass: bool = False,
         lacking: str = "",
         obstacle: Obstacle = Obstacle.OTHER,
-        gradual: bool = False,
+        gradual: backoff.Backoff | None = None,
     ) -> None:
         super().__init__(message)
         self.retry = retry
@@ -166,8 +166,7 @@ class Refusal:
         count = last.count + 1 if is_same and last else 0
         is_transient = refused.may_pass and now - since < PASSING
         retry = refused.retry
-        if is_transient or refused.gradual:
-            delays = backoff.OBJECT if is_transient else GRADUAL
+        if delays := backoff.OBJECT if is_transient else refused.gradual:
             retry = min(delays.after(count + 1), retry)
         self._last = _Last(digest, since, count, now + retry, str(refused), is_transient)
         return PendingRefusal(str(refused), retry, is_transient)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
+import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from kubefoundry_sdk._api import managed_fields
-from kubefoundry_sdk._api.conditions import clip, stamp
+from kubefoundry_sdk._api.conditions import clip, first_of, stamp
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._runtime import wall_clock
 from kubefoundry_sdk._runtime.store import Store, key_of
+
+log = logging.getLogger(__name__)
 
 
 async def write(
@@ -30,6 +36,9 @@ async def write(
     released condition would be invalid, the whole condition is removed. Conditions come without transition times. The
     apply takes fields over (force) and carries the resource version of `live`.
 
+    If admission changes a part of the status, `store.altered` remembers that, and an equal status is not sent again
+    before its delay has passed. The queue of a `Process` reports it and reconciles again then.
+
     Args:
         client: The client.
         store: Receives the object as stored.
@@ -42,7 +51,7 @@ async def write(
             write releases them.
 
     Returns:
-        Whether a request was needed.
+        Whether a request was sent.
 
     Raises:
         ApiError: A conflict if the object has changed (the next watch event then decides again), or another error.
@@ -50,10 +59,14 @@ async def write(
     desired = dict(status)
     if isinstance(desired.get("message"), str):
         desired["message"] = clip(desired["message"])
+    key, digest, now = key_of(live), _digest(desired), asyncio.get_running_loop().time()
     current = live.get("status") or {}
     if "conditions" in desired:
         desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), wall_clock.now())
     if same(live, desired, manager, shared):
+        store.altered.settle(key)
+        return False
+    if store.altered.pending(key, digest, now):
         return False
     meta = live["metadata"]
     body: Object = {
@@ -76,8 +89,49 @@ async def write(
         live = await remove(client, store, kind, live, (), released, manager=manager)
         body["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
         stored = await client.apply_status(kind, body, manager=manager)
+    text = ""
+    if lost := altered(stored, desired, manager, shared):
+        text = describe_altered(kind, stored, lost)
+        if not store.altered.text(key):
+            log.warning("%s/%s: %s", *key, text)
+    store.altered.note(key, digest, now, text)
     store.put(stored)
     return True
+
+
+def _digest(desired: Mapping[str, Any]) -> str:
+    """Return a digest of a status without transition times."""
+    text = json.dumps(desired, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def altered(
+    stored: Object, desired: Mapping[str, Any], manager: str, shared: Collection[str] = ()
+) -> list[str]:
+    """Return the fields and conditions that the API server did not store as they were sent.
+
+    Args:
+        stored: The answer to an apply of `desired`. Without an entry of the manager, nothing is known.
+        desired: The status that was sent.
+        manager: The field manager.
+        shared: See `write`.
+    """
+    if (owned := _owned(stored, manager)) is None or same(stored, desired, manager, shared):
+        return []
+    now, before = (_without(_canonical(each), shared) for each in (owned, desired))
+    fields = [f"status.{name}" for name in before if name != "conditions" and now.get(name) != before[name]]
+    conditions = now.get("conditions") or {}
+    sent = before.get("conditions") or {}
+    fields += [f"condition {type_}" for type_ in sent if conditions.get(type_) != sent[type_]]
+    return fields or ["metadata.managedFields"]
+
+
+def describe_altered(kind: Kind, stored: Object, lost: list[str]) -> str:
+    """Return the text for the user about a status that admission has changed."""
+    return (
+        f"the status of {kind.kind} '{stored['metadata']['name']}' was accepted, but {first_of(lost)} was not stored "
+        f"as sent: an admission webhook or policy changes it; exempt {kind.plural}/status from that"
+    )
 
 
 def owned_conditions(live: Object, manager: str) -> set[str]:
@@ -129,13 +183,19 @@ async def remove(
 
 def same(live: Object, desired: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:
     """Check whether `desired` is the status that `manager` owns in the live object, apart from shared fields."""
-    fields = managed_fields.owned(live, manager, "status")
-    if fields is None:
+    owned = _owned(live, manager)
+    if owned is None:
         return not desired
-    owned = managed_fields.project(live.get("status") or {}, fields.get("f:status", {}))
-    if "f:status" not in fields:
-        owned = {}
     return _without(_canonical(owned), shared) == _without(_canonical(desired), shared)
+
+
+def _owned(live: Object, manager: str) -> dict[str, Any] | None:
+    """Return the part of the status that the manager owns, None if it has applied none."""
+    fields = managed_fields.owned(live, manager, "status")
+    if fields is None or "f:status" not in fields:
+        return None if fields is None else {}
+    owned: dict[str, Any] = managed_fields.project(live.get("status") or {}, fields["f:status"])
+    return owned
 
 
 def _without(status: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

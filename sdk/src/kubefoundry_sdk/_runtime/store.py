@@ -20,6 +20,7 @@ from typing import Final
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import compact
 from kubefoundry_sdk._cluster.skipped import skipped
+from kubefoundry_sdk._runtime.altered_status import AlteredStatuses
 from kubefoundry_sdk._runtime.memory_quota import OVERHEAD, MemoryQuota
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,8 @@ class Store:
         self.room = room or MemoryQuota()
         self.left_out: Callable[[Object], None] | None = None
         """Called with the first object of a namespace for which there is no room."""
+        self.altered = AlteredStatuses()
+        """The status writes that admission changed (`status.write`)."""
         self._full: set[str] = set()
         self._managers = managers
         self._content_owners = content_owners
@@ -294,6 +297,7 @@ class Store:
 
     def _forget(self, key: Key, version: int) -> None:
         entry = self._objects.get(key)
+        self.altered.forget(key)
         self._deleted.pop(key, None)
         self._deleted[key] = version
         if len(self._deleted) > TOMBSTONES:

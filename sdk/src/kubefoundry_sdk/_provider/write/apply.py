@@ -18,7 +18,7 @@ from kubefoundry_sdk._provider.write.admission import Admission, NotInForce, not
 from kubefoundry_sdk._provider.write.helpers import Helpers, Mark, kind_of, mark, marked
 from kubefoundry_sdk._provider.write.plan import Plan
 from kubefoundry_sdk._runtime import server_side_apply
-from kubefoundry_sdk._runtime.refusals import Origin, Refused, refused
+from kubefoundry_sdk._runtime.refusals import GRADUAL, Origin, Refused, refused
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken, delete
 from kubefoundry_sdk._runtime.store import Store, key_of
 
@@ -289,7 +289,7 @@ def _refusal(kind: Kind, name: str, lacking: NotInForce, origin: Origin) -> Refu
     return Refused(
         f"{kind.kind} '{name}' was accepted, but {fault}{rest}; "
         f"change the {origin.kind} or contact the owner of that policy",
-        gradual=True,
+        gradual=GRADUAL,
     )
 
 
