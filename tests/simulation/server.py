@@ -84,19 +84,27 @@ class MutableWrites(Writes):
     """Writes that webhooks change after the managers of the fields were noted, as in a real API server.
 
     Attributes:
-        mutations: The webhooks, which see each update.
+        mutations: The webhooks, which see each create and update.
         agent: The user agent of the present request.
     """
 
     mutations: list[Mutation] = field(default_factory=list)
     agent: str = ""
 
+    def _created(
+        self, target: Target, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
+    ) -> Object:
+        return Writes._created(self, target, self._mutated(target, new), query, empty)
+
     def _updated(
         self, target: Target, live: Object, new: Object, query: Mapping[str, str], empty: Collection[str] = ()
     ) -> Object:
+        return Writes._updated(self, target, live, self._mutated(target, new), query, empty)
+
+    def _mutated(self, target: Target, new: Object) -> Object:
         for change in self.mutations:
             new = change(self.agent, target, copy.deepcopy(new))
-        return Writes._updated(self, target, live, new, query, empty)
+        return new
 
 
 def refusal(code: int, reason: str, message: str, details: Object | None = None) -> Answer:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import copy
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from kubefoundry_sdk._api.kinds import EVENTS, MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
-from kubefoundry_sdk._runtime import wall_clock
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, PROVIDER_CONFIGS, Kind, Object
 from kubefoundry_sdk.testing._server.requests import Request, Target
-from kubefoundry_sdk.testing._simulated import SimulatedLoop
-from simulation.actions import Actions
+from simulation.cluster import Cluster, cluster
 from simulation.runner import PROVIDERS
-from simulation.server import Place, Write
+from simulation.server import Place
 from simulation.steps import Step
-from simulation.world import CORE, SELECTOR, World, component, determined
+from simulation.world import CORE, SELECTOR, component
 
 PROVIDER: Final = component(PROVIDERS[0])
 HOSTILE: Final = 200.0
@@ -142,75 +138,17 @@ class Webhook:
         return new
 
 
-class Cluster:
-    """A world with one model, which any provider may serve."""
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self.loop = loop
-        self.writes: list[Write] = []
-
-    async def start(self, webhook: Webhook | None = None) -> None:
-        """Start the components and the webhook, and create the model."""
-        self.world = world = World(PROVIDERS, 0)
-        world.server.observers.append(self.writes.append)
-        if webhook:
-            world.server.policies["webhook"] = webhook.see
-            world.server.mutations.append(webhook)
-        await world.start()
-        Actions(world).do(Step("create", "m", ["gpu", None]))
-
-    def status(self, kind: Kind, name: str) -> Object:
-        """Return the status of an object, without times."""
-        live = self.world.server.store.get(
-            (kind.group, kind.plural), ("default" if kind is MODEL_DEPLOYMENTS else "", name)
-        )
-        return _untimed((live or {}).get("status") or {})
-
-    def statuses(self) -> list[Object]:
-        """Return the statuses of the model and the registrations."""
-        return [
-            self.status(MODEL_DEPLOYMENTS, "m"),
-            *(self.status(PROVIDER_CONFIGS, name) for name in PROVIDERS),
-        ]
-
-    def notes(self, reason: str) -> list[str]:
-        """Return the notes of the Events with a reason."""
-        events = self.world.server.store.all((EVENTS.group, EVENTS.plural))
-        return [event["note"] for event in events if event["reason"] == reason]
-
-    def writes_of(self, writer: Writer, name: str, since: float) -> int:
-        """Count the status writes of a writer to an object, heartbeats included."""
-        kind = writer.kind
-        return sum(
-            write.by == writer.agent
-            and write.place.storage == (kind.group, kind.plural)
-            and write.place.key[1] == name
-            and write.place.subresource == "status"
-            for write in self.writes
-            if write.at >= since
-        )
-
-
-def _untimed(status: Object) -> Object:
-    plain = {key: value for key, value in status.items() if key != "lastHeartbeat"}
-    conditions = [
-        {key: value for key, value in item.items() if key != "lastTransitionTime"}
-        for item in status.get("conditions", ())
-    ]
-    return {**plain, "conditions": sorted(conditions, key=lambda item: str(item["type"]))}
-
-
-@contextmanager
-def cluster(name: str) -> Iterator[Cluster]:
-    """Yield a cluster on a simulated clock. Its uids depend on the name, because they are unique in a process."""
-    loop = SimulatedLoop()
-    with determined(zlib.crc32(name.encode()), loop.time):
-        it = Cluster(loop)
-        try:
-            yield it
-        finally:
-            loop.run_until_complete(it.world.end())
-            loop.close()
+def writes_of(cluster: Cluster, writer: Writer, name: str, since: float) -> int:
+    """Count the status writes of a writer to an object, heartbeats included."""
+    kind = writer.kind
+    return sum(
+        write.by == writer.agent
+        and write.place.storage == (kind.group, kind.plural)
+        and write.place.key[1] == name
+        and write.place.subresource == "status"
+        for write in cluster.writes
+        if write.at >= since
+    )
 
 
 @pytest.fixture(scope="module")
@@ -219,12 +157,12 @@ def calm() -> list[Object]:
     with cluster("calm") as it:
 
         async def run() -> list[Object]:
-            with wall_clock.set_to(lambda: it.world.now()):
-                await it.start()
-                await it.loop.advance(HOSTILE + HEALED)
-                return it.statuses()
+            await it.start()
+            it.do(Step("create", "m", ["gpu", None]))
+            await it.loop.advance(HOSTILE + HEALED)
+            return it.statuses()
 
-        return it.loop.run_until_complete(run())
+        return it.play(run())
 
 
 @pytest.mark.slow
@@ -236,18 +174,18 @@ def test_changed_status_is_reported_and_heals(name: str, change: str, calm: list
     with cluster(f"{name} {change}") as it:
 
         async def run() -> tuple[int, list[str], list[Object]]:
-            with wall_clock.set_to(lambda: it.world.now()):
-                await it.start(webhook)
-                await it.loop.advance(STARTS)
-                started = it.loop.time()
-                await it.loop.advance(HOSTILE - STARTS)
-                count = it.writes_of(writer, about, started)
-                notes = it.notes("WriteRejected")
-                it.world.server.mutations.clear()
-                await it.loop.advance(HEALED)
-                return count, notes, it.statuses()
+            await it.start(webhook, webhook.see)
+            it.do(Step("create", "m", ["gpu", None]))
+            await it.loop.advance(STARTS)
+            started = it.loop.time()
+            await it.loop.advance(HOSTILE - STARTS)
+            count = writes_of(it, writer, about, started)
+            notes = it.notes("WriteRejected")
+            it.world.server.mutations.clear()
+            await it.loop.advance(HEALED)
+            return count, notes, it.statuses()
 
-        count, notes, healed = it.loop.run_until_complete(run())
+        count, notes, healed = it.play(run())
 
     assert webhook.hits > 0
     assert [note for note in notes if writer.agent in note and "was not stored as sent" in note] != []

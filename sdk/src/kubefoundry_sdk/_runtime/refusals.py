@@ -71,8 +71,6 @@ Its code is 422 unless the policy names a reason, as for an invalid object. But 
 field of a ModelDeployment sets, such as a label.
 """
 
-_ASK_OWNER: Final = "change the {kind} or contact the owner of that policy"
-
 _OBSTACLES: Final = {
     _WEBHOOK: Obstacle.POLICY,
     _POLICY: Obstacle.POLICY,
@@ -207,6 +205,11 @@ def refused(kind: Kind, name: str, error: ApiError, origin: Origin) -> Refused:
     )
 
 
+def policy_advice(origin: Origin) -> str:
+    """Return what to do if a policy denies a write, or takes back or removes a part of it."""
+    return f"change the {origin.kind} or contact the owner of that policy"
+
+
 class Remedy(NamedTuple):
     """Advice about a refusal.
 
@@ -239,7 +242,7 @@ def remedy(error: ApiError, origin: Origin) -> Remedy:
     if error.code == 403:
         return _forbidden(error, origin)
     if _POLICY in error.message and _DENIED_BY_POLICY in error.message:
-        return Remedy(_ASK_OWNER.format(kind=origin.kind), RETRY)
+        return Remedy(policy_advice(origin), RETRY)
     return Remedy(f"change the {origin.kind} accordingly", RETRY)
 
 
@@ -269,7 +272,7 @@ def obstacle(error: ApiError) -> Obstacle:
 def _forbidden(error: ApiError, origin: Origin) -> Remedy:
     cause = obstacle(error)
     text, retry = {
-        Obstacle.POLICY: (_ASK_OWNER.format(kind=origin.kind), RETRY),
+        Obstacle.POLICY: (policy_advice(origin), RETRY),
         Obstacle.QUOTA: ("request less or have the quota raised", QUOTA),
         Obstacle.NAMESPACE: ("the namespace is being deleted", RETRY),
         Obstacle.PERMISSION: (f"ask an administrator to grant {origin.account} that permission", PERMISSION),

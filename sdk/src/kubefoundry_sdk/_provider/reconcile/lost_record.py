@@ -11,26 +11,27 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.reconcile import release
 from kubefoundry_sdk._provider.reconcile.memory import Memory
+from kubefoundry_sdk._provider.write.apply import NOT_STORED
 from kubefoundry_sdk._provider.write.manifest import Record
 
 
 def is_lost(live: Object, record: Record | None, manager: str) -> bool:
     """Check whether we have applied an earlier generation to the object, and its record is missing or unreadable.
 
-    If the newest generation was applied, the next apply drops no field. An imported object has no record yet.
+    If the newest generation was applied, the next apply drops no field. It was applied, too, if admission removed the
+    record from that apply. A model that was never edited has no other generation. An imported object has no record.
 
     Args:
         live: The ModelDeployment.
         record: The record of its upstream object, which exists.
         manager: Our field manager.
     """
-    if record is not None:
+    generation = live["metadata"]["generation"]
+    if record is not None or generation == 1:
         return False
     created = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
-    is_newest = (
-        created.get("status") == "True"
-        and created.get("observedGeneration") == live["metadata"]["generation"]
-    )
+    was_applied = created.get("status") == "True" or NOT_STORED in str(created.get("message"))
+    is_newest = was_applied and created.get("observedGeneration") == generation
     return release.owns_condition(live, manager, reasons.RESOURCE_CREATED) and not is_newest
 
 

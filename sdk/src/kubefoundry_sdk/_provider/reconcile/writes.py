@@ -230,12 +230,12 @@ async def apply_plan(turn: Turn) -> End | None:
     changes are named in `ResourceCreated` and `Ready`, and left as they are. A value that it removes, or takes back
     from an edit, is a refusal. Delete helpers that are no longer rendered.
     """
-    is_unchecked = turn.upstream is not None and lost_record.is_lost(
+    if turn.upstream is not None and lost_record.is_lost(
         turn.live, turn.last_record.of(turn.upstream), turn.context.manager
-    )
-    retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
-    if turn.upstream is not None and is_unchecked:
+    ):
+        # Before the write, because admission may remove the new record, too: the next write would then know nothing.
         turn.memory.unchecked = str(turn.upstream["metadata"]["uid"])
+    retry = await application.write(turn.context, turn.kind, turn.plan, turn.live, turn.report)
     turn.memory.refusal.reset()
     turn.memory.drift = ""
     # Without a retry, everything is applied, and no change by others was left alone.

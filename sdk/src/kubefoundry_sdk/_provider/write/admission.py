@@ -125,7 +125,10 @@ class Admission:
         if not all(manifest.owned_by(stored, owner["uid"]) for owner in owners):
             values.pop("metadata.ownerReferences", None)
         lacking = not_in_force(applied, None, stored)
-        removed = self._removed[mark(applied)] = lacking.removed if lacking else ()
+        removed = lacking.removed if lacking else ()
+        if manifest.applied(stored) is None:
+            removed = (*removed, manifest.RECORD_PATH)
+        self._removed[mark(applied)] = removed
         changed = {path: value for path, value in values.items() if path not in removed}
         self._stored[mark(applied)] = (_digest(recorded(applied)), changed)
         return lacking

@@ -18,9 +18,12 @@ from kubefoundry_sdk._provider.write.admission import Admission, NotInForce, not
 from kubefoundry_sdk._provider.write.helpers import Helpers, Mark, kind_of, mark, marked
 from kubefoundry_sdk._provider.write.plan import Plan
 from kubefoundry_sdk._runtime import server_side_apply
-from kubefoundry_sdk._runtime.refusals import GRADUAL, Origin, Refused, refused
+from kubefoundry_sdk._runtime.refusals import GRADUAL, Origin, Refused, policy_advice, refused
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken, delete
 from kubefoundry_sdk._runtime.store import Store, key_of
+
+NOT_STORED: Final = "was not stored as sent"
+"""Words of the refusal of an object that was applied, and lacks a mark of ours such as the record."""
 
 GENERATED: Final = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 """The suffix that the API server appends to a `generateName` (Kubernetes 1.36, apimachinery, pkg/util/rand)."""
@@ -258,7 +261,7 @@ async def _store(
         try:
             stored = await server_side_apply.create(client, kind, obj, manager=manager, origin=ORIGIN)
             if lacking := await _store_response(client, kind, store, obj, stored, admission, new=True):
-                raise _refusal(kind, name, lacking, origin)
+                raise _refusal(kind, name, lacking)
             return True
         except NameTaken:
             # It may be ours, and have lost the labels that we watch.
@@ -274,12 +277,16 @@ async def _store(
         if body["metadata"]["annotations"] != obj["metadata"]["annotations"]:
             body = server_side_apply.pinned(body, stored, exact=False)
             store.put(await server_side_apply.update(client, kind, body, manager=manager, origin=origin))
-        raise _refusal(kind, name, lacking, origin)
+        raise _refusal(kind, name, lacking)
     return False
 
 
-def _refusal(kind: Kind, name: str, lacking: NotInForce, origin: Origin) -> Refused:
-    """Return the error for an apply of which admission took a part away."""
+def _refusal(kind: Kind, name: str, lacking: NotInForce) -> Refused:
+    """Return the error for an apply of which admission took a part away.
+
+    It advises to change the ModelDeployment also if somebody changed the object, or admission did: an edit of the
+    object meets the same policy, and is reverted.
+    """
     if lacking.kept:
         fault = f"the change of {first_of(lacking.kept)} was not stored: an admission webhook or policy reverts it"
         rest = ", and the rest of the edit is in force" if lacking.is_mixed else ""
@@ -287,8 +294,7 @@ def _refusal(kind: Kind, name: str, lacking: NotInForce, origin: Origin) -> Refu
         fault = f"without {first_of(lacking.removed)}: an admission webhook or policy removes it"
         rest = ""
     return Refused(
-        f"{kind.kind} '{name}' was accepted, but {fault}{rest}; "
-        f"change the {origin.kind} or contact the owner of that policy",
+        f"{kind.kind} '{name}' was accepted, but {fault}{rest}; {policy_advice(ORIGIN)}",
         gradual=GRADUAL,
     )
 
@@ -329,7 +335,7 @@ async def _store_response(
         await delete(client, kind, stored)
     if missing:
         raise Refused(
-            f"{kind.kind} '{obj['metadata']['name']}' was accepted, but {', '.join(missing)} was not stored as sent: "
+            f"{kind.kind} '{obj['metadata']['name']}' was accepted, but {', '.join(missing)} {NOT_STORED}: "
             f"an admission webhook or policy changes it; exempt objects with the label {names.MANAGED_BY_LABEL} "
             "from that"
         )

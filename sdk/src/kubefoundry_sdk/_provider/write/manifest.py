@@ -18,6 +18,8 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._provider import propagation
 from kubefoundry_sdk._provider.contract import Deployment, Propagation
 
+RECORD_PATH: Final = f"metadata.annotations.{names.APPLIED_ANNOTATION}"
+
 RECORD: Final = (
     names.APPLIED_ANNOTATION,
     names.APPLIED_GENERATION_ANNOTATION,

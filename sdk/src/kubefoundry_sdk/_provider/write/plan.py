@@ -363,7 +363,7 @@ def _edited(
     if live is None:
         return ()
     if names.APPLIED_ANNOTATION not in (live["metadata"].get("annotations") or {}):
-        return (f"metadata.annotations.{names.APPLIED_ANNOTATION}",)
+        return (manifest.RECORD_PATH,)
     record = manifest.applied(live)
     if record is None or not same(record.manifest, manifest.content(desired)):
         return ()
