@@ -40,7 +40,7 @@ def model(generation: int, reported: int | None, *, ready: bool = True, asked: s
     }
 
 
-def upstream(generation: int = 2, observed: int = 2, **meta: Any) -> Any:
+def upstream(generation: int = 2, observed: Any = 2, **meta: Any) -> Any:
     return {
         "metadata": {"name": "m", "uid": "u", "generation": generation, **meta},
         "status": {"observedGeneration": observed},
@@ -54,10 +54,9 @@ def judged(
     applied: bool = True,
     stop: Stop | None = None,
     seen: Observation = SERVES,
-    served: int = NO_GENERATION,
 ) -> Holdback | None:
     report = Report(live["metadata"]["generation"], stop=stop)
-    generations = Generations(served=served)
+    generations = Generations()
     if applied:
         note_applied(generations, report, thing)
     return judge(generations, Snapshot(live, thing, report, seen, PLAIN, MANAGER, 1.0))
@@ -88,7 +87,7 @@ def test_unreverted_change_keeps_the_newest_generation_back() -> None:
     live, thing = model(4, 4), upstream()
     why = "others changed data of ConfigMap 'c', which is not reverted yet"
     report = Report(4, stop=REFUSED, unreverted=why)
-    generations = Generations(served=3)
+    generations = Generations(serving=3)
     note_applied(generations, report, thing)
 
     held = judge(generations, Snapshot(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
@@ -127,13 +126,37 @@ def test_newest_generation_is_reported_once_it_serves(seen: Observation) -> None
     assert judged(model(4, 3), thing, seen=seen) is None
 
 
-@pytest.mark.parametrize(("served", "expected"), [(2, 2), (NO_GENERATION, NO_GENERATION)])
-def test_crash_during_a_rollout_does_not_promote_the_edit(served: int, expected: int) -> None:
-    """While nothing serves, Ready is False at the newest generation. The old pods come back."""
-    held = judged(model(4, 4, ready=False), upstream(), seen=replace(SERVES, updating=True), served=served)
+@pytest.mark.parametrize(
+    ("reported", "reason", "expected"),
+    [
+        (4, "Progressing", NO_GENERATION),
+        (3, "Progressing", NO_GENERATION),
+        (3, "EndpointUnverified", 3),
+    ],
+)
+def test_pods_after_a_gap_are_of_an_unknown_generation(reported: int, reason: str, expected: int) -> None:
+    """A new process finds in the status whether pods served. With EndpointUnverified, they did."""
+    live = model(4, reported, ready=False)
+    live["status"]["conditions"][0]["reason"] = reason
 
-    assert held is not None
-    assert held.generation == expected
+    held = judged(live, upstream(), seen=replace(SERVES, updating=True))
+
+    assert held == Holdback(expected)
+
+
+@pytest.mark.parametrize("has_status", [True, False], ids=["reported", "status not written"])
+def test_pods_that_failed_leave_no_generation_known(has_status: bool) -> None:
+    generations, thing, updating = Generations(), upstream(), replace(SERVES, updating=True)
+
+    def look(live: Any) -> Holdback | None:
+        note_applied(generations, Report(4), thing)
+        return judge(generations, Snapshot(live, thing, Report(4), updating, PLAIN, MANAGER, 1.0))
+
+    before = look(model(4, 3))
+    note_idle(generations, thing)
+    after = look(model(4, 4, ready=False) if has_status else model(4, 3))
+
+    assert (before, after) == (Holdback(3), Holdback(NO_GENERATION))
 
 
 def test_status_settles_after_the_acknowledgement() -> None:

@@ -55,11 +55,14 @@ async def observe(
         last_record: Reads the record of the upstream object; None to unpack it here.
     """
     try:
-        return await _observe(context, live, report, last_record or LastRecord())
+        due = await _observe(context, live, report, last_record or LastRecord())
     except Exception as error:
         log.exception("the status of %s/%s cannot be read", *key_of(live))
         _not_read(context, live, report, described(error))
         return AGAIN
+    if report.observation is None:
+        reported_generation.forget_serving(context.memory(key_of(live)).generations)
+    return due
 
 
 def _not_read(context: Context, live: Object, report: Report, error_text: str) -> None:
@@ -232,8 +235,7 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
     seen = report.observation
     generations = context.memory(key_of(live)).generations
     if seen is None or seen.phase != "Running":
-        has_pods = seen is None or seen.reason != "ScaledToZero"
-        reported_generation.note_idle(generations, upstream, has_pods=has_pods)
+        reported_generation.note_idle(generations, upstream)
         return None
     # Without a stop, drift is reverted at once.
     report.unreverted = context.memory(key_of(live)).drift if report.stop else ""
@@ -257,6 +259,8 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
     report.seen_generation, report.held_back = holdback.generation, holdback.why
     # The serving pods know the name of the generation that they were created for.
     name = generations.name or _published(LiveModelDeployment(live).status.get("endpoint") or {}).model
+    if not holdback.generation:
+        name = ""
     report.observation = replace(seen, endpoint=replace(seen.endpoint, model=name))
     return holdback.left
 

@@ -34,8 +34,8 @@ class Generations:
     """The uid of the upstream object and the generation of the ModelDeployment that was applied to it completely."""
     idle: tuple[str, int] | None = None
     """The uid and generation of the upstream object when nothing was serving."""
-    served: int = NO_GENERATION
-    """The newest generation that was reported as Ready."""
+    serving: int | None = None
+    """The generation that this process found serving last. None if it has not looked, so that the status names it."""
     name: str = ""
     """The model's name in requests when the newest generation served last."""
 
@@ -60,14 +60,15 @@ def note_applied(generations: Generations, report: Report, upstream: Object) -> 
     generations.applied = (_version(upstream)[0], report.generation)
 
 
-def note_idle(generations: Generations, upstream: Object, *, has_pods: bool = True) -> None:
-    """Record that nothing serves at this version of the upstream object, or that it was just created.
-
-    Without pods, it is scaled to zero. Pods of an earlier generation cannot come back then, so none is remembered.
-    """
+def note_idle(generations: Generations, upstream: Object) -> None:
+    """Record that nothing serves at this version of the upstream object, or that it was just created."""
     generations.idle = _version(upstream)
-    if not has_pods:
-        generations.served, generations.name = NO_GENERATION, ""
+    forget_serving(generations)
+
+
+def forget_serving(generations: Generations) -> None:
+    """Record that nothing serves. Pods that serve later may be of any generation, so none is remembered."""
+    generations.serving, generations.name = NO_GENERATION, ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +103,32 @@ def judge(generations: Generations, snapshot: Snapshot) -> Holdback | None:
         generations: The memory of this ModelDeployment. Updated.
         snapshot: The current state of the model.
     """
-    model = LiveModelDeployment(snapshot.live)
-    oldest, newest = reported(model.status), snapshot.report.generation
-    if snapshot.report.left_alone:
+    held = _held(generations, snapshot)
+    if held is None:
+        generations.serving = snapshot.report.generation
+        return None
+    why, left = held
+    generations.serving = _earlier(generations, snapshot)
+    return Holdback(generations.serving, why, left)
+
+
+def _held(generations: Generations, snapshot: Snapshot) -> tuple[str, float | None] | None:
+    """Return the obstacle to the newest generation, and the seconds until it may be gone; None if there is none."""
+    report, model = snapshot.report, LiveModelDeployment(snapshot.live)
+    if report.left_alone:
         generations.applied = None
-        why = f"someone keeps changing {snapshot.report.left_alone}, which is no longer reverted"
-        return Holdback(_earlier(generations, oldest, newest), why)
-    if snapshot.report.unreverted:
+        return f"someone keeps changing {report.left_alone}, which is no longer reverted", None
+    if report.unreverted:
         generations.applied = None
-        return Holdback(_earlier(generations, oldest, newest), snapshot.report.unreverted)
-    if snapshot.report.replaced:
-        return Holdback(_earlier(generations, oldest, newest), snapshot.report.replaced)
-    if model.is_true(reasons.READY) and oldest >= newest:
+        return report.unreverted, None
+    if report.replaced:
+        return report.replaced, None
+    if model.is_true(reasons.READY) and reported(model.status) >= report.generation:
         # The newest generation has been Ready, so any later change of the pods concerns its own pods.
-        if newest == model.generation:
+        if report.generation == model.generation:
             generations.acknowledgement.confirm(snapshot.upstream)
-        generations.served = newest
         return None
-    obstacle = _obstacle(generations, snapshot)
-    if obstacle is None:
-        generations.served = newest
-        return None
-    why, left = obstacle
-    return Holdback(_earlier(generations, oldest, newest), why, left)
+    return _obstacle(generations, snapshot)
 
 
 def _obstacle(generations: Generations, snapshot: Snapshot) -> tuple[str, float | None] | None:
@@ -172,8 +176,15 @@ def _version(upstream: Object) -> tuple[str, int]:
     return str(meta.get("uid")), int(meta.get("generation") or 1)
 
 
-def _earlier(generations: Generations, oldest: int, newest: int) -> int:
-    """Return the generation that serves instead of the newest one, as far as it is known."""
-    return next(
-        (generation for generation in (oldest, generations.served) if generation < newest), NO_GENERATION
-    )
+def _earlier(generations: Generations, snapshot: Snapshot) -> int:
+    """Return the generation that serves instead of the newest one, as far as it is known.
+
+    It is known while something has served at each look since that generation was found serving. A new process takes
+    it from the status, which names the newest generation if nothing served.
+    """
+    known, model = generations.serving, LiveModelDeployment(snapshot.live)
+    if known is None:
+        ready = model.condition(reasons.READY) or {}
+        has_served = ready.get("status") == "True" or ready.get("reason") == "EndpointUnverified"
+        known = reported(model.status) if has_served else NO_GENERATION
+    return known if known < snapshot.report.generation else NO_GENERATION
