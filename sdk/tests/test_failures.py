@@ -201,6 +201,36 @@ def test_a_result_fits_its_annotation(size: int, fits: bool) -> None:
     assert ("omitted" not in text) is fits
 
 
+@pytest.mark.parametrize(
+    ("request_", "named"),
+    [
+        (
+            "PATCH /apis/kubefoundry.ai/v1alpha1/namespaces/n/modeldeployments/m",
+            "patch ModelDeployment 'm': ",
+        ),
+        ("PATCH /apis/example.com/v1/namespaces/n/engines/m", "patch Engine 'm': "),
+        ("POST /apis/example.com/v1/namespaces/n/engines?fieldManager=x", "create Engine: "),
+        ("PUT /apis/example.com/v1/namespaces/n/engines/m/status", "update status of Engine 'm': "),
+        ("DELETE /api/v1/namespaces/n/configmaps/m-config", "delete ConfigMap 'm-config': "),
+        ("GET /apis/example.com/v2/namespaces/n/engines/m", "read Engine 'm': "),
+        ("GET /api/v1/namespaces/n", "read namespaces 'n': "),
+        ("WATCH /apis/example.com/v1/engines", ""),
+        ("PATCH /x", ""),
+        ("", ""),
+    ],
+)
+def test_failed_request_is_named_with_its_object(request_: str, named: str) -> None:
+    denied = ApiError(404, "Unknown", 'admission webhook "w" denied the request', request=request_)
+    rejected = ApiError(422, "Invalid", "no", request=request_)
+
+    assert stop(provider(), denied).message == (
+        f'A write failed and is tried again: {named}404 Unknown: admission webhook "w" denied the request'
+    )
+    assert stop(provider(), rejected).message == (
+        f"The API server refused a write of provider example: {named}no"
+    )
+
+
 def test_held_back_write_is_no_answer_of_the_server() -> None:
     message = stop(provider(), Repeated("PATCH /x", 10, 20.0)).message
 

@@ -65,10 +65,20 @@ def judged(
 HELD = [
     pytest.param({"applied": False, "stop": REFUSED}, "", id="refused"),
     pytest.param({"applied": False}, "it is not applied yet", id="not applied"),
-    pytest.param({"thing": upstream(2, 1)}, "has not reported on it yet", id="not picked up"),
+    pytest.param(
+        {"thing": upstream(2, 1)},
+        "the Example operator has not seen the newest generation yet",
+        id="not seen",
+    ),
+    pytest.param({"thing": upstream(2, 9)}, "names generation 9, but the newest is 2", id="too new"),
+    pytest.param({"thing": upstream(2, None)}, "has not reported on the newest generation yet", id="absent"),
+    pytest.param({"thing": upstream(2, "2")}, "a generation that is not a valid number", id="text"),
+    pytest.param({"thing": upstream(2, True)}, "a generation that is not a valid number", id="boolean"),
     pytest.param({"seen": replace(SERVES, updating=True)}, "", id="rolling out"),
     pytest.param({"seen": replace(SERVES, update_failed=True)}, "", id="failed"),
-    pytest.param({"seen": replace(SERVES, acknowledged=False)}, "has not reported on it yet", id="own word"),
+    pytest.param(
+        {"seen": replace(SERVES, acknowledged=False)}, "has not reported on the newest", id="own word"
+    ),
     pytest.param({"thing": upstream(deletionTimestamp="x")}, "is being deleted", id="recreated"),
     pytest.param({"live": model(4, 3, asked="other")}, "names provider other", id="other provider"),
 ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubefoundry_sdk.status import UpstreamCondition, count, mapping, text, upstream_conditions
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, outdated, text, upstream_conditions
 
 ANYTHING: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
@@ -43,6 +43,36 @@ def test_a_condition_is_read_by_type() -> None:
         "Odd": UpstreamCondition("Odd"),
     }
     assert by_type["Ready"].words() == "Ready is False (Pulling): 50 %"
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({"status": "False", "reason": "Crash"}, "Ready is False (Crash)"),
+        ({"status": "", "reason": "Crash"}, "Ready has no status (Crash)"),
+        ({"status": True, "message": "bad"}, "Ready has no status: bad"),
+        ({}, "Ready has no status"),
+    ],
+)
+def test_condition_without_a_status_is_named_as_such(status: Any, words: str) -> None:
+    assert upstream_conditions({"conditions": [{"type": "Ready", **status}]})["Ready"].words() == words
+
+
+@pytest.mark.parametrize(
+    ("stated", "clause"),
+    [
+        (None, "has not reported on the newest generation yet"),
+        (1, "has not seen the newest generation yet"),
+        (0, "has not seen the newest generation yet"),
+        (99, "names generation 99, but the newest is 2"),
+        ("2", "names a generation that is not a valid number"),
+        (True, "names a generation that is not a valid number"),
+        (-1, "names a generation that is not a valid number"),
+        ([2], "names a generation that is not a valid number"),
+    ],
+)
+def test_another_generation_is_named_as_it_was_stated(stated: object, clause: str) -> None:
+    assert outdated(stated, 2) == clause
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -44,6 +44,18 @@ CLOSED: Final[Mapping[str, str]] = {
 }
 """Statuses of KubeRay's conditions that do not contradict that the newest spec serves."""
 
+OBSTACLES: Final = (
+    "an update is in progress",
+    "rolling out: ",
+    "does not report success for the newest spec: ",
+    "it is unclear whether the newest spec serves: ",
+    "the Dynamo operator reports a failure: ",
+    "the latest change failed: ",
+    "the KubeRay operator ",
+    "; the Dynamo operator ",
+)
+"""Parts of messages that say why a serving model stays at an earlier spec."""
+
 Drawn = tuple[int, int, dict[str, Any]]
 
 
@@ -211,6 +223,10 @@ def test_nonsense_is_no_proof_and_has_bounds(provider: str) -> None:
         assert 0 <= counts.available <= counts.ready <= counts.desired == wanted, context
         assert counts.ready > 0 or seen.phase != "Running", context
         assert seen.message, context
+        # Provider direct quotes Kubernetes' words about a rollout that failed.
+        is_held = seen.updating or (seen.update_failed and provider != "direct")
+        if is_held and seen.phase == "Running":
+            assert any(words in seen.message for words in OBSTACLES), f"{seen.message!r}: {context}"
         if is_ready:
             proven += 1
             assert DISPROOFS[provider](generation, status) == "", context

@@ -56,7 +56,12 @@ def counts(replicas: int, updated: int, ready: int, *conditions: Any, observed: 
     ("status", "desired", "phase", "reason", "message"),
     [
         pytest.param(
-            {}, 2, "Pending", "Progressing", "Kubernetes has not processed the Deployment yet", id="unseen"
+            {},
+            2,
+            "Pending",
+            "Progressing",
+            "Kubernetes' Deployment controller has not reported on the newest generation yet",
+            id="unseen",
         ),
         pytest.param(
             counts(2, 2, 0), 2, "Deploying", "Progressing", "0 of 2 replicas available", id="starting"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from kubefoundry_sdk._api.fields import MAX_INT32
 from kubefoundry_sdk._api.untrusted import mapping, mappings, part
-from kubefoundry_sdk._provider.upstream_status import UpstreamCondition, count, text, upstream_conditions
+from kubefoundry_sdk._provider.upstream_status import (
+    UpstreamCondition,
+    count,
+    outdated,
+    text,
+    upstream_conditions,
+)
 
 __all__ = [
     "MAX_INT32",
@@ -12,6 +18,7 @@ __all__ = [
     "count",
     "mapping",
     "mappings",
+    "outdated",
     "part",
     "text",
     "upstream_conditions",

@@ -87,7 +87,10 @@ async def test_an_edit_that_kuberay_has_not_seen_is_not_ready(
         lambda obj: obj["metadata"]["generation"] > live["metadata"]["generation"],
     )
     unseen = await until_deployment(
-        api, "m", namespace, lambda obj: "has not processed the latest change" in obj["status"]["message"]
+        api,
+        "m",
+        namespace,
+        lambda obj: "the KubeRay operator has not seen the newest generation yet" in obj["status"]["message"],
     )
     assert ready(unseen) == ("True", old)
     assert unseen["status"]["observedGeneration"] == old

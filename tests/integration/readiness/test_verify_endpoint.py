@@ -59,7 +59,7 @@ async def test_running_needs_the_endpoint_to_list_the_served_name(
         assert phase(nobody) == "Deploying"
         assert "endpoint" not in nobody["status"]
         assert message(nobody, "Ready").startswith(
-            "Dynamo reports the model as ready, but GET /api/v1/namespaces/"
+            "the Dynamo operator reports the model as ready, but GET /api/v1/namespaces/"
         )
 
         engine = Engine("other")

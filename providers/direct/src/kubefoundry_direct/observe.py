@@ -16,7 +16,7 @@ from kubefoundry_direct.names import PORT, SELECTED_BY, service
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
 from kubefoundry_sdk.spec import ModelDeploymentSpec
-from kubefoundry_sdk.status import UpstreamCondition, count, mapping, upstream_conditions
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, outdated, upstream_conditions
 
 LATE: Final = "ProgressDeadlineExceeded"
 """Reason of Progressing=False."""
@@ -44,7 +44,8 @@ class Status:
         available: Pods that have been ready for `minReadySeconds`.
         refused: The API server's message about pods that it refuses to create; empty if there are none.
         late: Kubernetes' message about a rollout that makes no progress; empty if there is none.
-        unseen: Whether Kubernetes has not processed the newest spec.
+        unseen: How the generation that the status names differs from the newest one, as the end of a sentence; empty
+            if Kubernetes has processed the newest spec.
         paused: Whether somebody paused the Deployment, so that no change reaches its pods.
     """
 
@@ -55,7 +56,7 @@ class Status:
     available: int
     refused: str
     late: str
-    unseen: bool
+    unseen: str
     paused: bool
 
     @property
@@ -100,7 +101,8 @@ def read(live: Object, default_replicas: int) -> Status:
     meta, spec, status = (mapping(live.get(name)) for name in ("metadata", "spec", "status"))
     replicas, updated, ready, available = (count(status.get(name)) or 0 for name in POD_COUNTS)
     progress = upstream_conditions(status).get("Progressing", UpstreamCondition())
-    observed = count(status.get("observedGeneration"))
+    stated, generation = status.get("observedGeneration"), count(meta.get("generation")) or 0
+    observed = count(stated)
     desired = count(spec.get("replicas"))
     return Status(
         desired=default_replicas if desired is None else desired,
@@ -111,7 +113,7 @@ def read(live: Object, default_replicas: int) -> Status:
         available=available,
         refused=_refusal(live, updated),
         late=_message(progress) if progress.reason == LATE else "",
-        unseen=observed is None or observed < (count(meta.get("generation")) or 0),
+        unseen=outdated(stated, generation) if observed is None or observed < generation else "",
         paused=spec.get("paused") is True,
     )
 
@@ -150,7 +152,7 @@ def _verdict(status: Status) -> tuple[ObservedPhase, ReadyReason, str]:
     if status.refused or status.late:
         return "Failed", "Failed", _serving(status)
     if status.unseen and not status.replicas:
-        return "Pending", "Progressing", "Kubernetes has not processed the Deployment yet"
+        return "Pending", "Progressing", f"Kubernetes' Deployment controller {status.unseen}"
     return "Deploying", "Progressing", f"{_serving(status)}{_rollout(status)}"
 
 

@@ -13,7 +13,15 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.status import MAX_INT32, UpstreamCondition, count, mapping, text, upstream_conditions
+from kubefoundry_sdk.status import (
+    MAX_INT32,
+    UpstreamCondition,
+    count,
+    mapping,
+    outdated,
+    text,
+    upstream_conditions,
+)
 
 PORT: Final = 8000
 GRAPH_LABEL: Final = "nvidia.com/dynamo-graph-deployment-name"
@@ -39,7 +47,6 @@ PASSING: Final = (
 """Parts of the error message of a request that has to be repeated. Matched by text, because the reason of condition
 Ready is the same for errors that stay. The operator reports `failed` for 0.2 to 0.4 s whenever two of its own writes
 collide (seen on 1.4)."""
-UNSEEN: Final = "the Dynamo operator has not seen the newest generation yet"
 SETTLES: Final = 2.0
 """Seconds after an acknowledged edit in which `successful` may still be about the spec before it. On 1.0.1 and 1.4
 the operator took it back after 0.2 s at most, under load."""
@@ -73,7 +80,8 @@ class Status(NamedTuple):
         counting: Whether the CRD has counts of pods, so that a component without a count is not known to have pods.
             Every CRD with `observedGeneration` (1.0) has them, and so has v1beta1. The operator's version does not
             show it, because Helm leaves old CRDs.
-        fresh: Whether the status is about the newest generation, as far as it names one.
+        outdated: How the generation that the status names differs from the newest one, as the end of a sentence;
+            empty if it names the newest one, or none.
         failed: Whether that generation failed, and not only one write.
         repeats: Whether one write failed, so that the newest spec may not have reached the pods.
         rolling: Whether a rolling update is in progress.
@@ -86,11 +94,16 @@ class Status(NamedTuple):
     contradicted: bool
     unready: bool
     counting: bool
-    fresh: bool
+    outdated: str
     failed: bool
     repeats: bool
     rolling: bool
     edited: bool
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the status is about the newest generation, as far as it names one."""
+        return not self.outdated
 
 
 def observe(deployment: Deployment, live: Object) -> Observation:
@@ -223,7 +236,7 @@ def _replicas(status: Status, workers: Sequence[Pool], *, serving: bool) -> Repl
 
 
 def _running_message(status: Status, workers: Sequence[Pool]) -> str:
-    if _successful(status) and not _updating(status):
+    if _successful(status) and not _updating(status) and not status.failed:
         return status.words
     replicas = _replicas(status, workers, serving=True)
     counted = f"{replicas.ready} of {replicas.desired} replicas ready{_surplus(status, workers)}"
@@ -231,9 +244,13 @@ def _running_message(status: Status, workers: Sequence[Pool]) -> str:
         return f"{counted}, an update is in progress: {status.words}"
     if _is_unclear(status):
         return f"{counted}, it is unclear whether the newest spec serves: {status.words}"
+    if status.failed:
+        return f"{counted}, the Dynamo operator reports a failure: {status.words}"
+    if _awaits_success(status):
+        return f"{counted}, the Dynamo operator does not report success for the newest spec: {status.words}"
     if status.fresh:
         return f"{counted}: {status.words}"
-    return f"{counted}; {UNSEEN}{_earlier_words(status)}"
+    return f"{counted}; {_unseen(status)}"
 
 
 def _surplus(status: Status, workers: Sequence[Pool]) -> str:
@@ -249,7 +266,7 @@ def _surplus(status: Status, workers: Sequence[Pool]) -> str:
 def _waiting_message(status: Status, workers: Sequence[Pool]) -> str:
     """Return the missing pods if the operator reports success, else the operator's words."""
     if not status.fresh:
-        return f"{UNSEEN}{_earlier_words(status)}"
+        return _unseen(status)
     if status.state != "successful":
         return status.words
     if missing := _without_pods(status, workers) if status.counting else []:
@@ -257,9 +274,10 @@ def _waiting_message(status: Status, workers: Sequence[Pool]) -> str:
     return status.words if any(pool.replicas for pool in workers) else f"pods are left: {status.words}"
 
 
-def _earlier_words(status: Status) -> str:
-    """Return the operator's words about the earlier generation, unless it reported success."""
-    return "" if status.state == "successful" else f"; before, it reported: {status.words}"
+def _unseen(status: Status) -> str:
+    """Return a clause about a status that is not about the newest generation, with the operator's words in it."""
+    before = "" if status.state == "successful" else f"; before, it reported: {status.words}"
+    return f"the Dynamo operator {status.outdated}{before}"
 
 
 def _read(live: Object) -> Status:
@@ -272,7 +290,7 @@ def _read(live: Object) -> Status:
     state = state if isinstance(state, str) else f"of type {type(state).__name__}"
     words = ready.message or ready.reason or (f"state {state}" if state else "nothing reported yet")
     counts, generation = _counts(status), mapping(live.get("metadata")).get("generation")
-    stale = _is_stale(status, ready, generation)
+    stale = _outdated(status, ready, generation)
     rolling = mapping(status.get("rollingUpdate")).get("phase")
     if rolling == FAILED_ROLLING and ready.reason != ROLLOUT_FAILED:
         words = f"the rolling update failed: {words}"
@@ -288,7 +306,7 @@ def _read(live: Object) -> Status:
         and (ready.status != "True" or (not stale and ready.generation not in (0, generation))),
         unready=ready.status == "False",
         counting=any(name in status for name in COUNTED) or text(live.get("apiVersion")).endswith("/v1beta1"),
-        fresh=not stale,
+        outdated=stale,
         failed=erred and not passing and not stale,
         repeats=passing and not stale,
         rolling=ready.reason == IN_PROGRESS or (isinstance(rolling, str) and rolling not in ROLLED),
@@ -296,15 +314,16 @@ def _read(live: Object) -> Status:
     )
 
 
-def _is_stale(status: Mapping[str, Any], ready: UpstreamCondition, generation: Any) -> bool:
-    """Check whether the status is about another generation, if it names one.
+def _outdated(status: Mapping[str, Any], ready: UpstreamCondition, generation: Any) -> str:
+    """Return how the generation that the status names differs from the newest one; empty if it does not.
 
     On the 1.5 line, a failure updates only the generation of `Ready`.
     """
     seen = status.get("observedGeneration")
     if not isinstance(generation, int) or ("observedGeneration" not in status and not ready.generation):
-        return False
-    return max(count(seen) or 0, ready.generation) != generation
+        return ""
+    newest = max(count(seen) or 0, ready.generation)
+    return "" if newest == generation else outdated(newest or seen, generation)
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, Count]:

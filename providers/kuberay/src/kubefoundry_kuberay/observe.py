@@ -241,7 +241,7 @@ def _running(status: Status, failure: str | None, ready: int, desired: int) -> V
     if failure:
         message += f", the latest change failed: {failure}"
     elif status.unseen:
-        message += ", KubeRay has not processed the latest change yet"
+        message += f", the KubeRay operator {status.unseen}"
     elif _rolls_out(status):
         words = _detail(upgrade) if upgrade.status == "True" else ""
         applications = "; ".join(_describe(application) for application in (*status.active, *status.pending))

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_sdk import Object
 from kubefoundry_sdk.pod import QUEUE_LABEL
-from kubefoundry_sdk.status import UpstreamCondition, count, mapping, text, upstream_conditions
+from kubefoundry_sdk.status import UpstreamCondition, count, mapping, outdated, text, upstream_conditions
 
 MANAGER: Final = "kuberay-provider"
 """The field manager of this provider (contract §1)."""
@@ -77,7 +77,8 @@ class Status:
     Attributes:
         deleting: Whether the RayService is being deleted.
         empty: Whether the operator has reported no status.
-        unseen: Whether the operator has not processed this generation.
+        unseen: How the generation that the status names differs from the newest one, as the end of a sentence; empty
+            if the operator has processed the newest one.
         service: The field `serviceStatus`.
         endpoints: Pods behind the Serve Service, including the head.
         workers: Ready workers of the active cluster; None if the operator does not report them.
@@ -91,7 +92,7 @@ class Status:
 
     deleting: bool
     empty: bool
-    unseen: bool
+    unseen: str
     service: str
     endpoints: int
     workers: int | None
@@ -118,7 +119,7 @@ def read(live: Object) -> Status:
     return Status(
         deleting="deletionTimestamp" in meta,
         empty=not status,
-        unseen=status.get("observedGeneration") != meta.get("generation"),
+        unseen=_unseen(status.get("observedGeneration"), meta.get("generation")),
         service=text(status.get("serviceStatus")),
         endpoints=count(status.get("numServeEndpoints")) or 0,
         workers=_pod_count(cluster, "availableWorkerReplicas") if workers is None else workers,
@@ -129,6 +130,11 @@ def read(live: Object) -> Status:
         written=_written(meta.get("managedFields")),
         conditions=upstream_conditions(status),
     )
+
+
+def _unseen(stated: Any, generation: Any) -> str:
+    is_seen = stated == generation and not isinstance(stated, bool)
+    return "" if is_seen else outdated(stated, generation)
 
 
 def _pod_count(counts: Mapping[str, Any], name: str) -> int | None:

@@ -80,6 +80,7 @@ class ApiError(Exception):
         message: The server's message.
         details: The details of the Status.
         retry_after: Seconds that the server asks to wait, if it does.
+        request: Method and path of the request, empty if unknown.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class ApiError(Exception):
         self.message = message
         self.details = details
         self.retry_after = retry_after
+        self.request = request
 
     @classmethod
     def from_status(

@@ -30,6 +30,14 @@ class UpstreamKind:
         """Return the name of the CustomResourceDefinition that serves the kind."""
         return f"{self.plural}.{self.group}"
 
+    def reporter(self, title: str) -> str:
+        """Return who writes the status of the objects, for messages.
+
+        Args:
+            title: The name of the upstream (`Provider.title`).
+        """
+        return f"Kubernetes' {self.kind} controller" if self.version else f"the {title} operator"
+
     def served(self, api_version: str) -> Kind:
         """Return the kind as served at `group/version`."""
         version = api_version.rpartition("/")[2]

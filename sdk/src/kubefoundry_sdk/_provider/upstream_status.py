@@ -29,7 +29,8 @@ class UpstreamCondition(NamedTuple):
 
     def words(self) -> str:
         """Return type, status, reason and message on one line."""
-        sentence = f"{self.type} is {self.status}" + (f" ({self.reason})" if self.reason else "")
+        status = f"is {self.status}" if self.status else "has no status"
+        sentence = f"{self.type} {status}" + (f" ({self.reason})" if self.reason else "")
         return f"{sentence}: {self.message}" if self.message else sentence
 
 
@@ -63,6 +64,23 @@ def upstream_conditions(status: object) -> dict[str, UpstreamCondition]:
 def _contradiction(first: UpstreamCondition, second: UpstreamCondition) -> UpstreamCondition:
     both = " and ".join(sorted((first.words(), second.words())))
     return UpstreamCondition(first.type, "Unknown", "Contradiction", f"the status reports both that {both}")
+
+
+def outdated(stated: object, generation: object) -> str:
+    """Return how the generation that a status names differs from the object's, as the end of a sentence.
+
+    Args:
+        stated: `observedGeneration` of the status, of any type; None if the status has none.
+        generation: The generation of the object.
+    """
+    if stated is None:
+        return "has not reported on the newest generation yet"
+    number = count(stated)
+    if number is None:
+        return "names a generation that is not a valid number"
+    if isinstance(generation, int) and number > generation:
+        return f"names generation {number}, but the newest is {generation}"
+    return "has not seen the newest generation yet"
 
 
 def text(value: object) -> str:

@@ -13,9 +13,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
+from urllib.parse import unquote
 
 from kubefoundry_sdk._api import names, reasons
-from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.errors import ApiError, Repeated
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
@@ -25,6 +26,9 @@ from kubefoundry_sdk._runtime.logs import described
 
 CONFLICTS: Final = 3
 """Conflicts in a row that are retried at once and not reported, if the upstream object has changed each time."""
+
+
+_VERBS: Final = {"GET": "read", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +152,33 @@ def stop(provider: Provider, error: Exception) -> Stop:
     if not isinstance(error, ApiError):
         message = f"Provider {provider.name} failed with an internal error: {described(error)}; see its log"
         return Stop(reasons.RESOURCE_CREATED, "ProviderError", message, failed=True)
+    request = _named(provider, error.request)
     if error.rejected:
-        message = f"The API server refused a write of provider {provider.name}: {error.message}"
+        message = f"The API server refused a write of provider {provider.name}: {request}{error.message}"
         return Stop(reasons.RESOURCE_CREATED, "ApplyRejected", message, failed=True)
     if isinstance(error, Repeated):
         # This process held the write back; no server answered.
-        message = f"A write is held back: {error.message}"
+        message = f"A write is held back: {request}{error.message}"
     else:
-        message = f"A write failed and is tried again: {error.code} {error.reason}: {error.message}"
+        answer = f"{error.code} {error.reason}: {error.message}"
+        message = f"A write failed and is tried again: {request}{answer}"
     return Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
+
+
+def _named(provider: Provider, request: str) -> str:
+    """Return the verb of a request, and kind and name of its object, before a colon; empty if they are unknown."""
+    method, _, url = request.partition(" ")
+    verb, segments = _VERBS.get(method), url.partition("?")[0].strip("/").split("/")
+    # /api/VERSION/… or /apis/GROUP/VERSION/…
+    parts = segments[2 if segments[0] == "api" else 3 :]
+    if parts[:1] == ["namespaces"] and len(parts) > 2:
+        parts = parts[2:]
+    if verb is None or not parts:
+        return ""
+    kinds = {kind.plural: kind.kind for kind in (MODEL_DEPLOYMENTS, *HELPER_KINDS.values())}
+    kind = {**kinds, provider.upstream.plural: provider.upstream.kind}.get(parts[0], parts[0])
+    named = f"{kind} '{unquote(parts[1])}'" if len(parts) > 1 else kind
+    return f"{verb} {named if len(parts) < 3 else f'{parts[2]} of {named}'}: "
 
 
 def repeat(report: Report, earlier: Report) -> None:

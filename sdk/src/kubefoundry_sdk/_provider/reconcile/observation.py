@@ -298,7 +298,8 @@ def _verify(context: Context, live: Object, deployment: Deployment, report: Repo
     if note := context.verification.note((deployment.namespace, deployment.name)):
         report.observation = replace(seen, message=f"{seen.message}; {note}")
     if problem:
-        message = f"{context.provider.title} reports the model as ready, but {problem}"
+        reporter = context.provider.upstream.reporter(context.provider.title)
+        message = f"{reporter} reports the model as ready, but {problem}"
         report.observation = replace(
             seen,
             phase="Deploying",

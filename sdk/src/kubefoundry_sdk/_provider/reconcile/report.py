@@ -132,7 +132,9 @@ class Report:
         seen, stop = self.observation, self.stop
         if seen is not None and seen.phase == "Running":
             if stop is None and self.held_back:
-                message = f"The newest spec does not serve yet: {self.held_back}; {seen.message}"
+                # Many providers name the obstacle themselves.
+                obstacle = "" if self.held_back in seen.message else f"{self.held_back}; "
+                message = f"The newest spec does not serve yet: {obstacle}{seen.message}"
                 return "Running", "DeploymentReady", message
             if stop is None:
                 return "Running", "DeploymentReady", seen.message

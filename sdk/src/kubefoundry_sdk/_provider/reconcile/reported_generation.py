@@ -14,9 +14,11 @@ from typing import Any, Final
 from kubefoundry_sdk._api import conditions, reasons
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.untrusted import mapping
 from kubefoundry_sdk._provider.contract import Observation, Provider
-from kubefoundry_sdk._provider.health.acknowledgement import Acknowledgement
+from kubefoundry_sdk._provider.health.acknowledgement import Acknowledgement, is_generation
 from kubefoundry_sdk._provider.reconcile.report import Report
+from kubefoundry_sdk._provider.upstream_status import outdated
 from kubefoundry_sdk._runtime.wait import Wait
 
 NO_GENERATION: Final = 0
@@ -142,7 +144,7 @@ def _obstacle(generations: Generations, snapshot: Snapshot) -> tuple[str, float 
         processed = seen.acknowledged
     model = LiveModelDeployment(snapshot.live)
     requested = model.requested_provider
-    version = _version(upstream)
+    version, reporter = _version(upstream), provider.upstream.reporter(provider.title)
     if requested and requested != provider.name:
         selected = model.condition(reasons.PROVIDER_SELECTED)
         if selected and selected["reason"] == "ProviderNotRegistered":
@@ -155,12 +157,21 @@ def _obstacle(generations: Generations, snapshot: Snapshot) -> tuple[str, float 
     if seen.updating or seen.update_failed:
         return "", None
     if not processed:
-        return f"{provider.title} has not reported on it yet", None
+        return f"{reporter} {_unprocessed(upstream)}", None
     if generations.idle == version:
         # Nothing served at this version, so the status cannot still show the pods of an earlier one.
         return None
     left = generations.settling.left([str(part) for part in version], provider.settles, snapshot.now)
-    return (f"waiting for the status of {provider.title} to settle", left) if left > 0 else None
+    return (f"waiting for the status of {reporter} to settle", left) if left > 0 else None
+
+
+def _unprocessed(upstream: Object) -> str:
+    """Return why the status is not about the newest spec, as the end of a sentence."""
+    status = mapping(upstream.get("status"))
+    generation = _version(upstream)[1]
+    stated = status.get("observedGeneration")
+    # The provider itself may decide that a status is not about the newest spec.
+    return outdated(None if is_generation(stated, generation) else stated, generation)
 
 
 def reported(status: Mapping[str, Any]) -> int:
