@@ -181,6 +181,37 @@ async def test_model_stays_observed_when_an_edit_loses_labels(
 
 
 @pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
+async def test_model_stays_observed_by_a_new_process_without_labels(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await created(api, namespace)
+    await until_created(api, namespace)
+    await _count(api, namespace, 1)
+    await until_deployment(api, "m", namespace, serves)
+    async with mutating(api, namespace, [RELABELLED]):
+        await change_spec(api, namespace, "/spec/image", "example.com/other:2")
+        await until_deployment(
+            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
+        )
+        with stopped(suite.components["direct"]):
+            log = AuditLog(suite)
+        # The new process sends the edit again, and is refused.
+        await until_logged(
+            lambda: log.requests("provider-direct", namespace, "deployments"),
+            lambda sent: any(entry["verb"] == "patch" for entry in sent),
+        )
+        kept = await api.get(MODEL_DEPLOYMENTS, "m", namespace)
+        assert (phase(kept), kept["status"]["observedGeneration"]) == ("Running", 1)
+        await _count(api, namespace, 0)
+        gone = await until_deployment(api, "m", namespace, lambda obj: phase(obj) != "Running")
+        assert gone["status"]["replicas"]["available"] == 0
+        await _count(api, namespace, 1)
+
+        again = await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
+        assert reason(again, "ResourceCreated") == "ApplyRejected"
+
+
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
 async def test_deletion_is_quick_when_labels_are_rewritten(suite: Suite, api: Client, namespace: str) -> None:
     async with mutating(api, namespace, [RELABELLED]):
         await created(api, namespace)

@@ -102,7 +102,7 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
     admission = context.memory(key).admission
     is_watched = upstream is not None
     if upstream is None and report.stop is not None:
-        upstream = await _read_unwatched(context, key)
+        upstream = await _read_unwatched(context, live)
     if upstream is None or not (
         manifest.is_owned_by(upstream, meta["uid"])
         # The object has lost its marks, because somebody keeps removing them.
@@ -149,10 +149,18 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
     return _soonest(due, verdict.retry, unclear, None if is_watched else UNWATCHED)
 
 
-async def _read_unwatched(context: Context, key: Key) -> Object | None:
-    """Return our object from the API server if the watch has lost it, because admission took our labels from it."""
-    kind = context.upstream.kind
-    if kind is None or not kind.built_in or not context.memory(key).admission.remembers((kind.kind, key[1])):
+async def _read_unwatched(context: Context, live: Object) -> Object | None:
+    """Return our object from the API server if the watch has lost it, because admission took our labels from it.
+
+    A new process does not remember the object, but finds it in our last report.
+    """
+    key, kind = key_of(live), context.upstream.kind
+    if kind is None or not kind.built_in:
+        return None
+    is_reported = release.has_reported(live, context.manager) and bool(
+        LiveModelDeployment(live).provider.get("resourceName")
+    )
+    if not is_reported and not context.memory(key).admission.remembers((kind.kind, key[1])):
         return None
     return await unmarked.read(context, kind, key)
 
