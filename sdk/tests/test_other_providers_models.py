@@ -8,10 +8,13 @@ import pytest
 from prometheus_client import REGISTRY
 
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk._cluster.requests import path
+from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk.testing import Harness, simulated
 from kubefoundry_sdk.testing._harness import NAMESPACE
+from support.contexts import UNUSED, context
+from support.plans import provider
 from support.things import PROVIDER, SPEC, crd
 
 OTHER = "other"
@@ -47,6 +50,49 @@ async def test_model_of_another_provider_is_not_reconciled() -> None:
         await create_theirs(harness)
 
         assert reconciles() == before
+
+
+@simulated
+async def test_object_of_others_with_its_name_is_looked_at_and_stays() -> None:
+    meta = {"name": "theirs", "namespace": NAMESPACE}
+    thing = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": meta}
+    thing["spec"] = {"image": "example.com/theirs:1"}
+    kind = Kind("example.com", "v1", "things", "Thing")
+    async with Harness(PROVIDER, crd()) as harness:
+        harness._send("POST", path(kind, NAMESPACE), thing)
+        await harness.advance(5)
+        created, before = harness.get(kind, "theirs"), reconciles()
+        await create_theirs(harness)
+
+        assert reconciles() > before
+        assert harness.get(kind, "theirs") == created
+
+
+@pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "not ours"])
+@pytest.mark.parametrize(("name", "expected"), [("theirs", True), ("another", False)])
+def test_existing_object_of_that_name_may_have_to_be_cleaned_up(
+    is_ours: bool, name: str, expected: bool
+) -> None:
+    upstream = Upstream(UNUSED, provider(), "example-provider", lambda: None)
+    owners = [{"apiVersion": names.API_VERSION, "kind": names.MODEL_DEPLOYMENT, "name": name, "uid": "u"}]
+    meta: dict[str, Any] = {"name": name, "namespace": NAMESPACE, "uid": "o", "resourceVersion": "1"}
+    engine = {"apiVersion": "example.com/v1", "kind": "Engine", "metadata": meta}
+    if is_ours:
+        meta["ownerReferences"] = owners
+    upstream.replace([], "1")
+    upstream.objects.replace([engine], "1")
+    held = context(upstream=upstream)
+    for _, store in held.helpers:
+        store.replace([], "1")
+
+    assert held.may_clean_up((NAMESPACE, "theirs"), "u") is expected
+
+
+def test_clean_up_may_be_needed_until_all_objects_are_listed() -> None:
+    upstream = Upstream(UNUSED, provider(), "example-provider", lambda: None)
+    held = context(upstream=upstream)
+
+    assert held.may_clean_up((NAMESPACE, "theirs"), "u")
 
 
 @simulated
