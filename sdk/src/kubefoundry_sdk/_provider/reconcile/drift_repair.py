@@ -80,7 +80,7 @@ def pending(context: Context, write_plan: Plan, admission: Admission) -> str:
     Until this process knows what the API server stored for its apply, a changed field counts only if another manager
     owns it, because fields that admission changes have no owner.
     """
-    fields = []
+    changed: Repairs = []
     for obj, paths in write_plan.repairs:
         is_main = obj is write_plan.main
         live = context.upstream.objects.get(key_of(obj)) if is_main else context.helpers.live(obj)
@@ -88,7 +88,13 @@ def pending(context: Context, write_plan: Plan, admission: Admission) -> str:
             continue
         is_certain = admission.knows(obj) or (live and managed_fields.writer(live, paths, context.manager))
         if is_certain:
-            fields.append(_fields(obj, paths))
+            changed.append((obj, paths))
+    return unreverted(changed)
+
+
+def unreverted(changed: Repairs) -> str:
+    """Return the objects with the fields that others changed, in one clause; empty if there are none."""
+    fields = [_fields(obj, paths) for obj, paths in changed]
     return f"others changed {' and '.join(fields)}, which is not reverted yet" if fields else ""
 
 

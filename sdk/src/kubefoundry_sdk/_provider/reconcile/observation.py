@@ -11,13 +11,19 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from kubefoundry_sdk._api import conditions, reasons
+from kubefoundry_sdk._api import conditions, managed_fields, reasons
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint, Observation, Replicas
 from kubefoundry_sdk._provider.health import pod_causes, staleness
-from kubefoundry_sdk._provider.reconcile import lost_record, release, reported_generation, unmarked
+from kubefoundry_sdk._provider.reconcile import (
+    drift_repair,
+    lost_record,
+    release,
+    reported_generation,
+    unmarked,
+)
 from kubefoundry_sdk._provider.reconcile.context import Context, read
 from kubefoundry_sdk._provider.reconcile.report import UNREAD, Report
 from kubefoundry_sdk._provider.write import (
@@ -28,7 +34,7 @@ from kubefoundry_sdk._provider.write import (
     server_values,
     shared_entries,
 )
-from kubefoundry_sdk._provider.write.helpers import whole
+from kubefoundry_sdk._provider.write.helpers import mark, whole
 from kubefoundry_sdk._provider.write.manifest import LastRecord, Record
 from kubefoundry_sdk._runtime.logs import described
 from kubefoundry_sdk._runtime.store import Key, key_of
@@ -130,7 +136,10 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
         report.altered = context.memory(key).altered
         report.unchecked = lost_record.clause(live, upstream, context.memory(key))
         if record is not None:
-            report.is_mixed = report.stop is not None and _is_mixed(context, key, upstream, record)
+            if report.stop is not None:
+                differing = _differing(context, key, upstream, record)
+                report.is_mixed = bool(differing)
+                report.unreverted = _unreverted(context, key, upstream, differing)
             _name_additions(context, live, upstream, record, report)
     due = _soonest(due, _hold_back(context, live, upstream, report))
     _verify(context, live, deployment, report)
@@ -165,18 +174,35 @@ async def _read_unwatched(context: Context, live: Object) -> Object | None:
     return await unmarked.read(context, kind, key)
 
 
-def _is_mixed(context: Context, key: Key, upstream: Object, record: Record) -> bool:
-    """Check whether the upstream object differs from its record, but for values that others own or admission changes.
+def _differing(context: Context, key: Key, upstream: Object, record: Record) -> tuple[str, ...]:
+    """Return the paths at which the upstream object differs from its record.
 
-    Then a part of a refused edit is in force, or a change by others, and no version serves as a whole.
+    Values that others own, or that admission changes, do not count. At the other paths a part of a refused edit is in
+    force, or a change by others, and no version serves as a whole.
     """
     if record.manifest.get("apiVersion") != upstream["apiVersion"]:
         # Only the webhook that converts between the versions can compare them.
-        return False
+        return ()
     content = {**record.manifest, "metadata": {}}
     differences = drift.values(content, upstream, foreign_values.paths(context.provider))
     admission = context.memory(key).admission
-    return bool(admission.changed_by_others((upstream["kind"], key[1]), record.manifest, differences))
+    return admission.changed_by_others((upstream["kind"], key[1]), record.manifest, differences)
+
+
+def _unreverted(context: Context, key: Key, upstream: Object, differing: tuple[str, ...]) -> str:
+    """Return the fields that others changed and that the obstacle keeps from being reverted, in one clause.
+
+    The last plan may have found them. An obstacle before a plan leaves the comparison with the record. In both, until
+    this process knows which fields admission changed, a field counts only if another manager owns it.
+    """
+    memory = context.memory(key)
+    is_known = memory.admission.knows(upstream)
+    if is_known:
+        differing = memory.admission.without_removed(mark(upstream), differing)
+    is_certain = is_known or managed_fields.writer(upstream, differing, context.manager) is not None
+    if memory.drift or not (differing and is_certain):
+        return memory.drift
+    return drift_repair.unreverted([(upstream, differing)])
 
 
 def _name_additions(context: Context, live: Object, upstream: Object, record: Record, report: Report) -> None:
@@ -245,8 +271,6 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
     if seen is None or seen.phase != "Running":
         reported_generation.note_idle(generations, upstream)
         return None
-    # Without a stop, drift is reverted at once.
-    report.unreverted = context.memory(key_of(live)).drift if report.stop else ""
     if report.applied:
         reported_generation.note_applied(generations, report, upstream)
     now = asyncio.get_running_loop().time()
