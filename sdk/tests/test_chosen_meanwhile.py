@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from kubefoundry_sdk import Deployment, Rendered, Schema
 from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.conditions import condition
@@ -12,6 +14,7 @@ from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._cluster.requests import path
 from kubefoundry_sdk.testing import Harness, simulated
 from kubefoundry_sdk.testing._harness import NAMESPACE
+from kubefoundry_sdk.testing._server.requests import MERGE_PATCH
 from support.things import PROVIDER, SPEC, crd, render
 
 OTHER = "other"
@@ -38,6 +41,28 @@ def accepted(generation: int) -> list[Object]:
         condition(reasons.RESOURCE_CREATED, False, "WaitingForCleanup", "Other waits", generation=generation),
     )
     return [{**item, "lastTransitionTime": "2026-01-01T00:00:00Z"} for item in conditions]
+
+
+@pytest.mark.parametrize("resets", [False, True], ids=["managers known", "managedFields reset"])
+@simulated
+async def test_nothing_serves_in_the_status_after_a_hand_over(resets: bool) -> None:
+    """After a reset, a manager that never writes again owns all values, too."""
+    url = path(MODEL_DEPLOYMENTS, NAMESPACE, "model")
+    async with Harness(PROVIDER, crd()) as harness:
+        await harness.create(SPEC)
+        await harness.upstream({"ready": 1})
+        if resets:
+            harness._send("PATCH", url, {"metadata": {"managedFields": [{}]}}, MERGE_PATCH)
+            await harness.advance(5)
+        harness._send("PATCH", url, {"spec": {"provider": {"name": OTHER}}}, MERGE_PATCH)
+        choose_other(harness)
+        await harness.advance(30)
+
+        assert harness.upstream_object == {}
+        assert "resourceName" not in harness.status["provider"]
+        assert harness.status.keys() == {"provider", "conditions"}
+        assert harness.condition(reasons.READY) == {}
+        assert harness.condition(reasons.PROVIDER_COMPATIBLE)["message"] == "Other runs it"
 
 
 @simulated

@@ -150,7 +150,9 @@ async def remove(
     *,
     manager: str,
 ) -> Object:
-    """Remove these status fields and the conditions of these types, whoever wrote them.
+    """Remove these status fields (`endpoint`, `provider/resourceName`) and the conditions of these types.
+
+    It does not matter who wrote them.
 
     Returns:
         The object as stored.
@@ -162,7 +164,7 @@ async def remove(
     operations: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
     ]
-    operations += [{"op": "remove", "path": f"/status/{name}"} for name in fields if name in current]
+    operations += [{"op": "remove", "path": f"/status/{name}"} for name in fields if _has(current, name)]
     # From the end, because removing an item shifts those after it.
     for index, item in reversed(list(enumerate(current.get("conditions") or ()))):
         if item.get("type") in conditions:
@@ -179,6 +181,11 @@ async def remove(
         raise
     store.put(stored)
     return store.get(key_of(live)) or stored
+
+
+def _has(status: Object, path: str) -> bool:
+    parent, _, name = path.rpartition("/")
+    return name in (status.get(parent) or {} if parent else status)
 
 
 def same(live: Object, desired: Mapping[str, Any], manager: str, shared: Collection[str] = ()) -> bool:

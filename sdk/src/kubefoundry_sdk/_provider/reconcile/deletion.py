@@ -212,7 +212,7 @@ async def _leave(context: Context, live: Object, serves: bool) -> float | None:
         # Once our main object is gone, the chosen provider reports, even if helpers still exist.
         holding = finalizer.holding(context, live)
         return await keep(f"{context.provider.title} is being removed for provider {successor}{holding}")
-    await own_status.write(context, live, {})
+    await own_status.withdraw(context, live)
     return await _let_go(context, live, successor)
 
 

@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
-from kubefoundry_sdk._api.reasons import OVERRIDES_VALID, STALE_STATUS
+from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._api.reasons import OVERRIDES_VALID, READY, STALE_STATUS
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.reconcile import release
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._runtime import status
+from kubefoundry_sdk._runtime.store import key_of
 
 log = logging.getLogger(__name__)
 
@@ -20,6 +22,12 @@ AGAIN: Final = 600.0
 
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """Fields that clients and autoscalers act on."""
+_REPORTED: Final = (
+    *("phase", "message", "observedGeneration"),
+    *_PUBLISHED,
+    *(f"provider/resource{part}" for part in ("Name", "Kind", "APIVersion")),
+)
+"""The fields of the provider that serves (contract §3)."""
 _WARNINGS: Final = frozenset({STALE_STATUS, OVERRIDES_VALID})
 """Conditions that exist only while they apply. If we do not report such a condition, somebody else wrote it."""
 
@@ -88,6 +96,26 @@ async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) 
     warnings = (reported & _WARNINGS) - {item["type"] for item in desired.get("conditions", ())}
     if fields or warnings:
         await _remove(context, live, fields, warnings)
+
+
+async def withdraw(context: Context, live: Object) -> None:
+    """Release all of our status once our objects are gone.
+
+    After a reset of managedFields, another manager owns our values, too, and keeps them: readers would take the model
+    for one that serves, and the chosen provider would wait for our report. So remove them as a whole, unless the
+    chosen provider reports already.
+
+    Raises:
+        ApiError: The status could not be written.
+    """
+    await write(context, live, {})
+    left = context.deployments.get(key_of(live))
+    if left is None or left["metadata"]["uid"] != live["metadata"]["uid"]:
+        return
+    if LiveModelDeployment(left).provider.get("resourceName") and release.should_report(
+        left, context.manager
+    ):
+        await _remove(context, left, _REPORTED, {READY, *_WARNINGS})
 
 
 async def _remove(
