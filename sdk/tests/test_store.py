@@ -56,6 +56,53 @@ def test_store_reports_only_changes_of_kept_fields(received: list[Any]) -> None:
     )
 
 
+def written(version: int, time: str, **status: Any) -> dict[str, Any]:
+    """Return an object whose status core wrote at that time."""
+    item = obj("a", version, status=status)
+    item["metadata"]["managedFields"] = [
+        {
+            "manager": "core",
+            "operation": "Apply",
+            "subresource": "status",
+            "time": time,
+            "fieldsV1": {"f:status": {f"f:{name}": {} for name in status}},
+        }
+    ]
+    return item
+
+
+@pytest.mark.parametrize(("content_only", "versions"), [(True, ["1", "3"]), (False, ["1", "2", "3"])])
+def test_release_of_a_field_is_reported_unless_content_only(content_only: bool, versions: list[str]) -> None:
+    store = Store(content_only=content_only)
+    received: list[str] = []
+    store.subscribe(lambda key, item: received.append(item["metadata"]["resourceVersion"]) if item else None)
+    store.put(written(1, "2026-01-01T00:00:00Z", phase="Running"))
+    released = written(2, "2026-01-01T00:00:40Z", phase="Running")
+    released["metadata"]["managedFields"][0]["fieldsV1"] = {}
+
+    store.put(released)
+    after = store.get(("n", "a"))
+    store.put(written(3, "2026-01-01T00:01:00Z", phase="Failed"))
+
+    assert received == versions
+    assert after
+    assert after["metadata"]["resourceVersion"] == "2"
+    assert [item["metadata"]["resourceVersion"] for item in store.objects()] == ["3"]
+
+
+def test_content_only_store_reports_no_listed_version() -> None:
+    store, received = Store(content_only=True), []
+    store.put(written(1, "2026-01-01T00:00:00Z", phase="Running"))
+    store.subscribe(lambda key, item: received.append(item))
+    arrived = store.arriving()(written(2, "2026-01-01T00:00:40Z", phase="Running"))
+    assert arrived
+
+    store.replace([arrived], "2")
+
+    assert received == []
+    assert [item["metadata"]["resourceVersion"] for item in store.objects()] == ["2"]
+
+
 def test_what_vanished_in_a_gap_is_reported_as_deleted(store: Store, received: list[Any]) -> None:
     store.put(obj("a", 1))
     store.put(obj("b", 2))

@@ -40,7 +40,10 @@ class Controller:
         self._choice = choice
         own = frozenset({SELECTOR_MANAGER})
         self._deployments = process.watch(
-            MODEL_DEPLOYMENTS, managers=own, index=lambda obj: UNDECIDED if is_undecided(obj) else None
+            MODEL_DEPLOYMENTS,
+            managers=own,
+            content_only=True,
+            index=lambda obj: UNDECIDED if is_undecided(obj) else None,
         )
         self._configs = process.watch(PROVIDER_CONFIGS, managers=own)
         self._registry = Registry(process.outage_clock.now, process.options.heartbeat_timeout)

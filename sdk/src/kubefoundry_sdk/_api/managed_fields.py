@@ -26,7 +26,7 @@ HAND_OVER: Final = frozenset({reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREA
 
 
 def compact(
-    managed: list[dict[str, Any]], own: frozenset[str], *, content: bool = False
+    managed: list[dict[str, Any]], own: frozenset[str], *, content: bool = False, times: bool = True
 ) -> list[dict[str, Any]]:
     """Return only the managed fields that are read later.
 
@@ -37,23 +37,24 @@ def compact(
         managed: The object's `metadata.managedFields`.
         own: Managers whose fields are kept.
         content: Whether to keep the others' fields outside of metadata and status, too.
+        times: Whether to keep the times of the others' status writes.
     """
     return [
         entry
         if entry.get("manager") in own and entry.get("operation") == "Apply"
-        else _reduced(entry, content)
+        else _reduced(entry, content, times)
         for entry in managed
     ]
 
 
-def _reduced(entry: Mapping[str, Any], content: bool) -> dict[str, Any]:
+def _reduced(entry: Mapping[str, Any], content: bool, times: bool) -> dict[str, Any]:
     """Return the entry with the finalizers, the conditions of a hand-over and a reported phase as its only fields.
 
     With `content` it also keeps the fields outside of metadata and status.
     """
     whole, subresource = entry.get("fieldsV1") or {}, entry.get("subresource")
     # Only the time of a status write is read later (`status_written_at`).
-    read = ["manager", "operation", "subresource", *(["time"] if subresource == "status" else [])]
+    read = ["manager", "operation", "subresource", *(["time"] if times and subresource == "status" else [])]
     status = _reduced_status(whole, str(entry.get("manager")))
     fields: dict[str, Any] = {"f:status": status} if status else {}
     if added := finalizers(whole):

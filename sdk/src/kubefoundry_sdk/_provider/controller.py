@@ -39,7 +39,10 @@ class Controller:
         self._owners: dict[tuple[Kind, Key], str] = {}
         """Names of the ModelDeployments that own the helpers."""
         self._deployments = process.watch(
-            MODEL_DEPLOYMENTS, managers=frozenset({manager}), trim=lambda obj: trim(obj, provider.name)
+            MODEL_DEPLOYMENTS,
+            managers=frozenset({manager}),
+            content_only=True,
+            trim=lambda obj: trim(obj, provider.name),
         )
         self._helpers = _watched_helpers(process, provider)
         self._upstream = Upstream(process, provider, manager, self._upstream_changed, loop_time)

@@ -111,11 +111,18 @@ class Process:
         selector: Mapping[str, str] | None = None,
         managers: frozenset[str] = frozenset(),
         content_owners: bool = False,
+        content_only: bool = False,
         trim: Callable[[Object], Object] | None = None,
         index: Callable[[Object], str | None] | None = None,
     ) -> Store:
         """Return a store that follows the kind. For `selector` see Client.list, for the rest Store."""
-        store = Store(managers=managers, content_owners=content_owners, trim=trim, index=index)
+        store = Store(
+            managers=managers,
+            content_owners=content_owners,
+            content_only=content_only,
+            trim=trim,
+            index=index,
+        )
         self._stores[f"{kind.plural}{selector or ''}"] = store
         self.background(
             f"watch of {kind.plural}",

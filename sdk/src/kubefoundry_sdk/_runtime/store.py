@@ -72,8 +72,11 @@ class Store:
     Args:
         managers: The managers whose owned fields are kept (`managed_fields.compact`).
         content_owners: Whether the others' fields outside of metadata and status are kept, too.
+        content_only: Whether a change is not reported that leaves all kept parts equal except the resource version
+            and the times of the others' writes, such as the release of a field that has another owner. `get` still
+            returns the newest resource version.
         trim: Returns the object without the parts that nobody reads, or None to leave the object out. If it drops the
-            resource version, changes of dropped parts only are not reported.
+            resource version, changes of dropped parts only are not reported. With `content_only`, it keeps metadata.
         index: Returns the value under which `indexed` finds an object, None to leave it out.
         room: Bounds the memory of the objects, by namespace.
     """
@@ -83,6 +86,7 @@ class Store:
         *,
         managers: frozenset[str] = frozenset(),
         content_owners: bool = False,
+        content_only: bool = False,
         trim: Callable[[Object], Object | None] | None = None,
         index: Callable[[Object], str | None] | None = None,
         room: MemoryQuota | None = None,
@@ -95,6 +99,7 @@ class Store:
         self._full: set[str] = set()
         self._managers = managers
         self._content_owners = content_owners
+        self._content_only = content_only
         self._trim = trim
         self._index = index
         self._indexed: dict[str, tuple[str, set[Key]]] = {}
@@ -118,7 +123,7 @@ class Store:
         entry = self._objects.get(key)
         if entry is None:
             return None
-        return _inflated(entry[1])
+        return self._read(*entry)
 
     def state(self, key: Key) -> object:
         """Return a value that is equal as long as `get` returns the same object, None while there is none."""
@@ -130,8 +135,8 @@ class Store:
 
     def objects(self) -> Iterator[Object]:
         """Yield copies of all objects."""
-        for _, raw in list(self._objects.values()):
-            yield _inflated(raw)
+        for entry in list(self._objects.values()):
+            yield self._read(*entry)
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -166,7 +171,7 @@ class Store:
             if key in self._objects:
                 self._forget(key, version)
             return
-        raw = _deflated(kept)
+        raw = self._raw(kept)
         if self._fits(key, raw, self.room, obj):
             self._set(key, version, raw, kept)
 
@@ -175,9 +180,24 @@ class Store:
         kept = self._trim(obj) if self._trim else obj
         if kept is not None and "managedFields" in (meta := kept.get("metadata") or {}):
             meta["managedFields"] = compact(
-                meta["managedFields"], self._managers, content=self._content_owners
+                meta["managedFields"],
+                self._managers,
+                content=self._content_owners,
+                times=not self._content_only,
             )
         return kept
+
+    def _raw(self, kept: Object) -> bytes:
+        if self._content_only:
+            metadata = {name: value for name, value in kept["metadata"].items() if name != "resourceVersion"}
+            kept = {**kept, "metadata": metadata}
+        return _deflated(kept)
+
+    def _read(self, version: int, raw: bytes) -> Object:
+        obj = _inflated(raw)
+        if self._content_only:
+            obj["metadata"]["resourceVersion"] = str(version)
+        return obj
 
     def _set(self, key: Key, version: int, raw: bytes, kept: Object) -> None:
         before = self._objects.get(key)
@@ -218,7 +238,7 @@ class Store:
                 kept = self._kept(obj)
                 if kept is None:
                     return None
-                raw = _deflated(kept)
+                raw = self._raw(kept)
                 if self._fits(key, raw, room, obj):
                     room.change(key[0], _size(raw) - _size(before and before[1]))
                     return Arrived(key, version, raw)
@@ -279,7 +299,7 @@ class Store:
                     if not isinstance(obj, Arrived):
                         self._keep(key, version, obj)
                     elif self._objects.get(key) != (version, obj.raw):
-                        self._set(key, version, obj.raw, _inflated(obj.raw))
+                        self._set(key, version, obj.raw, self._read(version, obj.raw))
             except Exception as error:
                 skipped(obj, error)
         for key in [key for key in self._objects if key not in listed]:
