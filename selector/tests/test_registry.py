@@ -35,6 +35,23 @@ def test_only_what_bears_on_a_choice_is_reported(config: Any) -> None:
     assert registry.see("kaito", None) is False
 
 
+def test_healthy_provider_is_read_without_a_copy(config: Any) -> None:
+    clock = Clock()
+    registry = Registry(clock, TIMEOUT)
+    registry.see("kaito", beating(0, config))
+    first = registry.get("kaito")
+
+    assert first is not None
+    assert registry.providers() == [first]
+    assert registry.get("kaito") is first
+
+    clock.now += TIMEOUT + 1
+    silent = registry.get("kaito")
+    assert silent is not None
+    assert (silent.heartbeat_fresh, silent.outage) == (False, "short")
+    assert first.heartbeat_fresh
+
+
 def test_provider_is_lost_after_three_minutes_of_silence(config: Any) -> None:
     clock = Clock()
     registry = Registry(clock, TIMEOUT)

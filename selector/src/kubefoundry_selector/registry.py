@@ -71,6 +71,9 @@ class Registry:
         if entry is None:
             return None
         fresh = entry.expiry.see(entry.heartbeat) <= self._timeout
+        if fresh and entry.offered.healthy:
+            # Most reads, several for each event of a ModelDeployment: a copy would take a seventh of the CPU.
+            return entry.offered
         outage_seconds = self._down_for(entry)
         if entry.offered.not_ready == GONE and outage_seconds is not None and outage_seconds >= SHORT:
             return None
