@@ -1,0 +1,40 @@
+"""The memory of large buffers, such as the body of a CRD, returns to the system."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import os
+from kubefoundry_sdk._runtime import process
+
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+{call}
+# glibc raises its own limit to the size of this buffer once the buffer is freed.
+b"x" * 2_000_000
+large, small = [], []
+for index in range(100):
+    large.append(b"x" * 250_000)
+    # The heap cannot shrink below a small block that is still in use.
+    small.append(b"y" * 1000)
+before = resident()
+large.clear()
+print(before - resident())
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "freed"), [("process.map_large_buffers()", True), ("", False)], ids=["mapped", "in the heap"]
+)
+def test_large_buffers_leave_no_gaps_in_the_heap(call: str, freed: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT.format(call=call)], capture_output=True, text=True, check=True
+    )
+
+    assert (int(done.stdout) > 20_000_000) == freed
