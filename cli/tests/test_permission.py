@@ -7,7 +7,8 @@ import pytest
 
 from kubefoundry_cli.failure import Exit, of
 from kubefoundry_cli.main import GROUPS, kubefoundry
-from kubefoundry_cli.permission import remedy
+from kubefoundry_cli.permission import NO_ROLE, remedy
+from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 from kubefoundry_sdk._cluster.errors import ApiError
 
 MODELS = ("modeldeployments", "kubefoundry.ai")
@@ -64,16 +65,35 @@ def test_missing_permission_names_the_command_that_grants_it(message: str, said:
     "message",
     [
         "admission webhook denied the request",
-        refusal("list", "leases", "coordination.k8s.io", "kubefoundry-system"),
-        refusal("list", "deployments", "apps", "kubefoundry-system"),
         refusal("get", "widgets", "example.com", "t"),
-        refusal("list", "modeldeployments", "kubefoundry.ai", None),
         refusal("patch", "customresourcedefinitions", "apiextensions.k8s.io", None),
         refusal("list", "modeldeployments", "kubefoundry.ai", "t", "system:anonymous"),
     ],
 )
 def test_refusal_that_no_role_of_ours_lifts_gets_no_command(message: str) -> None:
     assert remedy(message) == ""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        refusal("list", "leases", "coordination.k8s.io", SYSTEM_NAMESPACE),
+        refusal("list", "deployments", "apps", SYSTEM_NAMESPACE),
+        refusal("get", "mutatingwebhookconfigurations", "admissionregistration.k8s.io", None),
+    ],
+)
+def test_read_without_a_role_needs_an_administrator(message: str) -> None:
+    assert remedy(message) == NO_ROLE
+
+
+def test_list_of_all_models_needs_a_cluster_role() -> None:
+    """On the page, which has no option -n."""
+    said = remedy(refusal("list", *MODELS, None))
+
+    assert said == (
+        "ask an administrator: "
+        "kubectl create clusterrolebinding vera-kubefoundry-view --clusterrole=kubefoundry-view --user=vera"
+    )
 
 
 @pytest.mark.parametrize(

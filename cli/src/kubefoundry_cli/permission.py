@@ -36,6 +36,9 @@ OF_ADMINISTRATORS: Final = frozenset({"install", "upgrade", "uninstall", "migrat
 OF_PROVIDERS: Final = frozenset({"inferenceproviderconfigs", "customresourcedefinitions"})
 """Resources that the role `kubefoundry-providers-view` covers."""
 
+NO_ROLE: Final = "ask an administrator of the cluster: no role of a namespace grants this"
+"""What helps with the parts of KubeFoundry itself and with objects of the cluster, which `doctor` reads."""
+
 
 def remedy(message: str) -> str:
     """Return `ask an administrator: kubectl create rolebinding …` for a refusal; empty if no role of ours helps.
@@ -51,7 +54,9 @@ def remedy(message: str) -> str:
     reads, namespace = refusal["verb"] in READING, refusal["namespace"]
     if namespace is None:
         return _in_cluster(refusal["user"], refusal["resource"]) if reads else ""
-    if namespace == SYSTEM_NAMESPACE or refusal["group"] not in OF_A_NAMESPACE:
+    if namespace == SYSTEM_NAMESPACE:
+        return NO_ROLE
+    if refusal["group"] not in OF_A_NAMESPACE:
         return ""
     only_reads = reads and refusal["resource"] not in EDIT_ONLY and not _will_write()
     role = "view" if only_reads else "edit"
@@ -78,14 +83,15 @@ def _will_write() -> bool:
 
 
 def _in_cluster(user: str, resource: str) -> str:
-    """Return the remedy for a refused read at the cluster scope; empty if no role of ours helps."""
-    context = click.get_current_context(silent=True)
-    if resource == "modeldeployments" and context and context.params.get("everywhere"):
+    """Return the remedy for a refused read at the cluster scope."""
+    if resource == "modeldeployments":
+        context = click.get_current_context(silent=True)
+        or_name = "name one namespace with -n, or " if context and context.params.get("everywhere") else ""
         command = _binding("clusterrolebinding", "kubefoundry-view", user)
-        return f"name one namespace with -n, or ask an administrator: {command}"
+        return f"{or_name}ask an administrator: {command}"
     if resource in OF_PROVIDERS:
         return f"ask an administrator: {_binding('clusterrolebinding', 'kubefoundry-providers-view', user)}"
-    return ""
+    return NO_ROLE
 
 
 def _binding(kind: str, role: str, user: str, namespace: str | None = None) -> str:

@@ -36,7 +36,7 @@ ELSEWHERE: Final = {
         "tests/integration/install/test_install.py::test_from_nothing_and_back"
     ),
     "cli/permission: kubectl create {} {} --clusterrole={} {}": (
-        "tests/integration/commands/test_users_of_a_namespace.py::test_remedy_of_refusal_grants_the_permission"
+        "tests/integration/commands/test_commands_of_each_role.py::test_command_works_or_names_the_role"
     ),
 }
 """Tests in other modules that execute the command of a message."""
