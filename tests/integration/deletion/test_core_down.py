@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -17,6 +17,7 @@ from support.edits import running
 from support.finalizers import hold, let_go
 from support.kinds import UPSTREAM
 from support.restarts import frozen, stopped
+from support.suites import running_suite
 from support.waiting import message, phase, until, until_deployment
 
 pytestmark = pytest.mark.integration
@@ -26,6 +27,15 @@ DOWN: Final = {"frozen": frozen, "stopped": stopped}
 LIMIT: Final = 30.0
 """Seconds of a deletion, at most. Before Kubernetes 1.28, the removal of the finalizer waits 2 s for each of the two
 webhooks of a frozen core. The rest is for a busy machine; a stuck deletion takes 300 s (`--finalizer-timeout`)."""
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Suite]:
+    """The suite with the time-outs of the webhooks that a cluster has."""
+    with running_suite(tmp_path_factory.mktemp("suite"), *UPSTREAM) as made:
+        made.webhook_timeout = 2
+        made.start()
+        yield made
 
 
 @pytest.mark.parametrize("provider", UPSTREAM)
