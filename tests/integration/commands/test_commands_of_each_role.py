@@ -100,13 +100,14 @@ async def test_command_works_or_names_the_role(
     suite: Suite, api: Client, namespace: str, tmp_path: Path, role: str
 ) -> None:
     await prepare(suite, api, namespace)
+    kubefoundry, name = new_account(suite, namespace, role, tmp_path)
     for line, needed in COMMANDS.items():
-        kubefoundry, name = new_account(suite, namespace, role, tmp_path)
         done = await kubefoundry(*words(line))
         if ROLES.index(role) < ROLES.index(needed):
             assert done.code == 5, (line, done)
             remedy = missing(done.out + done.err, needed, f"{namespace}:{name}")
             done = await repeated(suite, kubefoundry, line, remedy)
+            kubefoundry, name = new_account(suite, namespace, role, tmp_path)
         assert refusals(done.out + done.err) == [], (line, done)
         assert done.code == (1 if line in FAILING else 0), (line, done)
 
