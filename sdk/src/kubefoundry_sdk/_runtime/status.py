@@ -59,13 +59,13 @@ async def write(
     desired = dict(status)
     if isinstance(desired.get("message"), str):
         desired["message"] = clip(desired["message"])
-    key, digest, now = key_of(live), _digest(desired), asyncio.get_running_loop().time()
-    current = live.get("status") or {}
+    key, timeless, current = key_of(live), dict(desired), live.get("status") or {}
     if "conditions" in desired:
         desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), wall_clock.now())
     if same(live, desired, manager, shared):
         store.altered.settle(key)
         return False
+    digest, now = _digest(timeless), asyncio.get_running_loop().time()
     if store.altered.pending(key, digest, now):
         return False
     meta = live["metadata"]
