@@ -21,8 +21,9 @@ routes = web.RouteTableDef()
 async def show(request: web.Request) -> web.Response:
     """Show the problems of the installation and its models, the worst first."""
     async with opened(request) as session:
-        # A viewer who may not list all namespaces gets the findings of one.
-        namespace = (await list_models(session, request.query.get("namespace", ""))).namespace
+        # A viewer who may not list all namespaces gets the findings of one. A named one is examined in any case.
+        named = request.query.get("namespace", "")
+        namespace = named or (await list_models(session, "")).namespace
         findings = await examine(session, namespace or None)
     order = ("wrong", "unknown", "pending")
     problems = sorted(
