@@ -1,7 +1,7 @@
 """Name the permission that the API server demands of whoever changes the owner of an object.
 
 Its plugin OwnerReferencesPermissionEnforcement demands more than `patch`, and its message names neither the
-permission nor the user (seen on Kubernetes 1.36).
+permission nor the user (seen on Kubernetes 1.26 and 1.36).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.failure import Exit, Failure, of
-from kubefoundry_cli.permission import ask_for_edit
+from kubefoundry_cli.permission import REFUSAL, ask_for_edit
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Kind
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.permission import may
@@ -59,11 +59,16 @@ async def failure(session: Session, error: ApiError | Unreachable, kind: Kind, d
 
 
 async def _user(session: Session) -> str:
-    """Return the caller's name, USER on a cluster that does not tell it. Raises ApiError, Unreachable."""
+    """Return the caller's name, USER on a cluster that does not tell it. Raises ApiError, Unreachable.
+
+    Kubernetes 1.26 permits this request to nobody but administrators, and its refusal names the caller.
+    """
     body = {"apiVersion": USERS.api_version, "kind": USERS.kind, "metadata": {}}
     try:
         review = await session.client.ask(USERS, body)
     except ApiError as error:
+        if refusal := REFUSAL.search(error.message):
+            return refusal["user"]
         if not error.not_found:
             raise
         return "USER"
