@@ -195,7 +195,7 @@ MUTATIONS: Final = {
             Change(f"{_RECONCILE}.reported_generation", "    if not processed:", "    if False:"),
             Change(
                 f"{_RECONCILE}.reported_generation",
-                'return (f"waiting for the status of {provider.title} to settle", left) if left > 0 else None',
+                'return (f"waiting for the status of {reporter} to settle", left) if left > 0 else None',
                 "return None",
             ),
         ),
@@ -236,8 +236,8 @@ MUTATIONS: Final = {
         (
             Change(
                 "kubefoundry_dynamo.observe",
-                "return max(count(seen) or 0, ready.generation) != generation",
-                "return (count(seen) or 0) != generation",
+                "newest = max(count(seen) or 0, ready.generation)",
+                "newest = count(seen) or 0",
             ),
         ),
         "the simulated operator is Dynamo 1.4, which writes both generations",
