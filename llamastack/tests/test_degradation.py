@@ -321,12 +321,6 @@ def test_degradation_ends_in_time_whenever_it_was_checked_last(make: Make, last:
     assert seconds_to_change(ended, at(10 + last + int(wait))) is None
 
 
-def test_degradation_waits_for_event_while_service_fails(make: Make) -> None:
-    status = status_of(cr_of(make), pod(service(1, terminated=CRASH)))
-
-    assert seconds_to_change(status, at(600)) is None
-
-
 def test_degradation_is_announced_as_warning(make: Make) -> None:
     status = status_of(cr_of(make), pod(service(1, terminated=CRASH)))
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 SCRIPT = """
 import os
-from kubefoundry_sdk._runtime import process
+from kubefoundry_sdk._runtime import buffers
 
 def resident():
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-{call}
+buffers.map_large_buffers()
 # glibc raises its own limit to the size of this buffer once the buffer is freed.
 b"x" * 2_000_000
 large, small = [], []
@@ -29,12 +27,7 @@ print(before - resident())
 """
 
 
-@pytest.mark.parametrize(
-    ("call", "freed"), [("process.map_large_buffers()", True), ("", False)], ids=["mapped", "in the heap"]
-)
-def test_large_buffers_leave_no_gaps_in_the_heap(call: str, freed: bool) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(call=call)], capture_output=True, text=True, check=True
-    )
+def test_large_buffers_leave_no_gaps_in_the_heap() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
 
-    assert (int(done.stdout) > 20_000_000) == freed
+    assert int(done.stdout) > 20_000_000

@@ -28,7 +28,8 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.embedding import Settings
 from kubefoundry_sdk._provider.run import prepared, set_up
 from kubefoundry_sdk._runtime import health
-from kubefoundry_sdk._runtime.process import Process, SetUp, limit_tls_buffers
+from kubefoundry_sdk._runtime.buffers import limit_tls_buffers
+from kubefoundry_sdk._runtime.process import Process, SetUp
 from kubefoundry_sdk._runtime.supervision import supervise
 
 __all__ = ["component", "login", "run", "serve"]

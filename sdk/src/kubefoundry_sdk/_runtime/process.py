@@ -12,18 +12,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ctypes
 import gc
 import logging
 import os
 import signal
 import socket
 import sys
-from asyncio import sslproto
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from importlib.metadata import version
-from typing import Final
 
 from prometheus_client import REGISTRY
 from prometheus_client.registry import Collector
@@ -36,7 +33,7 @@ from kubefoundry_sdk._cluster.congestion import Congestion
 from kubefoundry_sdk._cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk._cluster.repetition import Repetition
 from kubefoundry_sdk._cluster.skipped import SKIPPED
-from kubefoundry_sdk._runtime import health, logs, metrics, problem_events
+from kubefoundry_sdk._runtime import buffers, health, logs, metrics, problem_events
 from kubefoundry_sdk._runtime.leadership import Leadership
 from kubefoundry_sdk._runtime.outage_clock import OutageClock
 from kubefoundry_sdk._runtime.recorder import Recorder
@@ -48,16 +45,6 @@ from kubefoundry_sdk._runtime.wait import sooner
 from kubefoundry_sdk._runtime.workqueue import Reconcile, WorkQueue
 
 log = logging.getLogger(__name__)
-
-TLS_READ: Final = 16 * 1024
-"""Bytes of the buffer that each TLS connection holds and each read allocates: the longest record. asyncio's 256 KiB
-cost 40 MB for the 60 connections that a busy API server opens to a webhook, and kept them afterwards."""
-
-LARGE: Final = 128 * 1024
-"""Bytes from which malloc takes a buffer from the system: glibc's first value of `_MMAP_THRESHOLD`."""
-
-_MMAP_THRESHOLD: Final = -3
-"""`M_MMAP_THRESHOLD` of glibc's malloc.h."""
 
 
 def own_namespace(options: argparse.Namespace) -> str:
@@ -350,21 +337,6 @@ class Process:
         return next((problem for check in self._conditions if (problem := check())), None)
 
 
-def limit_tls_buffers() -> None:
-    """Set the buffers of this program's TLS connections to TLS_READ."""
-    sslproto.SSLProtocol.max_size = TLS_READ
-
-
-def map_large_buffers() -> None:
-    """Return the memory of each large buffer to the system with its end.
-
-    Otherwise glibc takes buffers of a size that was freed once from the heap. There, the bodies of a few CRDs leave
-    gaps, which cost core 6 MB as long as it runs. Other C libraries have no such parameter.
-    """
-    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
-        mallopt(_MMAP_THRESHOLD, LARGE)
-
-
 SetUp = Callable[[Process], Awaitable[None] | None]
 
 
@@ -375,8 +347,8 @@ def run(component: str, options: argparse.Namespace, set_up: SetUp, *, needs: st
     if that API is missing, the credentials are refused or a port is taken.
     """
     logs.set_up(options.log_format)
-    limit_tls_buffers()
-    map_large_buffers()
+    buffers.limit_tls_buffers()
+    buffers.map_large_buffers()
     code = 0
     try:
         asyncio.run(_main(component, options, set_up, needs))
