@@ -166,6 +166,12 @@ def test_a_long_message_keeps_its_ends(length: int) -> None:
     assert clip(text) == text
 
 
+@pytest.mark.parametrize("code", [0xD800, 0xDC80, 0xDFFF])
+def test_half_of_a_surrogate_pair_is_written_as_escape(code: int) -> None:
+    """Otherwise the stored text differs from the one that was sent."""
+    assert clip(f"a{chr(code)}b") == rf"a\u{code:x}b"
+
+
 @given(st.text())
 def test_message_obeys_nobody(text: str) -> None:
     written = clip(f"{text}\x1b[31m\x00\u202e")

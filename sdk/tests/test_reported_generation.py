@@ -105,6 +105,18 @@ def test_unreverted_change_keeps_the_newest_generation_back() -> None:
     assert held == Holdback(3, why)
 
 
+@pytest.mark.parametrize("claimed", [4, 5, None])
+def test_generation_in_the_status_is_not_believed_over_own_finding(claimed: int | None) -> None:
+    """A webhook, or anybody who may write the status, changes what it names."""
+    live, thing = model(4, claimed), upstream()
+    report = Report(4, stop=REFUSED)
+    generations = Generations(serving=3)
+
+    held = judge(generations, Snapshot(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
+
+    assert held == Holdback(3)
+
+
 def test_unregistered_provider_is_reported_with_its_remedy() -> None:
     live = model(4, 3, asked="nosuch")
     words = "Provider nosuch is not registered; install it"

@@ -90,6 +90,18 @@ def test_release_of_a_field_is_reported_unless_content_only(content_only: bool, 
     assert [item["metadata"]["resourceVersion"] for item in store.objects()] == ["3"]
 
 
+def test_awaited_version_is_reported_once_by_content_only_store() -> None:
+    store, received = Store(content_only=True), []
+    store.put(written(1, "2026-01-01T00:00:00Z", phase="Running"))
+    store.subscribe(lambda key, item: received.append(item["metadata"]["resourceVersion"]) if item else None)
+
+    store.report_next(("n", "a"))
+    for version in (2, 3):
+        store.put(written(version, "2026-01-01T00:00:40Z", phase="Running"))
+
+    assert received == ["2"]
+
+
 def test_content_only_store_reports_no_listed_version() -> None:
     store, received = Store(content_only=True), []
     store.put(written(1, "2026-01-01T00:00:00Z", phase="Running"))

@@ -16,9 +16,11 @@ MAX_MESSAGE = 32768
 """Longest message that a Kubernetes condition may carry (metav1.Condition)."""
 
 
-_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that control a terminal or the direction of text. Text from tenants and servers may contain them, and a
-terminal would act on them."""
+_UNSEEN: Final = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Characters that control a terminal or the direction of text, and halves of surrogate pairs. Text from tenants and
+servers may contain them. A terminal would act on the former, and JSON in UTF-8 cannot contain the latter."""
 
 
 def condition(

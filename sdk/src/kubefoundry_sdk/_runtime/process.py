@@ -30,6 +30,7 @@ from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster import credentials
 from kubefoundry_sdk._cluster.client import Client, behind
 from kubefoundry_sdk._cluster.congestion import Congestion
+from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._cluster.reflector import SILENCE, Sink, reflect
 from kubefoundry_sdk._cluster.repetition import Repetition
 from kubefoundry_sdk._cluster.skipped import SKIPPED
@@ -199,7 +200,12 @@ class Process:
                 problem_events.failed(self.recorder, self.component, live, error)
 
         async def complete(key: Key) -> float | None:
-            again = await reconcile(key)
+            try:
+                again = await reconcile(key)
+            except ApiError as error:
+                if error.conflict:
+                    of.report_next(key)
+                raise
             left = of.altered.left(key, loop_time())
             live = of.get(key) if left is not None else None
             if live is not None and "kind" in live:

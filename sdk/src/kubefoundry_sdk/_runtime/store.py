@@ -96,6 +96,7 @@ class Store:
         """Called with the first object of a namespace for which there is no room."""
         self.altered = AlteredStatuses()
         """The status writes that admission changed (`status.write`)."""
+        self._awaited: set[Key] = set()
         self._full: set[str] = set()
         self._managers = managers
         self._content_owners = content_owners
@@ -117,6 +118,11 @@ class Store:
     def subscribe(self, subscriber: Subscriber) -> None:
         """Call the subscriber after each change, with the key and the object; None if the object is gone."""
         self._subscribers.append(subscriber)
+
+    def report_next(self, key: Key) -> None:
+        """Report the next version of the object in any case, because a write with the stored one has conflicted."""
+        if key in self._objects:
+            self._awaited.add(key)
 
     def get(self, key: Key) -> Object | None:
         """Return a copy of the object, which the caller may change."""
@@ -200,10 +206,13 @@ class Store:
         return obj
 
     def _set(self, key: Key, version: int, raw: bytes, kept: Object) -> None:
-        before = self._objects.get(key)
+        before, is_awaited = self._objects.get(key), key in self._awaited
+        self._awaited.discard(key)
         if before and before[1] == raw:
             # Nothing that is kept has changed; the kept part has no resource version.
             self._objects[key] = (version, raw)
+            if is_awaited:
+                self._notify(key, kept)
             return
         value = self._index(kept) if self._index else None
         self._unindex(key)
@@ -318,6 +327,7 @@ class Store:
     def _forget(self, key: Key, version: int) -> None:
         entry = self._objects.get(key)
         self.altered.forget(key)
+        self._awaited.discard(key)
         self._deleted.pop(key, None)
         self._deleted[key] = version
         if len(self._deleted) > TOMBSTONES:

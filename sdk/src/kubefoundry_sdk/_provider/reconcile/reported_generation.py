@@ -125,7 +125,7 @@ def _held(generations: Generations, snapshot: Snapshot) -> tuple[str, float | No
         return report.unreverted, None
     if report.replaced:
         return report.replaced, None
-    if model.is_true(reasons.READY) and reported(model.status) >= report.generation:
+    if model.is_true(reasons.READY) and _known(generations, model) >= report.generation:
         # The newest generation has been Ready, so any later change of the pods concerns its own pods.
         if report.generation == model.generation:
             generations.acknowledgement.confirm(snapshot.upstream)
@@ -187,15 +187,20 @@ def _version(upstream: Object) -> tuple[str, int]:
     return str(meta.get("uid")), int(meta.get("generation") or 1)
 
 
-def _earlier(generations: Generations, snapshot: Snapshot) -> int:
-    """Return the generation that serves instead of the newest one, as far as it is known.
+def _known(generations: Generations, model: LiveModelDeployment) -> int:
+    """Return the generation that served last, as far as it is known.
 
-    It is known while something has served at each look since that generation was found serving. A new process takes
-    it from the status, which names the newest generation if nothing served.
+    It is known while something has served at each look since that generation was found serving. Only a new process
+    takes it from the status, because others may write there. It names the newest generation if nothing served.
     """
-    known, model = generations.serving, LiveModelDeployment(snapshot.live)
-    if known is None:
-        ready = model.condition(reasons.READY) or {}
-        has_served = ready.get("status") == "True" or ready.get("reason") == "EndpointUnverified"
-        known = reported(model.status) if has_served else NO_GENERATION
+    if generations.serving is not None:
+        return generations.serving
+    ready = model.condition(reasons.READY) or {}
+    has_served = ready.get("status") == "True" or ready.get("reason") == "EndpointUnverified"
+    return reported(model.status) if has_served else NO_GENERATION
+
+
+def _earlier(generations: Generations, snapshot: Snapshot) -> int:
+    """Return the generation that serves instead of the newest one, as far as it is known."""
+    known = _known(generations, LiveModelDeployment(snapshot.live))
     return known if known < snapshot.report.generation else NO_GENERATION
