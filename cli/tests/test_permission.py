@@ -7,7 +7,7 @@ import pytest
 
 from kubefoundry_cli.failure import Exit, of
 from kubefoundry_cli.main import GROUPS, kubefoundry
-from kubefoundry_cli.permission import NO_ROLE, remedy
+from kubefoundry_cli.permission import NO_ROLE, ask_for_edit, remedy
 from kubefoundry_sdk._api.names import SYSTEM_NAMESPACE
 from kubefoundry_sdk._cluster.errors import ApiError
 
@@ -59,6 +59,37 @@ def test_missing_permission_names_the_command_that_grants_it(message: str, said:
 
     assert said in failure.message
     assert failure.exit_code == Exit.FORBIDDEN
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            refusal("list", *MODELS, "t"),
+            "kubectl -n t create rolebinding vera-view --clusterrole=view --user=vera",
+        ),
+        (
+            refusal("list", *MODELS, None),
+            "kubectl create clusterrolebinding vera-kubefoundry-view --clusterrole=kubefoundry-view --user=vera",
+        ),
+    ],
+)
+@pytest.mark.parametrize("option", ["kubeconfig", "context"])
+def test_remedy_names_no_kubeconfig_of_the_caller(message: str, said: str, option: str) -> None:
+    """The caller's kubeconfig and context select the very user who lacks the permission."""
+    with click.Context(click.Command("status")) as context:
+        context.params[option] = "mine"
+
+        assert remedy(message) == f"ask an administrator: {said}"
+
+
+def test_request_for_edit_names_no_kubeconfig_of_the_caller() -> None:
+    with click.Context(click.Command("adopt")) as context:
+        context.params["kubeconfig"] = "mine"
+
+        assert ask_for_edit("vera", "t") == (
+            "ask an administrator: kubectl -n t create rolebinding vera-edit --clusterrole=edit --user=vera"
+        )
 
 
 @pytest.mark.parametrize(
