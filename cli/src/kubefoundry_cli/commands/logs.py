@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final
 
 import click
 
@@ -13,7 +15,10 @@ from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say, write_foreign
 from kubefoundry_cli.pods import NoSuchRole, NotToBeFound, containers_of, log_path, of_model
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._cluster.errors import ApiError, Silent, Unreachable
+
+LOG_SECONDS: Final = 10.0
+"""Seconds to wait for the next line of a log that is not followed. The API server waits minutes for a kubelet."""
 
 
 @click.command()
@@ -52,16 +57,27 @@ async def _logs(name: str, role: str | None, parameters: str, follow: bool, targ
         containers = containers_of(pods)
         is_single = len(containers) == 1
         printed: set[str] = set()
-        reads = [
-            _read(session, pod, container, parameters, is_single, printed) for pod, container in containers
-        ]
-        done = await asyncio.gather(*reads) if follow else [await read for read in reads]
+
+        def read(pod: Object, container: str) -> Coroutine[Any, Any, bool]:
+            return _read(session, pod, container, parameters, follow, is_single, printed)
+
+        if follow:
+            done = await asyncio.gather(*(read(pod, container) for pod, container in containers))
+        else:
+            # A coroutine that is made and not awaited, because an earlier one fails, is warned about.
+            done = [await read(pod, container) for pod, container in containers]
         if not any(done):
             raise Failure(f"no log of ModelDeployment '{name}' could be read; {hint(f'status {name}')}")
 
 
 async def _read(
-    session: Session, pod: Object, container: str, parameters: str, is_single: bool, printed: set[str]
+    session: Session,
+    pod: Object,
+    container: str,
+    parameters: str,
+    follow: bool,
+    is_single: bool,
+    printed: set[str],
 ) -> bool:
     """Print a container's log, and return whether there was a log. `printed` has the failures that were reported."""
     meta = pod["metadata"]
@@ -71,8 +87,10 @@ async def _read(
         return False
     url = log_path(pod, container, parameters)
     before = b"" if is_single else f"{meta['name']}/{container} ".encode()
+    has_lines = False
     try:
-        async for line in session.client.lines(url):
+        async for line in session.client.lines(url) if follow else _arriving(session, url):
+            has_lines = True
             write_foreign(before + line.rstrip(b"\n") + b"\n")
         return True
     except ApiError as error:
@@ -83,5 +101,22 @@ async def _read(
             printed.add(error.message)
             say(clean(f"{meta['name']}/{container}: {error.message}"))
         return False
+    except Silent as error:
+        say(clean(f"{meta['name']}/{container}: {error}"))
+        return has_lines
     except Unreachable as error:
         raise of(error, f"read the log of pod '{meta['name']}'") from error
+
+
+async def _arriving(session: Session, url: str) -> AsyncIterator[bytes]:
+    """Yield the lines of a log. Raises Silent if the next line, or the end, does not arrive within LOG_SECONDS."""
+    lines = session.client.lines(url)
+    while True:
+        try:
+            async with asyncio.timeout(LOG_SECONDS):
+                line = await anext(lines, None)
+        except TimeoutError:
+            raise Silent(f"the rest of the log did not arrive within {LOG_SECONDS:.0f} s") from None
+        if line is None:
+            return
+        yield line
