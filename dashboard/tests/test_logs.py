@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -22,9 +23,10 @@ from support.fake_server import Answers, serving
 class Pods(Answers):
     """A server with a model of two pods and a log that ignores limitBytes."""
 
-    def __init__(self, log: bytes) -> None:
+    def __init__(self, log: bytes, *names: str, node: str | None = "n") -> None:
         super().__init__()
         self.log = log
+        self.ended = threading.Event()
         self.limits: list[list[str]] = []
         model = model_deployment("m", "models", GPU, generation=1, uid="u", resourceVersion="1")
         provider = {"resourceAPIVersion": "apps/v1", "resourceKind": "Deployment", "resourceName": "m"}
@@ -32,7 +34,7 @@ class Pods(Answers):
         pods = [
             {
                 "metadata": {"name": name, "namespace": "models"},
-                "spec": {"nodeName": "n", "containers": [{"name": "c"}]},
+                "spec": {"nodeName": node, "containers": [{"name": each} for each in names or ("c",)]},
             }
             for name in ("one", "two")
         ]
@@ -43,11 +45,13 @@ class Pods(Answers):
         """Return the log, or an object."""
         if "/log?" not in path:
             return super().to(path)
+        if "container=hang&" in path:
+            self.ended.wait()
         self.limits.append(parse_qs(urlsplit(path).query).get("limitBytes", []))
         return 200, self.log
 
 
-async def read(answers: Answers, folder: Path, path: str) -> str:
+async def read(answers: Pods, folder: Path, path: str) -> str:
     with serving(answers, folder) as kubeconfig:
         access = Local(from_kubeconfig(str(kubeconfig), None), "models", 1)
         async with (
@@ -56,8 +60,11 @@ async def read(answers: Answers, folder: Path, path: str) -> str:
         ):
             async with client.get(f"http://127.0.0.1:{server.port}/?code={access.code}") as page:
                 await page.read()
-            async with client.get(f"http://127.0.0.1:{server.port}/models/models/m/{path}") as answer:
-                return await answer.text()
+            try:
+                async with client.get(f"http://127.0.0.1:{server.port}/models/models/m/{path}") as answer:
+                    return await answer.text()
+            finally:
+                answers.ended.set()
 
 
 @pytest.mark.parametrize(
@@ -88,3 +95,43 @@ async def test_followed_lines_are_cut(tmp_path: Path) -> None:
     assert "… (1000001 bytes)" in page
     assert "one/c  end" in page
     assert len(page) < 4 * LONGEST
+
+
+async def test_line_that_is_cut_shows_its_beginning(tmp_path: Path) -> None:
+    page = await read(Pods(b"v" * 300_000 + b"\nend\n"), tmp_path, "logs")
+
+    assert f"one/c  {'v' * LONGEST}\n" in page
+    assert "one/c: the log is cut here, at 256 KiB" in page
+
+
+@pytest.mark.parametrize("path", ["logs", "logs/follow"])
+async def test_hidden_containers_are_counted(tmp_path: Path, path: str) -> None:
+    page = await read(Pods(b"x\n", *(f"c{number:02}" for number in range(13))), tmp_path, path)
+
+    assert "6 more containers are not shown; all: kubefoundry logs m -n models" in page
+    assert page.count("  x") == talk.CONTAINERS
+
+
+@pytest.mark.parametrize("path", ["logs", "logs/follow"])
+async def test_as_many_containers_as_fit_are_all_shown(tmp_path: Path, path: str) -> None:
+    page = await read(Pods(b"x\n", *(f"c{number:02}" for number in range(10))), tmp_path, path)
+
+    assert "not shown" not in page
+    assert page.count("  x") == talk.CONTAINERS
+
+
+@pytest.mark.parametrize("path", ["logs", "logs/follow"])
+async def test_pod_without_a_node_is_not_scheduled(tmp_path: Path, path: str) -> None:
+    page = await read(Pods(b"", node=None), tmp_path, path)
+
+    assert "one/c: not scheduled yet" in page
+    assert "two/c: not scheduled yet" in page
+
+
+async def test_log_that_does_not_arrive_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "LOG_SECONDS", 0.5)
+
+    page = await read(Pods(b"hello\n", "ok", "hang"), tmp_path, "logs")
+
+    assert "one/ok  hello" in page
+    assert "one/hang: the rest of the log did not arrive within" in page

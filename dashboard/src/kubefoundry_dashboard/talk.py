@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 from aiohttp import web
@@ -28,6 +28,9 @@ LINES: Final = 200
 BYTES: Final = 256 * 1024
 """Bytes of these lines, at most: a container may write lines of any length."""
 
+LOG_SECONDS: Final = 10.0
+"""Seconds to wait for one log. The page waits for all of them, and the API server waits minutes for a kubelet."""
+
 CONTAINERS: Final = 20
 """Containers whose logs a page shows, at most."""
 
@@ -48,7 +51,7 @@ async def logs(request: web.Request) -> web.Response:
             tails = await asyncio.gather(
                 *(_tail(session, pod, name, previous, several) for pod, name in containers[:CONTAINERS])
             )
-            lines = [line for tail in tails for line in tail]
+            lines = [line for tail in tails for line in tail] + _hidden(request, containers)
             if not containers:
                 problem = "No pods yet, so there is nothing to read."
         except NotToBeFound as error:
@@ -57,10 +60,18 @@ async def logs(request: web.Request) -> web.Response:
 
 
 async def _tail(session: Session, pod: Object, container: str, previous: bool, several: bool) -> list[str]:
-    """Return the last lines of a container's log, up to BYTES."""
+    """Return the last lines of a container's log, up to BYTES, that arrive within LOG_SECONDS."""
     query = f"tailLines={LINES}&limitBytes={BYTES + 1}&previous={str(previous).lower()}"
     path = log_path(pod, container, query)
-    return [line async for line in _lines(session, pod, container, path, several, most=BYTES)]
+    lines = list[str]()
+    try:
+        async with asyncio.timeout(LOG_SECONDS):
+            async for line in _lines(session, pod, container, path, several, most=BYTES):
+                lines.append(line)
+    except TimeoutError:
+        source = f"{pod['metadata']['name']}/{container}"
+        lines.append(f"{source}: the rest of the log did not arrive within {LOG_SECONDS:.0f} s")
+    return lines
 
 
 async def _lines(
@@ -72,11 +83,16 @@ async def _lines(
     """
     source = f"{pod['metadata']['name']}/{container}"
     before, size = f"{source}  " if several else "", 0
+    if not pod["spec"].get("nodeName"):
+        # The API server answers with an empty log.
+        yield f"{source}: not scheduled yet"
+        return
     try:
         async for line in session.client.lines(path):
             size += len(line)
             # A kubelet that ignores limitBytes sends more.
             if most is not None and size > most:
+                yield before + _shown(line[:LONGEST])
                 yield f"{source}: the log is cut here, at {most // 1024} KiB"
                 return
             yield before + _shown(line)
@@ -84,6 +100,13 @@ async def _lines(
         yield f"{source}: {clean(error.message)}"
     except Unreachable as error:
         yield f"{source}: {clean(error)}"
+
+
+def _hidden(request: web.Request, containers: Sequence[tuple[Object, str]]) -> list[str]:
+    """Return a line about the containers after the first CONTAINERS, if there are any."""
+    more, name = len(containers) - CONTAINERS, request.match_info["name"]
+    where = f"kubefoundry logs {name} -n {request.match_info['namespace']}"
+    return [f"{more} more containers are not shown; all: {where}"] if more > 0 else []
 
 
 def _shown(line: bytes) -> str:
@@ -98,7 +121,7 @@ async def follow(request: web.Request) -> web.StreamResponse:
     async with opened(request, request.match_info["namespace"]) as session:
         obj = await read(session, request)
         try:
-            containers = containers_of(await of_model(session, obj))[:CONTAINERS]
+            containers = containers_of(await of_model(session, obj))
         except NotToBeFound:
             containers = []
         queue: asyncio.Queue[str] = asyncio.Queue(1000)
@@ -109,8 +132,10 @@ async def follow(request: web.Request) -> web.StreamResponse:
                 await queue.put(line)
 
         async def messages() -> AsyncIterator[Message]:
-            tasks = [asyncio.create_task(pump(pod, name)) for pod, name in containers]
+            tasks = [asyncio.create_task(pump(pod, name)) for pod, name in containers[:CONTAINERS]]
             try:
+                for line in _hidden(request, containers):
+                    yield "line", line, ""
                 while not all(task.done() for task in tasks) or not queue.empty():
                     try:
                         yield "line", await asyncio.wait_for(queue.get(), 1.0), ""
