@@ -183,15 +183,16 @@ async def clear(
         Failure: A model cannot be ejected or deleted. Nothing is changed if that is known in advance.
     """
     await _check_models(session, deployments, eject=eject)
-    for entry in changes:
+    to_delete = [] if eject else [Change(MODEL_DEPLOYMENTS, obj, obj) for obj in deployments]
+    for entry in (*to_delete, *changes):
         print(f"will delete  {clean(entry.named)}")
-    models = "" if not deployments or eject else f"{len(deployments)} ModelDeployments and "
+    models = f"{len(to_delete)} ModelDeployments and " if to_delete else ""
     keeping = f", and keep {len(deployments)} models running unmanaged" if deployments and eject else ""
     confirmed(f"delete {models}{what} from {session.client.server}{keeping}", yes)
     if eject:
         await _eject_models(session, deployments)
     else:
-        await _delete_models(session, deployments, seconds)
+        await _delete_models(session, to_delete, seconds)
 
 
 async def _check_models(session: Session, deployments: Sequence[Object], *, eject: bool) -> None:
@@ -268,12 +269,16 @@ async def _eject_models(session: Session, deployments: Sequence[Object]) -> None
             await remove(session, deployment["metadata"])
 
 
-async def _delete_models(session: Session, deployments: Sequence[Object], seconds: float) -> None:
+async def _delete_models(session: Session, to_delete: Sequence[Change], seconds: float) -> None:
     """Delete the models while their providers can clean up, and wait until they are gone. Raises Failure."""
-    await delete(session, [Change(MODEL_DEPLOYMENTS, deployment, deployment) for deployment in deployments])
-    for deployment in deployments:
-        meta = deployment["metadata"]
-        await change.gone(session, MODEL_DEPLOYMENTS, meta["namespace"], meta["name"], seconds)
+    await delete(session, to_delete)
+    for entry in to_delete:
+        await change.gone(session, entry.kind, entry.namespace, entry.body["metadata"]["name"], seconds)
+        _report_deleted(entry)
+
+
+def _report_deleted(entry: Change) -> None:
+    print(f"{'deleted':11}  {clean(entry.named)}", flush=True)
 
 
 async def standing(session: Session, objects: Sequence[Object], *, keep: Sequence[str] = ()) -> list[Change]:
@@ -302,7 +307,7 @@ async def delete(session: Session, changes: Sequence[Change], *, report: bool = 
                 entry.kind, entry.live["metadata"]["name"], entry.namespace, uid=entry.live["metadata"]["uid"]
             )
             if report:
-                print(f"{'deleted':11}  {clean(entry.named)}", flush=True)
+                _report_deleted(entry)
         except (ApiError, Unreachable) as error:
             if not (isinstance(error, ApiError) and error.not_found):
                 failure = of(error, f"delete {entry.named}")
