@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -15,6 +16,7 @@ from kubefoundry_cli.install.refused import Refused, together
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, NAMESPACES, Kind, Object
 from kubefoundry_sdk._api.names import PREFIX, SYSTEM_NAMESPACE, provider_finalizer
+from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._provider.write.drift import differences
 
@@ -195,9 +197,12 @@ def _keeps_what_is_stored(body: Object, live: Object) -> None:
 def _refused(error: Exception, change: Change) -> Failure:
     if isinstance(error, ApiError) and error.conflict:
         images = any(field.endswith(".image") for field in error.conflicting_fields)
-        registry = "keep the registry of an image with --registry; " if images else ""
+        registry = _other_registry(change) if images else ""
+        keeping = (
+            f"keep the registry of an image with --registry {shlex.quote(registry)}; " if registry else ""
+        )
         return Failure(
-            f"{change.named} has values of another field manager: {' '.join(error.message.split())}; {registry}"
+            f"{change.named} has values of another field manager: {' '.join(error.message.split())}; {keeping}"
             "--force-conflicts takes them over, and with --dry-run shows what would change",
             Exit.CHANGED,
         )
@@ -207,6 +212,29 @@ def _refused(error: Exception, change: Change) -> Failure:
             f"{hint('controller install') if change.namespace == SYSTEM_NAMESPACE else 'create it'} first"
         )
     return of(error, f"apply {change.named}")
+
+
+def _other_registry(change: Change) -> str:
+    """Return the registry of the live images if they differ from the manifest's in the registry only, else nothing.
+
+    --registry keeps no other tag and no other name.
+    """
+    registries = set[str]()
+    live = _images(change.live)
+    for container, image in _images(change.body).items():
+        kept = live.get(container, image)
+        registry, _, name = kept.rpartition("/")
+        if name != image.rpartition("/")[2]:
+            return ""
+        if kept != image:
+            registries.add(registry)
+    return registries.pop() if len(registries) == 1 else ""
+
+
+def _images(deployment: Object | None) -> dict[str, str]:
+    """Return the images of a Deployment by the names of the containers; empty for other objects."""
+    containers = part(deployment or {}, "spec", "template", "spec").get("containers") or ()
+    return {str(container.get("name")): str(container.get("image")) for container in containers}
 
 
 async def apply(
