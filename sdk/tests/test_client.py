@@ -352,3 +352,20 @@ async def test_404_of_another_server_is_no_missing_object(
     async with wire(lambda asked: response) as api:
         with pytest.raises(error):
             await api.client.get(MODELS, "m", "n")
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 407, 429, 500, 502, 503, 504])
+async def test_page_of_a_proxy_is_no_refusal(status: int) -> None:
+    page = web.Response(text="<html>Blocked", status=status, content_type="text/html")
+
+    async with wire(lambda asked: page) as api:
+        with pytest.raises(ForeignAnswer, match=rf"a {status} \(text/html"):
+            await api.client.get(MODELS, "m", "n")
+
+
+@pytest.mark.parametrize("status", [403, 429, 500, 503])
+async def test_plain_text_of_a_refusal_is_kept(status: int) -> None:
+    """The API server itself sends plain text, as in "Too many requests, please try again later."."""
+    async with wire(lambda asked: web.Response(text="later", status=status)) as api:
+        with pytest.raises(ApiError, match="later"):
+            await api.client.get(MODELS, "m", "n")

@@ -313,11 +313,16 @@ async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError |
         body = decode(raw)
     except Unreadable:
         body = raw.decode(errors="replace")
-    # A server in between that lacks the path does not report that the object is missing.
+    # A server in between that lacks the path does not report a missing object, nor does its page report a missing
+    # permission. Other plain text may be the API server's, such as a 429.
     is_status = isinstance(body, dict) and body.get("kind") == "Status"
-    if response.status == 404 and not is_status and not raw.startswith(UNROUTED.encode()):
+    is_foreign_404 = response.status == 404 and not raw.startswith(UNROUTED.encode())
+    is_page = response.status == 407 or response.content_type == "text/html"
+    if not is_status and (is_foreign_404 or is_page):
         kind = response.headers.get("Content-Type", "no content type")
-        return ForeignAnswer(f"{request}: the response is a 404 ({kind}) that no API server sends")
+        return ForeignAnswer(
+            f"{request}: the response is a {response.status} ({kind}) that no API server sends"
+        )
     after = seconds(response.headers.get("Retry-After"))
     return ApiError.from_status(response.status, body, retry_after=after, request=request)
 
