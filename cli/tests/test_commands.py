@@ -94,6 +94,7 @@ def test_the_help_lists_every_command(call: Call) -> None:
         pytest.param(
             ["status", "--kubeconfig", "/nonexistent"], 4, "/nonexistent does not exist", id="no kubeconfig"
         ),
+        pytest.param(["scale", "m", "9" * 10], 2, "is more than 999999999", id="too many replicas"),
         pytest.param(["scale", "m", "--", "-1"], 2, "'-1' is not a whole number", id="replicas below zero"),
         pytest.param(
             ["scale", "m", "three"], 2, "'three' is not a whole number of 0 or more", id="no number"

@@ -17,9 +17,12 @@ from kubefoundry_sdk._api.kinds import Object
 
 
 def _whole(_: click.Context, __: click.Parameter, value: str) -> int:
-    if not (value.isascii() and value.isdecimal() and len(value) < 10):
+    if not (value.isascii() and value.isdecimal()):
         raise click.BadParameter(f"'{value}' is not a whole number of 0 or more")
-    return int(value)
+    digits = value.lstrip("0") or "0"
+    if len(digits) > 9:
+        raise click.BadParameter(f"'{value}' is more than 999999999")
+    return int(digits)
 
 
 @click.command()
