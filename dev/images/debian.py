@@ -40,6 +40,7 @@ LEFT_OUT: Final = (
     *("usr/share/doc-base/", "usr/share/binfmts/", "usr/share/python3/", "usr/share/base-files/"),
     *("usr/share/gcc/", "usr/share/gdb/", "usr/sbin/", "etc/update-motd.d/", "usr/share/applications/"),
     *("usr/lib/python3.11/lib2to3/", "usr/lib/python3.11/pydoc_data/", "usr/lib/python3.11/test/"),
+    *("usr/lib/python3.11/turtle.py", "usr/lib/python3.11/lib-dynload/_test"),
 )
 """Documentation, programs for administrators of a machine, and tools for authors of Python programs."""
 
