@@ -40,10 +40,13 @@ def hint(command: str, namespace: str | None = None) -> str:
     return f"kubefoundry {command}{where}{_cluster()}"
 
 
-def kubectl(command: str, namespace: str | None = None) -> str:
-    """Return `kubectl -n team-a describe pod m --context x`: for the cluster of the command that runs now."""
+def kubectl(command: str, namespace: str | None = None, *, of_caller: bool = True) -> str:
+    """Return `kubectl -n team-a describe pod m --context x`: for the cluster of the command that runs now.
+
+    Without `of_caller` it lacks the options of the caller's kubeconfig, because somebody else is to run it.
+    """
     where = f"-n {shlex.quote(namespace)} " if namespace else ""
-    return f"kubectl {where}{command}{_cluster()}"
+    return f"kubectl {where}{command}{_cluster() if of_caller else ''}"
 
 
 def _cluster() -> str:

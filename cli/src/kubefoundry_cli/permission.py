@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from kubefoundry_cli.hint import kubectl
 from kubefoundry_sdk._api.names import GROUP, SYSTEM_NAMESPACE
 
 REFUSAL: Final = re.compile(
@@ -97,6 +98,5 @@ def _binding(kind: str, role: str, user: str, namespace: str | None = None) -> s
     account = user.removeprefix("system:serviceaccount:")
     subject = f"--user={shlex.quote(user)}" if account == user else f"--serviceaccount={account}"
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", f"{user}-{role}")
-    where = f"-n {shlex.quote(namespace)} " if namespace else ""
-    # Without --kubeconfig and --context: the administrator has others than the caller.
-    return f"kubectl {where}create {kind} {name} --clusterrole={role} {subject}"
+    # The administrator has another kubeconfig than the caller.
+    return kubectl(f"create {kind} {name} --clusterrole={role} {subject}", namespace, of_caller=False)

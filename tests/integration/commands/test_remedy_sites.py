@@ -38,6 +38,9 @@ ELSEWHERE: Final = {
     "cli/permission: kubectl create {} {} --clusterrole={} {}": (
         "tests/integration/commands/test_commands_of_each_role.py::test_command_works_or_names_the_role"
     ),
+    "dashboard/talk: kubefoundry logs {} -n {}": (
+        "tests/integration/commands/test_demo.py::test_demo_model_answers_during_a_change"
+    ),
 }
 """Tests in other modules that execute the command of a message."""
 
