@@ -245,9 +245,7 @@ def new_account(suite: Suite, namespace: str, role: str, folder: Path) -> tuple[
 async def repeated(suite: Suite, kubefoundry: CommandLine, line: str, remedy: str) -> Done:
     """Run the remedy as an administrator, and the command again until the API server knows the permission."""
     _, *arguments = shlex.split(remedy)
-    # the command names the caller's kubeconfig, and an administrator has another one
-    at = arguments.index("--kubeconfig")
-    suite.plane.kubectl(*arguments[:at], *arguments[at + 2 :])
+    suite.plane.kubectl(*arguments)
     async with asyncio.timeout(SECONDS):
         while True:
             done = await kubefoundry(*words(line))
