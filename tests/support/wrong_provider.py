@@ -104,7 +104,7 @@ class Wrong(Client):
             self._registration(status)
         if kind == MODEL_DEPLOYMENTS:
             if status is None and FAULT == "STA-3":
-                return await self.get(kind, body["metadata"]["name"], body["metadata"]["namespace"])
+                body = {**body, "status": {"message": "kept"}}
             if status:
                 await self._deployment(body, status)
         stored = await super().apply_status(kind, body, manager=manager, force=force)
