@@ -98,6 +98,8 @@ async def test_creator_stays_when_another_user_writes(
         return annotations[CREATOR], annotations[GROUPS]
 
     created = await recorded("alice", first, obj)
+    # `kubectl replace` sends the version that it has read, and conflicts with a write of the selector.
+    await until_deployment(api, "written", TEAM, lambda obj: reason(obj, "ProviderSelected") is not None)
     edited = await recorded("bob", second, labelled)
 
     assert created[0] == ALICE
