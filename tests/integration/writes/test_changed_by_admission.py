@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -158,21 +160,26 @@ async def _count(api: Client, namespace: str, replicas: int) -> None:
     await api.json_patch(DEPLOYMENTS, "m", namespace, operations, manager="controller", subresource="/status")
 
 
-@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
-async def test_model_stays_observed_when_an_edit_loses_labels(
-    suite: Suite, api: Client, namespace: str
-) -> None:
-    """The watch selects by labels, so it takes the Deployment for deleted."""
+@asynccontextmanager
+async def edit_without_labels(api: Client, namespace: str) -> AsyncIterator[Object]:
+    """Edit a model that serves while admission changes the Deployment's label, and return the refused model."""
     await created(api, namespace)
     await until_created(api, namespace)
     await _count(api, namespace, 1)
     await until_deployment(api, "m", namespace, serves)
     async with mutating(api, namespace, [RELABELLED]):
         await change_spec(api, namespace, "/spec/image", "example.com/other:2")
-
-        refused = await until_deployment(
+        yield await until_deployment(
             api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
         )
+
+
+@pytest.mark.needs_kubernetes("1.36", "MutatingAdmissionPolicy")
+async def test_model_stays_observed_when_an_edit_loses_labels(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """The watch selects by labels, so it takes the Deployment for deleted."""
+    async with edit_without_labels(api, namespace) as refused:
         assert (phase(refused), refused["status"]["observedGeneration"]) == ("Running", 1)
         assert refused["status"]["endpoint"]["service"]
         await _count(api, namespace, 0)
@@ -184,15 +191,7 @@ async def test_model_stays_observed_when_an_edit_loses_labels(
 async def test_model_stays_observed_by_a_new_process_without_labels(
     suite: Suite, api: Client, namespace: str
 ) -> None:
-    await created(api, namespace)
-    await until_created(api, namespace)
-    await _count(api, namespace, 1)
-    await until_deployment(api, "m", namespace, serves)
-    async with mutating(api, namespace, [RELABELLED]):
-        await change_spec(api, namespace, "/spec/image", "example.com/other:2")
-        await until_deployment(
-            api, "m", namespace, lambda obj: reason(obj, "ResourceCreated") == "ApplyRejected"
-        )
+    async with edit_without_labels(api, namespace):
         with stopped(suite.components["direct"]):
             log = AuditLog(suite)
         # The new process sends the edit again, and is refused.

@@ -323,19 +323,16 @@ class Client:
         if body is not None:
             headers["Content-Type"] = content_type
             data = sent(body, f"{method} {url}")
-        repetition, fence, congestion = (
-            (self._repetition, self._fence, self._congestion)
-            if writes and method != "GET"
-            else (None, None, None)
-        )
+        is_write = writes and method != "GET"
         note_accepted = None
         # A dry run changes nothing, so it causes no event that would repeat it.
-        if repetition and "dryRun" not in (parameters or {}):
-            note_accepted = repetition.admit(f"{method} {url}", parameters, body)
+        if is_write and self._repetition and "dryRun" not in (parameters or {}):
+            note_accepted = self._repetition.admit(f"{method} {url}", parameters, body)
         await self._rate.turn()
+        fence = self._fence if is_write else None
         if fence:
             fence()
-        with congestion.write(method, url) if congestion else nullcontext():
+        with self._congestion.write(method, url) if self._congestion and is_write else nullcontext():
             answer = await self._transport.exchange(method, url, parameters, data, headers, most, fence)
         if note_accepted:
             note_accepted()
