@@ -55,9 +55,12 @@ def _reduced(entry: Mapping[str, Any], content: bool, times: bool) -> dict[str, 
     whole, subresource = entry.get("fieldsV1") or {}, entry.get("subresource")
     # Only the time of a status write is read later (`status_written_at`).
     read = ["manager", "operation", "subresource", *(["time"] if times and subresource == "status" else [])]
-    status = _reduced_status(whole, str(entry.get("manager")))
-    fields: dict[str, Any] = {"f:status": status} if status else {}
-    if added := finalizers(whole):
+    fields: dict[str, Any] = {}
+    if "f:status" in whole and (
+        status := _reduced_status(whole["f:status"] or {}, str(entry.get("manager")))
+    ):
+        fields["f:status"] = status
+    if "f:metadata" in whole and (added := finalizers(whole)):
         fields["f:metadata"] = {"f:finalizers": added}
     if content and not subresource:
         read.append("apiVersion")
@@ -70,8 +73,7 @@ def _content(fields: Fields) -> Fields:
     return {key: below for key, below in fields.items() if key not in ("f:metadata", "f:status")}
 
 
-def _reduced_status(fields: Fields, manager: str) -> dict[str, Any]:
-    status = fields.get("f:status") or {}
+def _reduced_status(status: Fields, manager: str) -> dict[str, Any]:
     kept = {
         key: below
         for key, below in (status.get("f:conditions") or {}).items()
@@ -165,9 +167,15 @@ def project(value: Any, fields: Fields) -> Any:
 
     Items of a list-map come in the order of the live list; an atomic list or map is one leaf.
     """
-    names = {key[2:]: sub for key, sub in fields.items() if key.startswith("f:")}
-    if isinstance(value, dict) and names:
-        return {name: project(value[name], sub) for name, sub in names.items() if name in value}
+    if not fields:  # a leaf, as nearly all are
+        return value
+    if isinstance(value, dict):
+        below = {key[2:]: sub for key, sub in fields.items() if key.startswith("f:")}
+        return (
+            {name: project(value[name], sub) for name, sub in below.items() if name in value}
+            if below
+            else value
+        )
     if isinstance(value, list) and any(key.startswith("k:") for key in fields):
         return list(_project_items(value, fields))
     return value

@@ -8,7 +8,8 @@ from typing import Any
 
 def mapping(value: object) -> Mapping[str, Any]:
     """Return the value if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}
+    # The check of the abstract class takes longer, and nearly all mappings are dictionaries.
+    return value if isinstance(value, (dict, Mapping)) else {}
 
 
 def mappings(value: object) -> list[Mapping[str, Any]]:
