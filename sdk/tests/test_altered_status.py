@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime.altered_status import AGAIN, BURST, EVERY, AlteredStatuses
-from kubefoundry_sdk._runtime.status import altered
+from kubefoundry_sdk._runtime.admitted import changed
+from kubefoundry_sdk._runtime.altered_status import AGAIN, BURST, EVERY, AlteredStatuses, Sent
+from kubefoundry_sdk._runtime.status import same
 
 KEY = ("n", "m")
 VALIDATED = {"type": "Validated", "status": "True", "reason": "ValidationPassed"}
@@ -76,11 +77,13 @@ def stored(status: dict[str, Any] | None, manager: str = "me") -> dict[str, Any]
     ],
 )
 def test_altered_parts_of_a_status_are_named(status: dict[str, Any] | None, lost: list[str]) -> None:
-    assert altered(stored(status), SENT, "me") == lost
+    assert changed(stored(status), {"status": SENT}, "me", subresource="status") == lost
 
 
-def test_answer_without_our_entry_shows_no_change() -> None:
-    assert altered(stored(None, manager="other"), SENT, "me") == []
+def test_missing_entry_of_the_manager_is_named() -> None:
+    answer = stored(SENT, manager="other")
+
+    assert changed(answer, {"status": SENT}, "me", subresource="status") == ["metadata.managedFields"]
 
 
 def test_equal_status_is_repeated_after_growing_delays() -> None:
@@ -135,3 +138,59 @@ def test_due_status_that_is_not_sent_is_forgotten() -> None:
 
     assert statuses.left(KEY, AGAIN.first) is None
     assert statuses.text(KEY) == ""
+
+
+def noted(uid: str = "uid") -> AlteredStatuses:
+    """Return the memory after admission has changed SENT."""
+    statuses = AlteredStatuses()
+    statuses.note(KEY, "digest", 0.0, "changed", Sent(uid, "me", SENT))
+    return statuses
+
+
+def seen(status: dict[str, Any] | None, manager: str = "me", **fields: Any) -> dict[str, Any]:
+    """Return the live object, in which the manager owns these fields instead of OWNED."""
+    obj = stored(status, manager)
+    obj["metadata"]["uid"] = "uid"
+    if fields:
+        obj["metadata"]["managedFields"][0]["fieldsV1"] = {"f:status": fields}
+    return obj
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({**SENT, "phase": "Failed"}, id="other value"),
+        pytest.param({**SENT, "provider": {}}, id="part of a field"),
+        pytest.param({**SENT, "conditions": [READY]}, id="a condition less"),
+        pytest.param({**SENT, "conditions": [VALIDATED, {**READY, "status": "True"}]}, id="other condition"),
+        pytest.param({name: SENT[name] for name in SENT if name != "conditions"}, id="no conditions"),
+        pytest.param(None, id="no status"),
+    ],
+)
+def test_changed_status_is_read_as_it_was_sent(status: dict[str, Any] | None) -> None:
+    read = noted().as_sent(KEY, seen(status))["status"]
+
+    assert {
+        **read,
+        "conditions": sorted(read["conditions"], key=lambda item: item["type"], reverse=True),
+    } == SENT
+
+
+def test_status_without_our_entry_is_read_as_ours() -> None:
+    read = noted().as_sent(KEY, seen(SENT, manager="other"))
+
+    assert same(read, SENT, "me")
+
+
+def test_value_of_another_manager_is_read_as_it_is() -> None:
+    theirs = {**SENT, "phase": "Running", "conditions": [VALIDATED, OTHERS, {**READY, "status": "True"}]}
+    kept = {"f:observedGeneration": {}, "f:conditions": {'k:{"type":"Validated"}': LEAVES}}
+
+    assert noted().as_sent(KEY, seen(theirs, **kept))["status"] == theirs
+    assert noted().as_sent(KEY, seen(theirs, manager="other"))["status"] == theirs
+
+
+def test_other_object_of_the_name_is_read_as_it_is() -> None:
+    live = seen({**SENT, "phase": "Failed"})
+
+    assert noted(uid="earlier").as_sent(KEY, live) == live

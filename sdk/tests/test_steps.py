@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from kubefoundry_sdk._api import managed_fields
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._cluster.errors import ApiError
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint, Observation, Rendered, Replicas
@@ -77,8 +78,12 @@ def stored(obj: Object, version: int) -> Object:
 
 
 def stored_by_server(asked: Asked) -> web.Response:
-    """Accept a write, and store the object with the fields of the request."""
+    """Accept a write, and store the object with the fields of the request, which its manager then owns."""
     meta = {"uid": "uid", "generation": 1, **asked.body["metadata"], "resourceVersion": "200"}
+    if status := asked.body.get("status"):
+        fields = {"f:status": managed_fields.fields_of(status)}
+        entry = {"manager": MANAGER, "operation": "Apply", "subresource": "status", "fieldsV1": fields}
+        meta["managedFields"] = [entry]
     return ok({**model(), **asked.body, "metadata": meta})
 
 

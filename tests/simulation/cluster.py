@@ -45,7 +45,7 @@ class Cluster:
         live = self.world.server.store.get(
             (kind.group, kind.plural), ("default" if kind is MODEL_DEPLOYMENTS else "", name)
         )
-        return _untimed((live or {}).get("status") or {})
+        return untimed((live or {}).get("status") or {})
 
     def statuses(self) -> list[Object]:
         """Return the statuses of the model and the registrations."""
@@ -65,7 +65,8 @@ class Cluster:
             return self.loop.run_until_complete(test)
 
 
-def _untimed(status: Object) -> Object:
+def untimed(status: Object) -> Object:
+    """Return a status without times, with its conditions by type."""
     plain = {key: value for key, value in status.items() if key != "lastHeartbeat"}
     conditions = [
         {key: value for key, value in item.items() if key != "lastTransitionTime"}

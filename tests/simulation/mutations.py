@@ -278,7 +278,7 @@ MUTATIONS: Final = {
         (
             Change(
                 "kubefoundry_sdk._runtime.status",
-                "    if same(live, desired, manager, shared):\n",
+                "    if not store.altered.text(key) and same(live, desired, manager, shared):\n",
                 "    if False:\n",
             ),
         ),

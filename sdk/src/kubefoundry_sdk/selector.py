@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from kubefoundry_sdk._runtime.process import Process, SetUp
     from kubefoundry_sdk._runtime.process import run as run_process
     from kubefoundry_sdk._runtime.selections import SELECTIONS
+    from kubefoundry_sdk._runtime.status import keep as keep_status
     from kubefoundry_sdk._runtime.status import write as write_status
     from kubefoundry_sdk._runtime.store import Arrived, Key, Store, Subscriber
     from kubefoundry_sdk._runtime.supervision import Work, supervise
@@ -111,6 +112,7 @@ __all__ = [
     "holders",
     "ignored_fields",
     "is_true",
+    "keep_status",
     "load_credentials",
     "run_process",
     "serve_health",
@@ -174,6 +176,7 @@ _SOURCES: Final = {
     "holders": "_api.handover",
     "ignored_fields": "_api.contract_version",
     "is_true": "_api.conditions",
+    "keep_status": "_runtime.status:keep",
     "load_credentials": "_cluster.credentials:load",
     "run_process": "_runtime.process:run",
     "serve_health": "_runtime.health:serve",

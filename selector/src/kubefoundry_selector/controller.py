@@ -21,6 +21,7 @@ from kubefoundry_sdk.selector import (
     Store,
     condition,
     find,
+    keep_status,
     write_status,
 )
 from kubefoundry_selector.access import REMEMBERED, Access
@@ -68,6 +69,9 @@ class Controller:
             registered = await self._access.checked(live, registered)
             decided = decide(live, registered, self._choice)
         if decided is None:
+            await keep_status(
+                self._process.client, self._deployments, MODEL_DEPLOYMENTS, live, manager=SELECTOR_MANAGER
+            )
             return None
         if await self._write(MODEL_DEPLOYMENTS, self._deployments, live, decided):
             self._announce(live, decided)

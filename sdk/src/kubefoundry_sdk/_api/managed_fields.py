@@ -181,6 +181,18 @@ def project(value: Any, fields: Fields) -> Any:
     return value
 
 
+def fields_of(status: Mapping[str, Any]) -> Fields:
+    """Return the owned fields of an applied status."""
+    fields: dict[str, Any] = {}
+    for name, value in status.items():
+        if name == "conditions":
+            items = {f'k:{{"type":"{item["type"]}"}}': {".": {}, **fields_of(item)} for item in value}
+            fields[f"f:{name}"] = items
+        else:
+            fields[f"f:{name}"] = fields_of(value) if isinstance(value, dict) else {}
+    return fields
+
+
 def _project_items(items: list[Any], fields: Fields) -> Iterator[Any]:
     marked: dict[tuple[str, ...], dict[tuple[Any, ...], Fields]] = {}
     for key, sub in fields.items():

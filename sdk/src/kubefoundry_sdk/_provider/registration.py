@@ -17,8 +17,7 @@ from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.watch.upstream import Upstream
 from kubefoundry_sdk._provider.watch.upstream_operator import OperatorWatch
-from kubefoundry_sdk._runtime import problem_events, wall_clock
-from kubefoundry_sdk._runtime import status as own_status
+from kubefoundry_sdk._runtime import admitted, problem_events, wall_clock
 from kubefoundry_sdk._runtime.backoff import Backoff
 from kubefoundry_sdk._runtime.recorder import Recorder
 
@@ -147,8 +146,8 @@ class Registration:
         body = {**_head(self._provider), "status": status}
         stored = await self._client.apply_status(PROVIDER_CONFIGS, body, manager=self._manager)
         # The next heartbeat sends it again.
-        if lost := own_status.altered(stored, status, self._manager):
-            text = own_status.describe_altered(PROVIDER_CONFIGS, stored, lost)
+        if lost := admitted.changed(stored, body, self._manager, subresource="status"):
+            text = admitted.describe(PROVIDER_CONFIGS, self._provider.name, lost, subresource="status")
             component = f"kubefoundry-provider-{self._provider.name}"
             problem_events.altered(self._recorder, component, stored, text)
 

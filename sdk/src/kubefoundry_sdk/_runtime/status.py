@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from kubefoundry_sdk._api import managed_fields
-from kubefoundry_sdk._api.conditions import clip, first_of, stamp
+from kubefoundry_sdk._api.conditions import clip, stamp
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._runtime import wall_clock
+from kubefoundry_sdk._runtime import admitted, wall_clock
+from kubefoundry_sdk._runtime.altered_status import Sent
 from kubefoundry_sdk._runtime.store import Store, key_of
 
 log = logging.getLogger(__name__)
@@ -62,8 +63,8 @@ async def write(
     key, timeless, current = key_of(live), dict(desired), live.get("status") or {}
     if "conditions" in desired:
         desired["conditions"] = stamp(desired["conditions"], current.get("conditions"), wall_clock.now())
-    if same(live, desired, manager, shared):
-        store.altered.settle(key)
+    # If admission changed the last one, `live` has that status as it was sent, so only the answer to a write tells.
+    if not store.altered.text(key) and same(live, desired, manager, shared):
         return False
     digest, now = _digest(timeless), asyncio.get_running_loop().time()
     if store.altered.pending(key, digest, now):
@@ -90,11 +91,11 @@ async def write(
         body["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
         stored = await client.apply_status(kind, body, manager=manager)
     text = ""
-    if lost := altered(stored, desired, manager, shared):
-        text = describe_altered(kind, stored, lost)
+    if lost := admitted.changed(stored, body, manager, subresource="status", shared=shared):
+        text = admitted.describe(kind, stored["metadata"]["name"], lost, subresource="status")
         if not store.altered.text(key):
             log.warning("%s/%s: %s", *key, text)
-    store.altered.note(key, digest, now, text)
+    store.altered.note(key, digest, now, text, Sent(stored["metadata"].get("uid", ""), manager, desired))
     store.put(stored)
     return True
 
@@ -103,35 +104,6 @@ def _digest(desired: Mapping[str, Any]) -> str:
     """Return a digest of a status without transition times."""
     text = json.dumps(desired, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()
-
-
-def altered(
-    stored: Object, desired: Mapping[str, Any], manager: str, shared: Collection[str] = ()
-) -> list[str]:
-    """Return the fields and conditions that the API server did not store as they were sent.
-
-    Args:
-        stored: The answer to an apply of `desired`. Without an entry of the manager, nothing is known.
-        desired: The status that was sent.
-        manager: The field manager.
-        shared: See `write`.
-    """
-    if (owned := _owned(stored, manager)) is None or same(stored, desired, manager, shared):
-        return []
-    now, before = (_without(_canonical(each), shared) for each in (owned, desired))
-    fields = [f"status.{name}" for name in before if name != "conditions" and now.get(name) != before[name]]
-    conditions = now.get("conditions") or {}
-    sent = before.get("conditions") or {}
-    fields += [f"condition {type_}" for type_ in sent if conditions.get(type_) != sent[type_]]
-    return fields or ["metadata.managedFields"]
-
-
-def describe_altered(kind: Kind, stored: Object, lost: list[str]) -> str:
-    """Return the text for the user about a status that admission has changed."""
-    return (
-        f"the status of {kind.kind} '{stored['metadata']['name']}' was accepted, but {first_of(lost)} was not stored "
-        f"as sent: an admission webhook or policy changes it; exempt {kind.plural}/status from that"
-    )
 
 
 def owned_conditions(live: Object, manager: str) -> set[str]:
@@ -160,7 +132,9 @@ async def remove(
     Raises:
         ApiError: A conflict if the object has changed meanwhile, or another error.
     """
-    meta, current = live["metadata"], live.get("status") or {}
+    key, meta = key_of(live), live["metadata"]
+    actual = store.stored(key) if store.altered.text(key) else None
+    current = (actual or live).get("status") or {}
     operations: list[dict[str, Any]] = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": meta["resourceVersion"]}
     ]
@@ -180,7 +154,42 @@ async def remove(
             raise ApiError(409, "Conflict", error.message) from error
         raise
     store.put(stored)
-    return store.get(key_of(live)) or stored
+    return store.get(key) or stored
+
+
+async def keep(
+    client: Client, store: Store, kind: Kind, live: Object, *, manager: str, message: str | None = None
+) -> bool:
+    """Leave the status fields that `manager` owns as they are, and send them again if admission changed them.
+
+    Args:
+        client: See `write`, as the next three.
+        store: The store.
+        kind: The kind.
+        live: The object as `store.get` returned it.
+        manager: The field manager.
+        message: The only field with another value.
+
+    Returns:
+        Whether a request was sent.
+
+    Raises:
+        ApiError: See `write`.
+    """
+    desired = owned(live, manager)
+    if desired is None:
+        return False
+    if message is not None:
+        desired["message"] = message
+    return await write(client, store, kind, live, desired, manager=manager)
+
+
+def owned(live: Object, manager: str) -> dict[str, Any] | None:
+    """Return the part of the status that the manager owns, without transition times, None if it has applied none."""
+    part = _owned(live, manager)
+    for item in (part or {}).get("conditions", ()):
+        item.pop("lastTransitionTime", None)
+    return part
 
 
 def _has(status: Object, path: str) -> bool:

@@ -125,11 +125,17 @@ class Store:
             self._awaited.add(key)
 
     def get(self, key: Key) -> Object | None:
-        """Return a copy of the object, which the caller may change."""
+        """Return a copy of the object, which the caller may change.
+
+        If admission changed the last status that `status.write` has sent, the copy has that status as it was sent.
+        """
+        live = self.stored(key)
+        return live and self.altered.as_sent(key, live)
+
+    def stored(self, key: Key) -> Object | None:
+        """Return a copy of the object as the API server has stored it, even if admission changed our status."""
         entry = self._objects.get(key)
-        if entry is None:
-            return None
-        return self._read(*entry)
+        return self._read(*entry) if entry else None
 
     def state(self, key: Key) -> object:
         """Return a value that is equal as long as `get` returns the same object, None while there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubefoundry_sdk._api import conditions, managed_fields, reasons
+from kubefoundry_sdk._api import conditions, reasons
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.reconcile import handover, release
@@ -16,16 +16,13 @@ async def report(context: Context, live: Object) -> None:
     if (message := context.upstream.unlisted) is None or LiveModelDeployment(live).is_paused:
         return
     if release.has_reported(live, context.manager):
-        fields = managed_fields.owned(live, context.manager, "status") or {}
-        desired = managed_fields.project(LiveModelDeployment(live).status, fields.get("f:status", {}))
+        desired = status.owned(live, context.manager) or {}
         generation = desired.get("observedGeneration", live["metadata"]["generation"])
         stale = conditions.condition(
             reasons.STALE_STATUS, True, "NoUpstreamProgress", message, generation=generation
         )
         kept = [item for item in desired.get("conditions", ()) if item["type"] != reasons.STALE_STATUS]
         desired = {**desired, "conditions": [*kept, stale]}
-        for item in kept:
-            item.pop("lastTransitionTime", None)
     else:
         waiting = Report(generation=live["metadata"]["generation"])
         waiting.stop = Stop(reasons.RESOURCE_CREATED, "ApplyFailed", message, failed=False)
