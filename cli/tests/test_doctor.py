@@ -12,12 +12,12 @@ import pytest
 
 from kubefoundry_cli import advice, cluster
 from kubefoundry_cli.checks import one_model, webhooks
-from kubefoundry_cli.checks.examination import examine, examine_model
+from kubefoundry_cli.checks.examination import examine, examine_model, providers
 from kubefoundry_cli.checks.finding import Finding, Unlisted
 from kubefoundry_cli.checks.models import changed_by_others
 from kubefoundry_cli.commands.doctor import exit_code
 from kubefoundry_cli.failure import Exit
-from kubefoundry_sdk._api.reasons import REASONS, STALE_STATUS
+from kubefoundry_sdk._api.reasons import REASONS, REGISTRATION_APPLIED, STALE_STATUS
 from support.deployments import GPU, model_deployment
 from support.fake_server import Answers, serving
 from support.proxy import certificate
@@ -309,3 +309,23 @@ def test_doctor_exit_code_depends_on_no_text() -> None:
 )
 def test_doctor_exit_code_of_findings(states: list[Any], of_model: bool, code: Exit) -> None:
     assert exit_code([Finding(state, "") for state in states], of_model=of_model) == code
+
+
+def test_changed_registration_is_wrong() -> None:
+    text = "InferenceProviderConfig 'kaito' was accepted, but spec.capabilities was not stored as sent"
+    status = {
+        "ready": True,
+        "lastHeartbeat": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "conditions": [
+            {
+                "type": REGISTRATION_APPLIED,
+                "status": "False",
+                "reason": "ChangedByAdmission",
+                "message": text,
+            }
+        ],
+    }
+
+    findings = list(providers([{"metadata": {"name": "kaito"}, "status": status}]))
+
+    assert findings == [Finding("wrong", f"provider kaito: {text}")]

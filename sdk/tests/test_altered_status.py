@@ -147,7 +147,9 @@ def noted(uid: str = "uid") -> AlteredStatuses:
     return statuses
 
 
-def seen(status: dict[str, Any] | None, manager: str = "me", **fields: Any) -> dict[str, Any]:
+def seen(
+    status: dict[str, Any] | None, manager: str = "me", fields: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Return the live object, in which the manager owns these fields instead of OWNED."""
     obj = stored(status, manager)
     obj["metadata"]["uid"] = "uid"
@@ -186,7 +188,7 @@ def test_value_of_another_manager_is_read_as_it_is() -> None:
     theirs = {**SENT, "phase": "Running", "conditions": [VALIDATED, OTHERS, {**READY, "status": "True"}]}
     kept = {"f:observedGeneration": {}, "f:conditions": {'k:{"type":"Validated"}': LEAVES}}
 
-    assert noted().as_sent(KEY, seen(theirs, **kept))["status"] == theirs
+    assert noted().as_sent(KEY, seen(theirs, fields=kept))["status"] == theirs
     assert noted().as_sent(KEY, seen(theirs, manager="other"))["status"] == theirs
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from aiohttp import web
 
+from kubefoundry_sdk._api import managed_fields
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._provider.registration import Registration, upstream_condition
 from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema, UpstreamKind
 from kubefoundry_sdk._provider.watch.upstream import Upstream
@@ -20,6 +22,21 @@ from support.waiting import SECONDS
 from support.wire import Asked, ok, refusal, wire
 
 CONFIG = "/apis/kubefoundry.ai/v1alpha1/inferenceproviderconfigs/example"
+
+
+def stored(asked: Asked) -> Object:
+    """Return the object after an apply: the manager owns what it sent."""
+    subresource = asked.path.removeprefix(CONFIG).removeprefix("/")
+    fields: Object = {
+        f"f:{part}": managed_fields.fields_of(asked.body[part])
+        for part in ("spec", "status")
+        if part in asked.body
+    }
+    annotations = asked.body["metadata"].get("annotations") or {}
+    fields["f:metadata"] = {"f:annotations": managed_fields.fields_of(annotations)}
+    entry = {"manager": asked.query["fieldManager"], "operation": "Apply", "fieldsV1": fields}
+    entry |= {"subresource": subresource} if subresource else {}
+    return {**asked.body, "metadata": {**asked.body["metadata"], "managedFields": [entry]}}
 
 
 @dataclass(slots=True)
@@ -35,7 +52,7 @@ class Server:
             return refused
         self.written.append(asked)
         self.changed.set()
-        return ok(asked.body)
+        return ok(stored(asked))
 
     async def until(self, holds: Callable[[list[Asked]], bool]) -> list[Asked]:
         async with asyncio.timeout(SECONDS):

@@ -82,3 +82,20 @@ def test_changed_status_is_reported_and_heals(name: str, change: str, calm: list
     assert [note for note in notes if writer.agent in note and "was not stored as sent" in note] != []
     assert count <= A_MINUTE * (HOSTILE - STARTS) / 60
     assert healed == calm
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["no conditions", "other phase", "other generation", "other condition"])
+def test_message_names_a_changed_status_of_a_provider(change: str) -> None:
+    webhook = Webhook(WRITERS["provider"], CHANGES[change])
+    with cluster(f"message {change}") as it:
+
+        async def run() -> Object:
+            await it.start(webhook, webhook.see)
+            it.do(Step("create", "m", ["gpu", None]))
+            await it.loop.advance(HOSTILE)
+            return it.status(MODEL_DEPLOYMENTS, "m")
+
+        status = it.play(run())
+
+    assert "was not stored as sent: an admission webhook or policy changes it" in status["message"]

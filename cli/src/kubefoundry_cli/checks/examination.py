@@ -27,7 +27,7 @@ from kubefoundry_sdk._api.kinds import (
     PROVIDER_CONFIGS,
     Object,
 )
-from kubefoundry_sdk._api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
+from kubefoundry_sdk._api.reasons import REGISTRATION_APPLIED, UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk._api.untrusted import mappings, part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
@@ -224,6 +224,8 @@ def _registered_provider(config: Object) -> Finding:
     if silent := silence(config):
         return Finding("wrong", f"{name} has not reported for {duration(silent)}; {process}")
     conditions = mappings(status.get("conditions"))
+    if changed := find(conditions, REGISTRATION_APPLIED):
+        return Finding("wrong", f"{name}: {changed.get('message')}")
     if status.get("ready") is not True:
         why = part(find(conditions, UPSTREAM_READY)).get("message") or "it gives no reason"
         return Finding("wrong", f"{name} accepts no models: {why}")

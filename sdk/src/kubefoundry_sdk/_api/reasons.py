@@ -25,6 +25,9 @@ the first two, the selector the third."""
 SETTINGS_DISCOVERED: Final = "SettingsDiscovered"
 """Also of an InferenceProviderConfig, if the upstream operator's Deployment shows settings of the provider."""
 
+REGISTRATION_APPLIED: Final = "RegistrationApplied"
+"""Also of an InferenceProviderConfig, if admission changes what the provider writes there."""
+
 PROVIDER_TOO_OLD: Final = "ProviderTooOld"
 """The reason of `Validated` for a spec that is valid, and has a field that its provider would ignore."""
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.conditions import Condition, rfc3339
 from kubefoundry_sdk._api.kinds import PROVIDER_CONFIGS, Object
-from kubefoundry_sdk._api.reasons import UPSTREAM_OPERATOR_UP, UPSTREAM_READY
+from kubefoundry_sdk._api.reasons import REGISTRATION_APPLIED, UPSTREAM_OPERATOR_UP, UPSTREAM_READY
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._provider.contract import Provider
@@ -56,6 +56,8 @@ class Registration:
         self._poked = asyncio.Event()
         self._rules_are_ours = True
         self._conditions: dict[str, Condition] = {}
+        self._changed = {"": "", "status": ""}
+        """What admission changed in the last write, by subresource; empty if it was stored as sent."""
 
     def poke(self) -> None:
         """Write the registration again soon."""
@@ -70,7 +72,8 @@ class Registration:
             try:
                 if not registered:
                     await self._register()
-                    registered = True
+                    # Apply a registration that admission changed again with each heartbeat.
+                    registered = not self._changed[""]
                 if self._upstream.listed:
                     await self._report()
                 wait, failures = self._interval, 0
@@ -107,6 +110,7 @@ class Registration:
                     self._provider.name,
                 )
             live = await self._client.apply(PROVIDER_CONFIGS, body, manager=self._manager, force=True)
+        self._compare(live, body)
         # A restart is not a transition, so keep the transition times in the live status.
         for item in (live.get("status") or {}).get("conditions") or ():
             self._conditions.setdefault(item["type"], item)
@@ -127,6 +131,8 @@ class Registration:
                     "message": "spec.selectionRules is managed by someone else: the provider's are not applied",
                 }
             )
+        if changed := "; ".join(filter(None, self._changed.values())):
+            conditions.append(_condition(REGISTRATION_APPLIED, "False", "ChangedByAdmission", changed))
         kind = self._upstream.kind
         status: dict[str, Any] = {
             "ready": isinstance(self._upstream.schema, Schema) and not self._upstream.unlisted,
@@ -145,11 +151,20 @@ class Registration:
             status["upstreamSchemaHash"] = self._upstream.digest or ""
         body = {**_head(self._provider), "status": status}
         stored = await self._client.apply_status(PROVIDER_CONFIGS, body, manager=self._manager)
-        # The next heartbeat sends it again.
-        if lost := admitted.changed(stored, body, self._manager, subresource="status"):
-            text = admitted.describe(PROVIDER_CONFIGS, self._provider.name, lost, subresource="status")
+        was_changed = self._changed["status"]
+        self._compare(stored, body, "status")
+        if was_changed and not self._changed["status"]:
+            # Withdraw the condition at once. Report it later, because a webhook may change every other write.
+            self.poke()
+
+    def _compare(self, stored: Object, body: Object, subresource: str = "") -> None:
+        """Compare the answer to a write with its body. The next heartbeat sends it again."""
+        text = ""
+        if lost := admitted.changed(stored, body, self._manager, subresource=subresource):
+            text = admitted.describe(PROVIDER_CONFIGS, self._provider.name, lost, subresource=subresource)
             component = f"kubefoundry-provider-{self._provider.name}"
             problem_events.altered(self._recorder, component, stored, text)
+        self._changed[subresource] = text
 
     def _stamped(self, item: Condition, now: datetime) -> Condition:
         before = self._conditions.get(item["type"], {})

@@ -30,6 +30,7 @@ async def write(
     *,
     manager: str,
     shared: Collection[str] = (),
+    named: bool = False,
 ) -> bool:
     """Make `status` the fields that `manager` owns in the status of `live`.
 
@@ -50,6 +51,7 @@ async def write(
         shared: Status fields and types of conditions that another manager has taken over. If their values did not
             differ, both managers own them now. The release of these fields alone is not worth a write. The next
             write releases them.
+        named: Whether `status.message` ends with what admission changes, as long as it does.
 
     Returns:
         Whether a request was sent.
@@ -69,6 +71,31 @@ async def write(
     digest, now = _digest(timeless), asyncio.get_running_loop().time()
     if store.altered.pending(key, digest, now):
         return False
+    before = store.altered.text(key)
+    noted = named and "message" in desired
+    stored, text = await _send(client, store, kind, live, desired, before if noted else "", manager, shared)
+    if noted and text != before:
+        stored, text = await _send(client, store, kind, stored, desired, text, manager, shared)
+    if text and not before:
+        log.warning("%s/%s: %s", *key, text)
+    store.altered.note(key, digest, now, text, Sent(stored["metadata"].get("uid", ""), manager, desired))
+    return True
+
+
+async def _send(
+    client: Client,
+    store: Store,
+    kind: Kind,
+    live: Object,
+    desired: Object,
+    note: str,
+    manager: str,
+    shared: Collection[str],
+) -> tuple[Object, str]:
+    """Apply the status with a note at the end of its message.
+
+    Return the object as stored, and what admission changed, empty if it was stored as sent.
+    """
     meta = live["metadata"]
     body: Object = {
         "apiVersion": kind.api_version,
@@ -78,7 +105,7 @@ async def write(
         },
     }
     if desired:
-        body["status"] = desired
+        body["status"] = {**desired, "message": clip(f"{desired['message']}; {note}")} if note else desired
     try:
         stored = await client.apply_status(kind, body, manager=manager)
     except ApiError as error:
@@ -90,14 +117,9 @@ async def write(
         live = await remove(client, store, kind, live, (), released, manager=manager)
         body["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
         stored = await client.apply_status(kind, body, manager=manager)
-    text = ""
-    if lost := admitted.changed(stored, body, manager, subresource="status", shared=shared):
-        text = admitted.describe(kind, stored["metadata"]["name"], lost, subresource="status")
-        if not store.altered.text(key):
-            log.warning("%s/%s: %s", *key, text)
-    store.altered.note(key, digest, now, text, Sent(stored["metadata"].get("uid", ""), manager, desired))
+    lost = admitted.changed(stored, body, manager, subresource="status", shared=shared)
     store.put(stored)
-    return True
+    return stored, admitted.describe(kind, meta["name"], lost, subresource="status") if lost else ""
 
 
 def _digest(desired: Mapping[str, Any]) -> str:

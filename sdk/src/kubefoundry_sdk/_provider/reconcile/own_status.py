@@ -59,7 +59,13 @@ async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> 
 
     async def apply(fields: Mapping[str, Any]) -> bool:
         return await status.write(
-            context.client, context.deployments, MODEL_DEPLOYMENTS, live, fields, manager=context.manager
+            context.client,
+            context.deployments,
+            MODEL_DEPLOYMENTS,
+            live,
+            fields,
+            manager=context.manager,
+            named=True,
         )
 
     endpoint = desired.get("endpoint") or {}

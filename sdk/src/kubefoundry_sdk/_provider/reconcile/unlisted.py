@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kubefoundry_sdk._api import conditions, reasons
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
+from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._provider.reconcile import handover, release
+from kubefoundry_sdk._provider.reconcile import handover, own_status, release
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.report import Report, Stop
 from kubefoundry_sdk._runtime import status
@@ -29,9 +29,7 @@ async def report(context: Context, live: Object) -> None:
         desired = waiting.status(context.provider)
         if handover.is_reported_by_other(live, context.manager):
             desired = {"conditions": waiting.conditions()}
-    await status.write(
-        context.client, context.deployments, MODEL_DEPLOYMENTS, live, desired, manager=context.manager
-    )
+    await own_status.write(context, live, desired)
 
 
 def note(context: Context, report: Report) -> None:
