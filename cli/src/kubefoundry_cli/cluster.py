@@ -16,7 +16,7 @@ from kubefoundry_cli.hint import hint, kubectl
 from kubefoundry_cli.kind_name import names_kind
 from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.suggestion import suggestion
-from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api import foreign_text, formats, names
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, NAMESPACES, Object
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
@@ -149,11 +149,34 @@ def name_only(name: str) -> str:
     if slash and not names_kind(kind, MODEL_DEPLOYMENTS, [SHORT]):
         closest = suggestion(kind.lower(), [MODEL_DEPLOYMENTS.kind.lower(), MODEL_DEPLOYMENTS.plural, SHORT])
         raise Failure(
-            f"'{name}' is not a model's name: write NAME or modeldeployment/NAME{closest}", Exit.USAGE
+            f"'{foreign_text.shown(name)}' is not a model's name: write NAME or modeldeployment/NAME{closest}",
+            Exit.USAGE,
         )
     if not rest:
         raise Failure("the name of the model is empty: name one", Exit.USAGE)
-    return rest
+    return object_name(rest, "a model's name")
+
+
+def object_name(name: str, what: str) -> str:
+    """Return the name. Raises Failure if no object can have it, `what` being for example "a model's name"."""
+    if not formats.is_name(name):
+        raise Failure(
+            f"{foreign_text.shown(name)} cannot be {what}: use lower-case letters, digits, inner dashes and dots, "
+            "at most 253 characters",
+            Exit.USAGE,
+        )
+    return name
+
+
+def namespace_name(name: str, note: str = "") -> str:
+    """Return the name. Raises Failure, whose message ends with `note`, if no Namespace can have the name."""
+    if not formats.is_namespace(name):
+        raise Failure(
+            f"{foreign_text.shown(name)} cannot be a namespace's name: use lower-case letters, digits and inner "
+            f"dashes, at most 63 characters{note}",
+            Exit.USAGE,
+        )
+    return name
 
 
 def options(command: Command) -> Command:
@@ -182,6 +205,8 @@ def options(command: Command) -> Command:
     ) -> Any:
         if not all(name.isprintable() for name in (user or "", *groups)):
             raise Failure("--as and --as-group take names without line breaks", Exit.USAGE)
+        if namespace:
+            namespace_name(namespace)
         return command(*arguments, target=Target(kubeconfig, context, namespace, user, groups), **rest)
 
     return cast(Command, with_target)
@@ -228,7 +253,10 @@ def identity(target: Target) -> tuple[Credentials, str]:
 
     try:
         who = credentials.from_kubeconfig(target.kubeconfig, target.context)
-        namespace = target.namespace or credentials.context_namespace(target.kubeconfig, target.context)
+        namespace = target.namespace or namespace_name(
+            credentials.context_namespace(target.kubeconfig, target.context),
+            "; the kubeconfig's context names it, and -n another one",
+        )
     except credentials.NoCredentials as error:
         raise Failure(str(error), Exit.NO_CLUSTER) from error
     # as for kubectl, an option replaces one field of the kubeconfig's user, and leaves the others

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,15 +12,12 @@ from kubefoundry_cli.output import say
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
 from kubefoundry_cli.unknown_fields import described, unknown_fields
 from kubefoundry_cli.yaml_file import documents_in
-from kubefoundry_sdk._api import foreign_text, foreign_yaml, names
+from kubefoundry_sdk._api import foreign_text, foreign_yaml, formats, names
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.validation import Problem, default, name_problem, schema, validate
 
 NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 """The uid of a ModelDeployment that is not stored in a cluster."""
-
-NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""The name of any object: a DNS subdomain (Kubernetes: object names)."""
 
 
 def from_file(name: str, namespace: str = "default") -> Object:
@@ -175,7 +171,7 @@ def valid_new(obj: Object) -> Object:
     """Return the object with defaults. Raises Failure like `valid`, and for an invalid name of a new object."""
     name = obj["metadata"]["name"]
     problem = name_problem(name)
-    if not NAME.fullmatch(name):
+    if not formats.is_name(name):
         problem = Problem(
             "metadata.name", "must be lower-case letters, digits and inner dashes, at most 253 characters"
         )
@@ -193,7 +189,9 @@ def invalid(obj: Object, problems: Iterable[Problem], code: Exit) -> Failure:
         code: USAGE for what the user gave (a file, `--set`, an argument), NO for a stored object.
     """
     reason = "; ".join(f"{problem.path}: {problem.message}" for problem in problems)
-    return Failure(f"ModelDeployment '{obj['metadata']['name']}' is not valid: {reason}", code)
+    return Failure(
+        f"ModelDeployment '{foreign_text.shown(obj['metadata']['name'])}' is not valid: {reason}", code
+    )
 
 
 def _typed(steps: Sequence[str], text: str, edit: str) -> Any:

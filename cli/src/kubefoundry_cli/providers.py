@@ -17,6 +17,7 @@ from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import duration, since
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
+from kubefoundry_sdk._api import foreign_text
 from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, PROVIDER_CONFIGS
 from kubefoundry_sdk._api.names import PROVIDER_PACKAGES
@@ -59,8 +60,8 @@ def named(name: str) -> Provider:
     if name not in packages:
         package_names = ", ".join(packages) or "none"
         raise Failure(
-            f"the package of provider '{name}' is not installed with this command (there: {package_names})"
-            f"{suggestion(name, packages)}",
+            f"the package of provider '{foreign_text.shown(name)}' is not installed with this command "
+            f"(there: {package_names}){suggestion(name, packages)}",
             Exit.USAGE,
         )
     return packages[name]

@@ -26,7 +26,7 @@ from kubefoundry_cli.output import clean, say
 from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import as_running, in_cluster, installed, named
 from kubefoundry_cli.writer import writer_of
-from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api import foreign_text, names
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, MODEL_DEPLOYMENTS, Kind, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
@@ -54,8 +54,11 @@ def command(object_: str, provider_name: str | None, dry_run: bool, yes: bool, t
     """  # noqa: D205, D301
     kind, slash, name = object_.partition("/")
     if not (kind and slash and name) or "/" in name:
-        raise Failure(f"{object_}: write KIND/NAME, for example rayservice/llama", Exit.USAGE)
-    packages = {provider_name: named(provider_name)} if provider_name else installed()
+        raise Failure(
+            f"{foreign_text.shown(object_)}: write KIND/NAME, for example rayservice/llama", Exit.USAGE
+        )
+    cluster.object_name(name, "an object's name")
+    packages = installed() if provider_name is None else {provider_name: named(provider_name)}
     cluster.run(_import(packages, kind, name, dry_run, yes, target))
 
 

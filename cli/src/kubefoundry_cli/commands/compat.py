@@ -82,18 +82,18 @@ def _crd_files(name: str | None, files: Sequence[str], release: str | None) -> S
         raise Failure("give the CRD of the release to come: --crd FILE, or --release V", Exit.USAGE)
     if not release:
         return files
-    if not name:
+    if name is None:
         raise Failure(
             "--release needs PROVIDER, for example kubefoundry compat kuberay --release v1.7.0", Exit.USAGE
         )
-    return [crd_file(name, release)]
+    return [crd_file(named(name).name, release)]
 
 
 def _provider_and_crd(name: str | None, files: Sequence[str], release: str | None) -> tuple[Provider, Object]:
     """Return the provider and the CRD of the new release. Raises Failure."""
     files = _crd_files(name, files, release)
     definitions = crds_in(files)
-    providers = [named(name)] if name else list(installed().values())
+    providers = list(installed().values()) if name is None else [named(name)]
     matches = [
         provider
         for provider in providers

@@ -71,11 +71,11 @@ def command(
         spec["resources"] = {"gpu": {"count": count}}
     if image:
         spec["image"] = image
-    if provider:
+    if provider is not None:
         spec["provider"] = {"name": provider}
-    if hf_secret:
+    if hf_secret is not None:
         spec["secrets"] = {"huggingFaceToken": hf_secret}
-    obj = edited(_object(name or name_of(model), spec, target.namespace), edits)
+    obj = edited(_object(name_of(model) if name is None else name, spec, target.namespace), edits)
     valid_new(completed(obj, "deploy"))
     if dry_run:
         output.documents([{**obj, "apiVersion": names.NEWEST_API_VERSION}])

@@ -37,15 +37,15 @@ def command(name: str | None, everywhere: bool, file: str | None, form: str, tar
     Exit code 1 when something is wrong, 5 when you may not list the models, or may read nothing. Three dots mark a
     model that starts or is being updated, a question mark what you may not read.
     """
-    if name and (everywhere or file):
+    if name is not None and (everywhere or file):
         raise Failure("a model's name goes with neither -A nor --bundle", Exit.USAGE)
-    findings = cluster.run(_about(name, target) if name else _examined(everywhere, file, target))
+    findings = cluster.run(_examined(everywhere, file, target) if name is None else _about(name, target))
     if form == "table":
         for finding in findings:
             print(f"{SIGNS[finding.state]} {clean(finding.text)}")
     else:
         output.data([asdict(finding) for finding in findings], form)
-    raise SystemExit(exit_code(findings, of_model=bool(name)))
+    raise SystemExit(exit_code(findings, of_model=name is not None))
 
 
 def exit_code(findings: Sequence[Finding], *, of_model: bool) -> Exit:

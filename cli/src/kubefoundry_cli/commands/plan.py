@@ -105,6 +105,8 @@ def command(
     """  # noqa: D301
     if bool(name) == bool(file):
         raise Failure("name a model, or give a file with -f", Exit.USAGE)
+    if provider_name is not None:
+        named(provider_name)
     options = Options(provider_name, crds, release, server, form)
     cluster.run(_plan(name, file, edits, options, target))
 

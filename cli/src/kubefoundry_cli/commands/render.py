@@ -105,7 +105,9 @@ def _providers(
         if not providers:
             raise Failure("no CRD file belongs to an installed provider package", Exit.USAGE)
         return providers, crds_by_name
-    provider = named(name or LiveModelDeployment(obj).requested_provider or _selected(obj))
+    if name is None:
+        name = LiveModelDeployment(obj).requested_provider or _selected(obj)
+    provider = named(name)
     crds_by_name = definitions(crds, release, provider)
     if not _has_schema(provider, crds_by_name):
         raise Failure(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.suggestion import suggestion
 from kubefoundry_cli.yaml_file import documents_in
+from kubefoundry_sdk._api import foreign_text
 from kubefoundry_sdk._api.images import OURS, in_registry
 from kubefoundry_sdk._api.kinds import CRDS, DEPLOYMENTS, MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.untrusted import part
@@ -53,8 +54,9 @@ def provider(name: str) -> list[Object]:
     """Return the manifest of an included provider. Raises Failure for a name that is not one of `providers`."""
     if name not in providers():
         raise Failure(
-            f"provider '{name}' does not come with this command line; it has {', '.join(providers())}. "
-            f"Name a manifest's file or https URL for another one{suggestion(name, providers())}",
+            f"provider '{foreign_text.shown(name)}' does not come with this command line; it has "
+            f"{', '.join(providers())}. Name a manifest's file or https URL for another one"
+            f"{suggestion(name, providers())}",
             Exit.USAGE,
         )
     return _documents(_root() / "manifests" / "providers" / f"{name}.yaml")

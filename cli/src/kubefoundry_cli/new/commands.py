@@ -9,6 +9,7 @@ import click
 import yaml
 
 from kubefoundry_cli import providers
+from kubefoundry_cli.cluster import namespace_name
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.new import template, upstream_crd
 from kubefoundry_cli.output import say
@@ -61,6 +62,7 @@ def manifest(name: str, image: str, namespace: str, kopf: str | None) -> None:
     if kopf is not None and (not kopf.strip() or kopf.startswith("-")):
         raise Failure(f"--kopf '{kopf}' is no path: name the operator's file in the image", Exit.USAGE)
 
+    namespace_name(namespace)
     objects = installation_manifest(providers.named(name), image, namespace=namespace, kopf=kopf)
     click.echo(yaml.safe_dump_all(_plain(objects), sort_keys=False), nl=False)
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.new.upstream_crd import UpstreamCrd, content, literal, needed_fields, refused
+from kubefoundry_sdk._api import foreign_text
 
 HERE: Final = Path(__file__).parent
 NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -53,13 +54,14 @@ def files(name: str, group: str, crd: UpstreamCrd | None = None) -> dict[str, st
     """
     if not NAME.fullmatch(name) or name in TAKEN:
         raise Failure(
-            f"'{name}' cannot be a provider's name: use at most 40 lower-case letters, digits and inner dashes, "
-            "a letter first, and no word that YAML reads as true, false or null",
+            f"'{foreign_text.shown(name)}' cannot be a provider's name: use at most 40 lower-case letters, digits "
+            "and inner dashes, a letter first, and no word that YAML reads as true, false or null",
             Exit.USAGE,
         )
     if not GROUP.fullmatch(group):
         raise Failure(
-            f"'{group}' cannot be an API group: it is a domain, like serving.example.com", Exit.USAGE
+            f"'{foreign_text.shown(group)}' cannot be an API group: it is a domain, like serving.example.com",
+            Exit.USAGE,
         )
     title = "".join(part.capitalize() for part in name.split("-"))
     kind, plural, version = (crd.kind, crd.plural, crd.version) if crd else (title, name, "v1")

@@ -89,6 +89,16 @@ MEANINGS: Final[dict[str, str]] = {
 """The words for a pattern in messages."""
 
 
+def is_name(text: str) -> bool:
+    """Check whether an object can have the name. Most kinds take a DNS subdomain, and none takes more."""
+    return len(text) <= 253 and re.fullmatch(DNS_SUBDOMAIN, text) is not None
+
+
+def is_namespace(text: str) -> bool:
+    """Check whether a Namespace can have the name: a DNS label."""
+    return len(text) <= 63 and re.fullmatch(DNS_LABEL, text) is not None
+
+
 def is_label_value(text: str) -> bool:
     """Check whether a label can have the value."""
     return len(text) <= 63 and re.fullmatch(LABEL_VALUE, text) is not None

@@ -19,10 +19,13 @@ METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;
 def path(kind: Kind, namespace: str | None = None, name: str | None = None) -> str:
     """Return the URL path of a collection or an object.
 
-    Raise ApiError for an empty name, because that path would be the collection's.
+    Raise ApiError for an empty name and for dots, because that path would be another one.
     """
     if name == "":
         raise ApiError(400, "BadRequest", f"the name of the {kind.kind} is empty")
+    for step in (kind.version, namespace, name):
+        if step in (".", ".."):
+            raise ApiError(400, "BadRequest", f"'{step}' is no version, namespace or name of a {kind.kind}")
     # A kind may come from an annotation.
     version = quote(kind.version, safe="")
     root = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
