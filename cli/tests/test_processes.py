@@ -58,6 +58,60 @@ def test_cluster_without_processes_is_not_installed() -> None:
     assert "no Deployment in namespace" in found.text
 
 
+class Refused(Answers):
+    """A cluster that refuses to list Leases."""
+
+    def __init__(self, code: int, deployments: list[Any]) -> None:
+        super().__init__()
+        self.code = code
+        self.objects = {
+            plural: list[Any]() for plural in ("modeldeployments", "events", "inferenceproviderconfigs")
+        } | {"deployments": deployments}
+
+    def to(self, path: str) -> tuple[int, Any]:
+        """Refuse Leases."""
+        if path.partition("?")[0].endswith("/leases"):
+            return self.code, {"kind": "Status", "code": self.code, "message": "no Leases for you"}
+        return super().to(path)
+
+
+UP = {
+    "metadata": {"name": CORE},
+    "spec": {"replicas": 1, "template": {"spec": {"containers": [{"image": "core"}]}}},
+    "status": {"availableReplicas": 1},
+}
+"""A Deployment whose replica is available."""
+
+
+@pytest.mark.parametrize(
+    ("code", "deployments", "exit_code"), [(403, [], 5), (500, [], 1), (403, [UP], 0), (500, [UP], 0)]
+)
+def test_unreadable_leases_prove_no_missing_installation(
+    call: Callable[..., Result], tmp_path: Path, code: int, deployments: list[Any], exit_code: int
+) -> None:
+    with serving(Refused(code, deployments), tmp_path) as kubeconfig:
+        done = call("controller", "status", "--kubeconfig", str(kubeconfig))
+
+    assert done.exit_code == exit_code, done.output
+    assert done.stderr.count("\n") == 1
+    assert "no Leases for you" in done.stderr
+    assert "not installed" not in done.output
+    assert "controller install" not in done.output
+    assert ("kubefoundry-core" in done.stdout) == bool(deployments)
+
+
+@pytest.mark.parametrize("deployments", [[], [UP]])
+def test_doctor_calls_processes_unknown_without_leases(
+    call: Callable[..., Result], tmp_path: Path, deployments: list[Any]
+) -> None:
+    with serving(Refused(403, deployments), tmp_path) as kubeconfig:
+        done = call("doctor", "--kubeconfig", str(kubeconfig))
+
+    assert "? cannot list leases: no Leases for you" in done.stdout
+    assert ("? no Deployment in namespace kubefoundry-system" in done.stdout) == (not deployments)
+    assert "✗ no Deployment" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("registered", "age", "expected"),
     [

@@ -36,8 +36,11 @@ OF_ADMINISTRATORS: Final = frozenset({"install", "upgrade", "uninstall", "migrat
 OF_PROVIDERS: Final = frozenset({"inferenceproviderconfigs", "customresourcedefinitions"})
 """Resources that the role `kubefoundry-providers-view` covers."""
 
-NO_ROLE: Final = "ask an administrator of the cluster: no role of a namespace grants this"
-"""What helps with the parts of KubeFoundry itself and with objects of the cluster, which `doctor` reads."""
+ADMINISTRATOR: Final = "ask an administrator of the cluster for this permission"
+"""The remedy for a refused read of the parts of KubeFoundry itself or of objects of the cluster.
+
+It names no role: in kubefoundry-system, one that suffices would also permit changes of KubeFoundry.
+"""
 
 
 def remedy(message: str) -> str:
@@ -55,7 +58,7 @@ def remedy(message: str) -> str:
     if namespace is None:
         return _in_cluster(refusal["user"], refusal["resource"]) if reads else ""
     if namespace == SYSTEM_NAMESPACE:
-        return NO_ROLE
+        return ADMINISTRATOR
     if refusal["group"] not in OF_A_NAMESPACE:
         return ""
     only_reads = reads and refusal["resource"] not in EDIT_ONLY and not _will_write()
@@ -91,7 +94,7 @@ def _in_cluster(user: str, resource: str) -> str:
         return f"{or_name}ask an administrator: {command}"
     if resource in OF_PROVIDERS:
         return f"ask an administrator: {_binding('clusterrolebinding', 'kubefoundry-providers-view', user)}"
-    return NO_ROLE
+    return ADMINISTRATOR
 
 
 def _binding(kind: str, role: str, user: str, namespace: str | None = None) -> str:

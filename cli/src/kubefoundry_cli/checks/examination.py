@@ -38,6 +38,12 @@ RENEWED: Final = 60.0
 PROVIDER_PROCESS: Final = "kubefoundry-provider-"
 """The beginning of the names of providers' Deployments and Leases."""
 
+UNKNOWN: Final = (
+    f"no Deployment in namespace {names.SYSTEM_NAMESPACE}; whether KubeFoundry runs elsewhere is unknown without "
+    "its Leases"
+)
+"""What is known of processes where the Leases cannot be listed."""
+
 
 async def examine_model(session: Session, obj: Object) -> list[Finding]:
     """Check one model: its status, its provider, its Secret, its pods, and other writers of its upstream object."""
@@ -79,8 +85,9 @@ async def examine(session: Session, namespace: str | None) -> list[Finding]:
             raise _absent(failure, old) from failure
         models = None
         findings.append(Unlisted("unknown", failure.message))
-    leases, unseen = await leases_of(session)
-    findings += unseen
+    leases, refused = await leases_of(session)
+    if refused:
+        findings.append(Finding("unknown", refused.message))
     findings += await listed(
         session, DEPLOYMENTS, names.SYSTEM_NAMESPACE, lambda deployments: components(deployments, leases)
     )
@@ -101,8 +108,15 @@ def _absent(failure: Failure, old: str | None) -> Failure:
     return Failure(f"{failure.message}. {old}", Exit(failure.exit_code)) if old else failure
 
 
-def components(deployments: Sequence[Object], leases: Sequence[Object]) -> Iterator[Finding]:
-    """Check our Deployments in kubefoundry-system, and the processes elsewhere that have a Lease there."""
+def components(deployments: Sequence[Object], leases: Sequence[Object] | None) -> Iterator[Finding]:
+    """Check our Deployments in kubefoundry-system, and the processes elsewhere that have a Lease there.
+
+    Without the Leases (None), nothing is known about processes elsewhere.
+    """
+    if leases is None and not deployments:
+        yield Finding("unknown", UNKNOWN)
+        return
+    leases = leases or ()
     elsewhere = [lease for lease in leases if outside(lease, deployments)]
     yield from map(_process_elsewhere, elsewhere)
     if not deployments and not elsewhere:
@@ -181,19 +195,19 @@ def outside(lease: Object, deployments: Sequence[Object]) -> bool:
     }
 
 
-async def leases_of(session: Session) -> tuple[list[Object], list[Finding]]:
-    """Return the Leases of kubefoundry-system, and a finding if the permission to list them is missing.
+async def leases_of(session: Session) -> tuple[list[Object] | None, Failure | None]:
+    """Return the Leases of kubefoundry-system, or None and the failure if they cannot be listed.
 
     A provider that was removed leaves its Lease there. Such a Lease is left out.
     """
     try:
         leases, _ = await session.client.list(LEASES, names.SYSTEM_NAMESPACE)
     except (ApiError, Unreachable) as error:
-        return [], [Finding("unknown", of(error, "list leases").message)]
+        return None, of(error, "list leases")
     try:
         configs, _ = await session.client.list(PROVIDER_CONFIGS)
     except (ApiError, Unreachable):
-        return leases, []
+        return leases, None
     registered = {PROVIDER_PROCESS + config["metadata"]["name"] for config in configs}
     return [
         lease
@@ -201,7 +215,7 @@ async def leases_of(session: Session) -> tuple[list[Object], list[Finding]]:
         if held(lease)
         or not lease["metadata"]["name"].startswith(PROVIDER_PROCESS)
         or lease["metadata"]["name"] in registered
-    ], []
+    ], None
 
 
 def providers(configs: Sequence[Object]) -> Iterator[Finding]:

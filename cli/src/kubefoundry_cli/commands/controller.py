@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kubefoundry_cli import cluster, output, server
-from kubefoundry_cli.checks.examination import components, held, holder_of, leases_of, outside
+from kubefoundry_cli.checks.examination import UNKNOWN, components, held, holder_of, leases_of, outside
 from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.edit import YES
 from kubefoundry_cli.failure import Exit, Failure, of
@@ -239,9 +239,12 @@ def status(form: str, target: Target) -> None:
                 deployments, _ = await session.client.list(DEPLOYMENTS, names.SYSTEM_NAMESPACE)
             except (ApiError, Unreachable) as error:
                 raise of(error, f"list Deployments of namespace {names.SYSTEM_NAMESPACE}") from error
-            leases, unseen = await leases_of(session)
-            for finding in unseen:
-                say(finding.text)
+            listed, refused = await leases_of(session)
+            if refused and not deployments:
+                raise Failure(f"{UNKNOWN}: {refused.message}", Exit(refused.exit_code))
+            if refused:
+                say(refused.message)
+            leases = listed or []
             elsewhere = [lease for lease in leases if outside(lease, deployments)]
             if not deployments and not elsewhere:
                 raise Failure(f"KubeFoundry is not installed; {hint('controller install')}", Exit.NO_CLUSTER)
