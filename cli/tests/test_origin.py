@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import ssl
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,23 @@ DIGEST = hashlib.sha256(MANIFEST).hexdigest()
 
 @contextmanager
 def server(places: Mapping[str, str], asked: list[str], context: ssl.SSLContext | None) -> Iterator[str]:
-    """Serve MANIFEST, but at each of `places` a redirect. Yield the URL, and record the requested paths."""
+    """Serve MANIFEST, but at each of `places` a redirect. Yield the URL, and record the requested paths.
+
+    `/code/502` is that answer. `/endless` sends bytes without an end, `/trickle` a byte now and then, and `/header`
+    the same before the end of the header.
+    """
+    ended = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
+            if self.path in ("/endless", "/trickle", "/header"):
+                with suppress(OSError):
+                    self.send_forever(*(b"#" * 65536, 0.0) if self.path == "/endless" else (b"x", 0.05))
+                return
+            if self.path.startswith("/code/"):
+                self.send_error(int(self.path.removeprefix("/code/")), "No\tGateway")
+                return
             place = places.get(self.path)
             self.send_response(302 if place else 200)
             if place:
@@ -35,6 +48,16 @@ def server(places: Mapping[str, str], asked: list[str], context: ssl.SSLContext 
             self.send_header("Content-Length", "0" if place else str(len(MANIFEST)))
             self.end_headers()
             self.wfile.write(b"" if place else MANIFEST)
+
+        def send_forever(self, piece: bytes, pause: float) -> None:
+            self.send_response(200)
+            if self.path == "/header":
+                self.flush_headers()
+                piece = b"X-Long: " + piece
+            else:
+                self.end_headers()
+            while not ended.wait(pause):
+                self.wfile.write(piece)
 
         def log_message(self, format: str, *arguments: Any) -> None: ...
 
@@ -46,6 +69,7 @@ def server(places: Mapping[str, str], asked: list[str], context: ssl.SSLContext 
     try:
         yield f"{'https' if context else 'http'}://127.0.0.1:{listening.server_address[1]}"
     finally:
+        ended.set()
         listening.shutdown()
         thread.join()
         listening.server_close()
@@ -105,3 +129,92 @@ async def test_redirect_to_another_place_is_a_failure(context: ssl.SSLContext, p
         pytest.raises(Failure, match=r"cannot read https://127\.0\.0\.1"),
     ):
         await origin.read(f"{first}/m.yaml", DIGEST)
+
+
+@pytest.mark.parametrize("path", ["trickle", "header", "redirected"])
+async def test_manifest_that_trickles_is_given_up(
+    context: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(origin, "SECONDS", 0.5)
+    begun = time.monotonic()
+
+    with (
+        server({"/redirected": "/trickle"}, [], context) as url,
+        pytest.raises(Failure, match=rf"^cannot read {url}/{path}: it did not arrive within"),
+    ):
+        await origin.read(f"{url}/{path}", DIGEST)
+
+    assert time.monotonic() - begun < 10
+
+
+async def test_manifest_without_an_end_is_given_up(context: ssl.SSLContext) -> None:
+    with (
+        server({"/m.yaml": "/endless"}, [], context) as url,
+        pytest.raises(Failure, match=rf"^{url}/m\.yaml has more than 4 MiB: that is no manifest$"),
+    ):
+        await origin.read(f"{url}/m.yaml", DIGEST)
+
+
+async def test_loop_of_redirects_takes_one_line(context: ssl.SSLContext) -> None:
+    asked: list[str] = []
+    places = {"/m.yaml": "/a?key=secret", "/a?key=secret": "/m.yaml"}
+    with server(places, asked, context) as url, pytest.raises(Failure) as failed:
+        await origin.read(f"{url}/m.yaml", DIGEST)
+
+    assert failed.value.message == (
+        f"cannot read {url}/m.yaml: it is redirected to {url}/m.yaml: more than 10 redirects are not followed"
+    )
+    assert len(asked) == 11
+
+
+@pytest.mark.parametrize("code", [403, 404, 407, 500, 502])
+@pytest.mark.parametrize("hops", [0, 1])
+async def test_refusal_names_the_code_and_the_url(context: ssl.SSLContext, code: int, hops: int) -> None:
+    with server({"/m.yaml": f"/code/{code}"}, [], context) as url:
+        path, at = ("m.yaml", f"it is redirected to {url}/code/{code}: ") if hops else (f"code/{code}", "")
+        with pytest.raises(Failure) as failed:
+            await origin.read(f"{url}/{path}", DIGEST)
+
+    assert failed.value.message == f"cannot read {url}/{path}: {at}the answer is {code} No Gateway"
+
+
+async def test_redirect_to_a_server_that_fails_is_named_without_password(context: ssl.SSLContext) -> None:
+    with (
+        server({"/m.yaml": "https://me:secret@127.0.0.1:1/m?key=secret"}, [], context) as url,
+        pytest.raises(Failure) as failed,
+    ):
+        await origin.read(f"{url}/m.yaml", DIGEST)
+
+    assert (
+        "it is redirected to https://127.0.0.1:1/m?…: Cannot connect to host 127.0.0.1:1"
+        in failed.value.message
+    )
+    assert "secret" not in failed.value.message
+    assert "\n" not in failed.value.message
+
+
+async def test_address_of_a_redirect_is_requested_as_it_is(context: ssl.SSLContext) -> None:
+    """A signature is valid for the very characters of its URL."""
+    asked: list[str] = []
+    signed = "/stored%2Fa%7Eb?sig=a%2Bb%3D&x=%C3%BC"
+    with server({"/m.yaml": signed}, asked, context) as url:
+        assert await origin.read(f"{url}/m.yaml", DIGEST) == MANIFEST.decode()
+
+    assert asked == ["/m.yaml", signed]
+
+
+async def test_manifest_is_read_through_the_proxy_of_the_environment(
+    context: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server({}, [], None) as proxy:
+        monkeypatch.setenv("https_proxy", proxy)
+        with pytest.raises(Failure, match=r"m\.yaml: the proxy does not connect to it: 501 "):
+            await origin.read("https://example.invalid/m.yaml", DIGEST)
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        with server({}, [], context) as url:
+            assert await origin.read(f"{url}/m.yaml", DIGEST) == MANIFEST.decode()
+
+
+async def test_file_without_an_end_is_no_manifest() -> None:
+    with pytest.raises(Failure, match=r"^/dev/zero has more than 4 MiB: that is no manifest$"):
+        await origin.read("/dev/zero", None)
