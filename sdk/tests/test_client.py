@@ -91,7 +91,7 @@ async def test_a_watch_tells_events_of_any_length() -> None:
             id="details",
         ),
         pytest.param(refusal(500, "InternalError"), None, id="neither"),
-        pytest.param(web.Response(text="<html>", status=502), None, id="something in between"),
+        pytest.param(web.Response(text="panic", status=500), None, id="plain text"),
         pytest.param(refusal(503, "Unavailable", retry_after=86400), LONGEST, id="a day"),
         *(
             pytest.param(
@@ -363,9 +363,33 @@ async def test_page_of_a_proxy_is_no_refusal(status: int) -> None:
             await api.client.get(MODELS, "m", "n")
 
 
-@pytest.mark.parametrize("status", [403, 429, 500, 503])
-async def test_plain_text_of_a_refusal_is_kept(status: int) -> None:
-    """The API server itself sends plain text, as in "Too many requests, please try again later."."""
-    async with wire(lambda asked: web.Response(text="later", status=status)) as api:
-        with pytest.raises(ApiError, match="later"):
+@pytest.mark.parametrize(
+    "status", [402, 403, 404, 406, 407, 408, 409, 410, 413, 415, 422, 451, 501, 502, 504]
+)
+@pytest.mark.parametrize("text", ["no healthy upstream\n", '"Forbidden"', ""])
+async def test_plain_text_of_a_proxy_is_no_refusal(status: int, text: str) -> None:
+    """An API server sends these codes as a Status: a 403 in plain text reports no missing permission."""
+    async with wire(lambda asked: web.Response(text=text, status=status)) as api:
+        with pytest.raises(ForeignAnswer, match=rf"a {status} \(text/plain") as raised:
             await api.client.get(MODELS, "m", "n")
+
+    assert raised.value.code == status
+    assert " ".join(text.strip('"\n').split()) in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 429, 500, 502, 503, 504])
+async def test_json_of_a_proxy_is_no_refusal(status: int) -> None:
+    async with wire(lambda asked: web.json_response({"error": "no"}, status=status)) as api:
+        with pytest.raises(ForeignAnswer, match=rf"a {status} \(application/json"):
+            await api.client.get(MODELS, "m", "n")
+
+
+@pytest.mark.parametrize("status", [400, 401, 405, 429, 500, 503])
+@pytest.mark.parametrize(("text", "said"), [("later", "later"), ("", "HTTP status {} without a text")])
+async def test_plain_text_of_a_refusal_is_kept(status: int, text: str, said: str) -> None:
+    """The API server itself sends plain text, as in "Too many requests, please try again later."."""
+    async with wire(lambda asked: web.Response(text=text, status=status)) as api:
+        with pytest.raises(ApiError) as raised:
+            await api.client.get(MODELS, "m", "n")
+
+    assert raised.value.message == said.format(status)

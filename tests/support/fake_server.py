@@ -16,6 +16,8 @@ import yaml
 class Answers:
     """The responses of the server. `objects` has the items of each list, by plural."""
 
+    content_type = "application/json"
+
     def __init__(self) -> None:
         self.objects: Mapping[str, list[Any]] = {}
 
@@ -45,7 +47,7 @@ def serving(answers: Answers, folder: Path) -> Iterator[Path]:
             code, body = answers.to(self.path)
             content = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(code)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", answers.content_type)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

@@ -90,12 +90,13 @@ def _without_answer(error: Unreachable) -> str:
     """Return why there is no answer of the API server, and what to do."""
     if isinstance(error, NoToken):
         return str(error)
+    # Sent and not answered. The text begins with the method, and a refused connection is no TimeoutError.
+    is_unanswered = isinstance(error.__cause__, TimeoutError) or getattr(error, "code", 0) >= 500
+    is_unsure = is_unanswered and not str(error).startswith("GET ")
+    unsure = "; it may have been done nevertheless: look before you repeat it" if is_unsure else ""
     if isinstance(error, ForeignAnswer):
         return (
             f"something other than the API server has answered ({error}); check the server and the proxy-url of the "
-            "kubeconfig, and HTTPS_PROXY"
+            f"kubeconfig, and HTTPS_PROXY{unsure}"
         )
-    # Sent and not answered. The text begins with the method, and a refused connection is no TimeoutError.
-    is_unsure = isinstance(error.__cause__, TimeoutError) and not str(error).startswith("GET ")
-    unsure = "; it may have been done nevertheless: look before you repeat it" if is_unsure else ""
     return f"the API server does not answer ({error}){unsure}"

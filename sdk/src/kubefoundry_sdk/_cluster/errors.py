@@ -121,7 +121,8 @@ class ApiError(Exception):
                 request=request,
             )
         text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
-        return cls(code, NO_REASON, text[:500], retry_after=retry_after, request=request)
+        text = text[:500] or f"HTTP status {code} without a text"
+        return cls(code, NO_REASON, text, retry_after=retry_after, request=request)
 
     @property
     def denied(self) -> bool:
@@ -191,7 +192,15 @@ class Unreachable(Exception):
 
 
 class ForeignAnswer(Unreachable):
-    """Another server has answered, such as a proxy: no API server answers like that."""
+    """Another server has answered, such as a proxy: no API server answers like that.
+
+    Attributes:
+        code: The HTTP status if it is an error, otherwise 0.
+    """
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class NoToken(Unreachable):

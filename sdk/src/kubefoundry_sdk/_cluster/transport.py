@@ -13,6 +13,7 @@ import aiohttp
 from prometheus_client import Counter
 
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
+from kubefoundry_sdk._api.foreign_text import shown
 from kubefoundry_sdk._cluster.credentials import Credentials
 from kubefoundry_sdk._cluster.errors import (
     UNROUTED,
@@ -34,6 +35,11 @@ CONNECT: Final = 20.0
 
 ERROR: Final = 2**20
 """Bytes of a refusal that are read."""
+
+PLAIN: Final = frozenset({400, 401, 405, 429, 500, 503})
+"""Refusals that an API server may send as plain text: of Go's HTTP server, its own when it has too many requests or
+panics, and of the aggregator. Its others are a Status (apiserver, responsewriters). An authenticating proxy sends a
+401 in any form, and a log-in helps then, too."""
 
 
 REQUESTS: Final = Counter(
@@ -313,18 +319,35 @@ async def _refusal(response: aiohttp.ClientResponse, request: str) -> ApiError |
         body = decode(raw)
     except Unreadable:
         body = raw.decode(errors="replace")
-    # A server in between that lacks the path does not report a missing object, nor does its page report a missing
-    # permission. Other plain text may be the API server's, such as a 429.
-    is_status = isinstance(body, dict) and body.get("kind") == "Status"
-    is_foreign_404 = response.status == 404 and not raw.startswith(UNROUTED.encode())
-    is_page = response.status == 407 or response.content_type == "text/html"
-    if not is_status and (is_foreign_404 or is_page):
+    if not _is_of_api_server(response, body):
         kind = response.headers.get("Content-Type", "no content type")
+        text = (
+            f": {shown(' '.join(body.split()))}" if isinstance(body, str) and not _is_page(response) else ""
+        )
         return ForeignAnswer(
-            f"{request}: the response is a {response.status} ({kind}) that no API server sends"
+            f"{request}: the response is a {response.status} ({kind}) that no API server sends{text}",
+            response.status,
         )
     after = seconds(response.headers.get("Retry-After"))
     return ApiError.from_status(response.status, body, retry_after=after, request=request)
+
+
+def _is_of_api_server(response: aiohttp.ClientResponse, body: Any) -> bool:
+    """Check whether an API server may have sent the refusal.
+
+    A server in between that lacks the path does not report a missing object, nor does its text report a missing
+    permission or a conflict.
+    """
+    if not isinstance(body, str):
+        is_status = isinstance(body, dict) and body.get("kind") == "Status"
+        return is_status or response.status == 401
+    if response.status == 404:
+        return body.startswith(UNROUTED)
+    return response.status in PLAIN and not _is_page(response)
+
+
+def _is_page(response: aiohttp.ClientResponse) -> bool:
+    return response.content_type == "text/html"
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytearray | None:
