@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from kubefoundry_cli.commands import logs as module
+from kubefoundry_cli import pods
 from support.deployments import GPU, model_deployment
 from support.fake_server import Answers, serving
 
@@ -51,7 +51,7 @@ def logs(
     call: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Result]:
     """Prints the logs of a model: answers, options -> result."""
-    monkeypatch.setattr(module, "LOG_SECONDS", 0.5)
+    monkeypatch.setattr(pods, "LOG_SECONDS", 0.5)
 
     def run(answers: Containers, *options: str) -> Result:
         with serving(answers, tmp_path) as kubeconfig:

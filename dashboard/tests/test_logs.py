@@ -11,6 +11,7 @@ import pytest
 from aiohttp import ClientSession, CookieJar
 from aiohttp.test_utils import TestServer
 
+from kubefoundry_cli import pods
 from kubefoundry_dashboard import talk
 from kubefoundry_dashboard.access import Local
 from kubefoundry_dashboard.application import make
@@ -129,7 +130,7 @@ async def test_pod_without_a_node_is_not_scheduled(tmp_path: Path, path: str) ->
 
 
 async def test_log_that_does_not_arrive_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "LOG_SECONDS", 0.5)
+    monkeypatch.setattr(pods, "LOG_SECONDS", 0.5)
 
     page = await read(Pods(b"hello\n", "ok", "hang"), tmp_path, "logs")
 

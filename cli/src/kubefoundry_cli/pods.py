@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Final
 
 from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.health import provider_of
@@ -13,6 +15,13 @@ from kubefoundry_sdk._api.untrusted import part
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.upstream_pods import roles, selector
+
+LOG_SECONDS: Final = 10.0
+"""Seconds to wait for a log that is not followed. The API server waits minutes for a kubelet."""
+
+
+class NoLog(Exception):
+    """A log, or its rest, cannot be read; the message is the reason in one line."""
 
 
 class NotToBeFound(Exception):
@@ -107,9 +116,47 @@ def containers_of(pods: Iterable[Object]) -> list[tuple[Object, str]]:
     ]
 
 
-def log_path(pod: Object, container: str, parameters: str) -> str:
-    """Return the path of a log on the API server. `parameters` is a query such as `tailLines=20&follow=true`."""
-    meta = pod["metadata"]
-    return (
-        f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log?container={container}&{parameters}"
+async def log_lines(
+    session: Session,
+    pod: Object,
+    container: str,
+    parameters: str,
+    *,
+    follow: bool = False,
+    is_whole: bool = False,
+) -> AsyncIterator[bytes]:
+    """Yield the lines of a container's log.
+
+    Args:
+        session: The cluster.
+        pod: The pod.
+        container: The name of the container.
+        parameters: A query such as `tailLines=20&previous=true`.
+        follow: Whether to go on with new lines, for as long as it takes.
+        is_whole: Whether LOG_SECONDS limit the whole log. Otherwise they limit the wait for each line.
+
+    Raises:
+        NoLog: The pod is not scheduled, or a line or the end does not arrive in time.
+        ApiError: The API server refuses.
+        Unreachable: The API server does not answer.
+    """
+    meta, time = pod["metadata"], asyncio.get_running_loop().time
+    if not pod["spec"].get("nodeName"):
+        # The API server answers with an empty log.
+        raise NoLog("not scheduled yet")
+    lines = session.client.lines(
+        f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/log?container={container}"
+        f"&follow={str(follow).lower()}&{parameters}"
     )
+    end = time() + LOG_SECONDS
+    while True:
+        try:
+            async with asyncio.timeout_at(None if follow else end):
+                line = await anext(lines, None)
+        except TimeoutError:
+            raise NoLog(f"the rest of the log did not arrive within {LOG_SECONDS:.0f} s") from None
+        if line is None:
+            return
+        yield line
+        if not is_whole:
+            end = time() + LOG_SECONDS

@@ -12,7 +12,7 @@ from kubefoundry_cli.cluster import Session
 from kubefoundry_cli.endpoint import answer
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import clean
-from kubefoundry_cli.pods import NotToBeFound, containers_of, log_path, of_model
+from kubefoundry_cli.pods import NoLog, NotToBeFound, containers_of, log_lines, of_model
 from kubefoundry_dashboard.live import Message, stream
 from kubefoundry_dashboard.one_model import PATH, read, render_tab
 from kubefoundry_dashboard.page import opened
@@ -27,9 +27,6 @@ LINES: Final = 200
 
 BYTES: Final = 256 * 1024
 """Bytes of these lines, at most: a container may write lines of any length."""
-
-LOG_SECONDS: Final = 10.0
-"""Seconds to wait for one log. The page waits for all of them, and the API server waits minutes for a kubelet."""
 
 CONTAINERS: Final = 20
 """Containers whose logs a page shows, at most."""
@@ -60,22 +57,15 @@ async def logs(request: web.Request) -> web.Response:
 
 
 async def _tail(session: Session, pod: Object, container: str, previous: bool, several: bool) -> list[str]:
-    """Return the last lines of a container's log, up to BYTES, that arrive within LOG_SECONDS."""
+    """Return the last lines of a container's log, up to BYTES, that arrive in time."""
     query = f"tailLines={LINES}&limitBytes={BYTES + 1}&previous={str(previous).lower()}"
-    path = log_path(pod, container, query)
-    lines = list[str]()
-    try:
-        async with asyncio.timeout(LOG_SECONDS):
-            async for line in _lines(session, pod, container, path, several, most=BYTES):
-                lines.append(line)
-    except TimeoutError:
-        source = f"{pod['metadata']['name']}/{container}"
-        lines.append(f"{source}: the rest of the log did not arrive within {LOG_SECONDS:.0f} s")
-    return lines
+    # The page waits for all logs.
+    lines = log_lines(session, pod, container, query, is_whole=True)
+    return [line async for line in _shown_lines(lines, pod, container, several, most=BYTES)]
 
 
-async def _lines(
-    session: Session, pod: Object, container: str, path: str, several: bool, most: int | None = None
+async def _shown_lines(
+    lines: AsyncIterator[bytes], pod: Object, container: str, several: bool, most: int | None = None
 ) -> AsyncIterator[str]:
     """Yield the lines of a log, up to `most` bytes. Yield an error as a line.
 
@@ -83,12 +73,8 @@ async def _lines(
     """
     source = f"{pod['metadata']['name']}/{container}"
     before, size = f"{source}  " if several else "", 0
-    if not pod["spec"].get("nodeName"):
-        # The API server answers with an empty log.
-        yield f"{source}: not scheduled yet"
-        return
     try:
-        async for line in session.client.lines(path):
+        async for line in lines:
             size += len(line)
             # A kubelet that ignores limitBytes sends more.
             if most is not None and size > most:
@@ -98,7 +84,7 @@ async def _lines(
             yield before + _shown(line)
     except ApiError as error:
         yield f"{source}: {clean(error.message)}"
-    except Unreachable as error:
+    except (NoLog, Unreachable) as error:
         yield f"{source}: {clean(error)}"
 
 
@@ -127,8 +113,8 @@ async def follow(request: web.Request) -> web.StreamResponse:
         queue: asyncio.Queue[str] = asyncio.Queue(1000)
 
         async def pump(pod: Object, container: str) -> None:
-            path = log_path(pod, container, f"tailLines={LINES}&follow=true")
-            async for line in _lines(session, pod, container, path, len(containers) > 1):
+            lines = log_lines(session, pod, container, f"tailLines={LINES}", follow=True)
+            async for line in _shown_lines(lines, pod, container, len(containers) > 1):
                 await queue.put(line)
 
         async def messages() -> AsyncIterator[Message]:

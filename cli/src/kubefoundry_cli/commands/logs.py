@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from typing import Any, Final
+from collections.abc import Coroutine
+from typing import Any
 
 import click
 
@@ -13,12 +13,9 @@ from kubefoundry_cli.cluster import Session, Target
 from kubefoundry_cli.failure import Failure, of
 from kubefoundry_cli.hint import hint
 from kubefoundry_cli.output import clean, say, write_foreign
-from kubefoundry_cli.pods import NoSuchRole, NotToBeFound, containers_of, log_path, of_model
+from kubefoundry_cli.pods import NoLog, NoSuchRole, NotToBeFound, containers_of, log_lines, of_model
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._cluster.errors import ApiError, Silent, Unreachable
-
-LOG_SECONDS: Final = 10.0
-"""Seconds to wait for the next line of a log that is not followed. The API server waits minutes for a kubelet."""
+from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 
 
 @click.command()
@@ -39,7 +36,7 @@ def command(name: str, follow: bool, previous: bool, role: str | None, tail: int
 
     On a terminal, control characters are replaced by spaces.
     """
-    parameters = f"tailLines={tail}&follow={str(follow).lower()}&previous={str(previous).lower()}"
+    parameters = f"tailLines={tail}&previous={str(previous).lower()}"
     cluster.run(_logs(name, role, parameters, follow, target))
 
 
@@ -81,15 +78,10 @@ async def _read(
 ) -> bool:
     """Print a container's log, and return whether there was a log. `printed` has the failures that were reported."""
     meta = pod["metadata"]
-    if not pod["spec"].get("nodeName"):
-        # The API server answers with an empty log.
-        say(clean(f"{meta['name']}/{container}: not scheduled yet"))
-        return False
-    url = log_path(pod, container, parameters)
     before = b"" if is_single else f"{meta['name']}/{container} ".encode()
     has_lines = False
     try:
-        async for line in session.client.lines(url) if follow else _arriving(session, url):
+        async for line in log_lines(session, pod, container, parameters, follow=follow):
             has_lines = True
             write_foreign(before + line.rstrip(b"\n") + b"\n")
         return True
@@ -101,22 +93,8 @@ async def _read(
             printed.add(error.message)
             say(clean(f"{meta['name']}/{container}: {error.message}"))
         return False
-    except Silent as error:
+    except NoLog as error:
         say(clean(f"{meta['name']}/{container}: {error}"))
         return has_lines
     except Unreachable as error:
         raise of(error, f"read the log of pod '{meta['name']}'") from error
-
-
-async def _arriving(session: Session, url: str) -> AsyncIterator[bytes]:
-    """Yield the lines of a log. Raises Silent if the next line, or the end, does not arrive within LOG_SECONDS."""
-    lines = session.client.lines(url)
-    while True:
-        try:
-            async with asyncio.timeout(LOG_SECONDS):
-                line = await anext(lines, None)
-        except TimeoutError:
-            raise Silent(f"the rest of the log did not arrive within {LOG_SECONDS:.0f} s") from None
-        if line is None:
-            return
-        yield line
