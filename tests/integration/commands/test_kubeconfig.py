@@ -364,7 +364,9 @@ async def test_first_file_decides_the_current_context(
         users = users[: 1 if name == "a" else 2]
         file = server.kubeconfig({}, {}, **{"contexts": names, "users": users, "current-context": name})
         files.append(file.rename(server.folder / name))
-    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(["", "/nowhere", *map(str, files)]))
+    (server.folder / "empty").touch()
+    listed = ["", "/nowhere", str(server.folder / "empty"), *map(str, files)]
+    monkeypatch.setenv("KUBECONFIG", os.pathsep.join(listed))
 
     expected = await server.by_kubectl(KUBECONFIG=os.environ["KUBECONFIG"])
 

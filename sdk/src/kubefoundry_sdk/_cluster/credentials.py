@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from kubefoundry_sdk._api.foreign_text import shown
 from kubefoundry_sdk._cluster import fixed_credentials
 from kubefoundry_sdk._cluster import kubeconfig as kubeconfig_files
 from kubefoundry_sdk._cluster.kubeconfig import Kubeconfig, Unusable
@@ -200,7 +201,9 @@ def _read(path: str | None, context: str | None) -> Kubeconfig:
     try:
         return kubeconfig_files.read(path, context)
     except Unusable as error:
-        raise NoCredentials(f"no usable kubeconfig: {error}; set --kubeconfig or KUBECONFIG") from error
+        # names may have line breaks
+        reason = " ".join(str(error).split())
+        raise NoCredentials(f"no usable kubeconfig: {reason}; set --kubeconfig or KUBECONFIG") from error
 
 
 def _token(chosen: Kubeconfig, settings: Any) -> Callable[[], str | None]:
@@ -228,10 +231,14 @@ def _proxy(chosen: Kubeconfig) -> str | None:
     source = f"proxy-url of context '{chosen.name}'" if proxy else "the environment's proxy"
     try:
         proxy = proxy or from_environment(chosen.server, os.environ)
-        scheme = urlsplit(proxy).scheme if proxy else ""
+        url = urlsplit(proxy or "")
+        # the port is checked when it is read
+        _ = url.port
     except ValueError as error:
         raise NoCredentials(f"no usable kubeconfig: {source} is not a URL: {error}") from error
-    if proxy and scheme not in ("http", "https"):
+    if proxy and not url.hostname:
+        raise NoCredentials(f"no usable kubeconfig: {source} is '{shown(proxy)}', which names no host")
+    if proxy and url.scheme not in ("http", "https"):
         raise NoCredentials(
             f"no usable kubeconfig: {source} is '{proxy}', and only http and https proxies are supported: "
             "use one of these"

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from kubefoundry_sdk._api import foreign_yaml
+from kubefoundry_sdk._api.foreign_text import listed, shown
 
 CLUSTER: Final[Mapping[str, type]] = {
     "server": str,
@@ -103,21 +105,26 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
     files = [Path(name).expanduser() for name in filter(None, named(path).split(os.pathsep))]
     contents = {file: _content(file) for file in files if file.exists()}
     if not contents:
-        raise Unusable(f"{', '.join(map(str, files))} does not exist")
+        missing = f"there is no {' and no '.join(map(str, files))}" if files else "KUBECONFIG names no file"
+        raise Unusable(missing)
+    # kubectl ignores an empty file beside others
+    if not any(contents.values()):
+        raise Unusable(f"{', '.join(map(str, contents))} is empty")
     # The first file that sets a value decides, also for the current context.
     name = context or next(filter(None, (text.get("current-context") for text in contents.values())), None)
     if not name:
-        raise Unusable(f"{named(path)} has no current-context: name one")
+        raise Unusable(f"{named(path)} has no current-context: set it to one of: {_contexts(contents)}")
     chosen, _ = _entry(contents, "contexts", name)
     if chosen is None:
-        raise Unusable(f"there is no context '{name}'; there are: {', '.join(_contexts(contents)) or 'none'}")
+        raise Unusable(f"there is no context '{shown(str(name))}'; there are: {_contexts(contents)}")
     chosen = _fields(chosen, CONTEXT, f"context '{name}'")
     cluster, user, folders = _parts(contents, chosen, name)
     return Kubeconfig(str(name), chosen.get("namespace", "default"), cluster, chosen["user"], user, *folders)
 
 
-def _contexts(contents: Mapping[Path, Mapping[str, Any]]) -> list[str]:
-    return [entry["name"] for content in contents.values() for entry in content.get("contexts") or ()]
+def _contexts(contents: Mapping[Path, Mapping[str, Any]]) -> str:
+    names = [entry["name"] for content in contents.values() for entry in content.get("contexts") or ()]
+    return listed(names) or "none"
 
 
 def named(path: str | None) -> str:
@@ -130,6 +137,8 @@ def _parts(
 ) -> tuple[dict[str, Any], dict[str, Any], tuple[Path, Path]]:
     """Return the context's cluster and user, and the folders of their files. Raise Unusable."""
     cluster_name, user_name = context.get("cluster", ""), context.get("user", "")
+    if not cluster_name:
+        raise Unusable(f"context '{name}' names no cluster: add one")
     cluster, cluster_file = _entry(contents, "clusters", cluster_name)
     if cluster is None:
         raise Unusable(f"context '{name}' names cluster '{cluster_name}', which is not in the kubeconfig")
@@ -156,6 +165,15 @@ def _url(cluster: Mapping[str, Any]) -> str:
     """Return the server's URL with its scheme in lower case, so that HTTPS:// is not taken for http."""
     scheme, separator, rest = str(cluster["server"]).rstrip("/").partition("://")
     return f"{scheme.lower()}://{rest}" if separator else f"http://{scheme}"
+
+
+def _is_url(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        # the port is checked when it is read
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
 
 
 def _entry(
@@ -185,7 +203,9 @@ def _fields(entry: Mapping[str, Any], types: Mapping[str, type], where: str) -> 
 def _cluster_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
     yield from _encoding_problems(cluster)
     if not cluster.get("server"):
-        yield "has no server"
+        yield "has no server: add one"
+    elif not _is_url(_url(cluster)):
+        yield f"has the server {shown(cluster['server'])}, which is not a URL such as https://api.example.com:6443"
     if "certificate-authority" in cluster and "certificate-authority-data" in cluster:
         yield "has certificate-authority and certificate-authority-data: keep one"
     if "insecure-skip-tls-verify" in cluster and cluster.keys() & {
@@ -265,9 +285,10 @@ def _content(file: Path) -> dict[str, Any]:
         # kubectl takes the last value of a repeated key
         content = foreign_yaml.document(file.read_text(encoding="utf-8"), unique_keys=False)
     except (OSError, ValueError) as error:
-        raise Unusable(f"{file} cannot be read: {' '.join(str(error).split())[:300]}") from error
+        reason = (isinstance(error, OSError) and error.strerror) or " ".join(str(error).split())[:300]
+        raise Unusable(f"{file} cannot be read: {reason}") from error
     if content is None:
-        raise Unusable(f"{file} is empty")
+        return {}
     if not isinstance(content, dict):
         raise Unusable(f"{file} is not a kubeconfig")
     if content.get("kind") not in (None, "", "Config") or content.get("apiVersion") not in (None, "", "v1"):
