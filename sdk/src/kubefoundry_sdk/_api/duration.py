@@ -29,9 +29,7 @@ _LIMIT: Final = 2**63 / 1e9
 def parse(text: str) -> float:
     """Return the seconds of a duration such as `1h30m`. A number without a unit is seconds.
 
-    Raises:
-        ValueError: The text is neither a duration nor a number, is negative, or is longer than a duration of kubectl
-            can be.
+    Raise ValueError for any other text, a negative number, and more than a duration of kubectl can be.
     """
     number = _LIMIT
     if _DURATION.fullmatch(text):

@@ -223,12 +223,8 @@ def without(fields: Fields, others: Fields) -> dict[str, Any]:
 def writer(obj: Object, paths: Sequence[str], own: str) -> str | None:
     """Return the manager other than `own` that owns a field at one of the paths, the latest if there are several.
 
-    Return None if no manager owns such a field, because removing a field leaves no trace.
-
-    Args:
-        obj: The object with its managed fields.
-        paths: Paths such as `spec.groups[a].image`; items of a list count as equal.
-        own: The manager that does not count.
+    Return None if no manager owns such a field, because removing a field leaves no trace. In a path such as
+    `spec.groups[a].image`, items of a list count as equal.
     """
     patterns = set(map(pattern, paths))
     parents = {parent for path in patterns for parent in _parents(path)}

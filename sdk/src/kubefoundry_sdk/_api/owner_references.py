@@ -12,11 +12,8 @@ def beside_controller(owners: Sequence[Any], live: Any) -> list[Any]:
     """Return our owner references as the API server accepts them over those of the live object.
 
     It allows one owner with `controller: true`, and would refuse every apply of a second one. If another owner is the
-    controller, ours are without that role. The garbage collector deletes the object anyway.
-
-    Args:
-        owners: The owner references to apply. They may come from a record, which may hold anything.
-        live: The owner references of the live object, or of a record.
+    controller, ours are without that role. The garbage collector deletes the object anyway. Either list may come from
+    a record, which may hold anything.
     """
     ours = [owner.get("uid") for owner in mappings(owners)]
     if not any(owner.get("controller") and owner.get("uid") not in ours for owner in mappings(live)):

@@ -52,11 +52,7 @@ class Budget:
         self.left = self.steps = steps
 
     def spend(self, steps: int) -> None:
-        """Charge steps.
-
-        Raises:
-            BudgetSpent: No steps are left.
-        """
+        """Charge steps. Raise BudgetSpent if no steps are left."""
         self.left -= steps
         if self.left < 0:
             raise BudgetSpent(f"it takes more than {self.steps} steps")

@@ -74,11 +74,7 @@ def lint(tree: Node) -> Problem | None:
 
 
 def infer(node: Node, scope: Scope) -> Type:
-    """Return the type of an expression.
-
-    Raises:
-        Finding: The first problem of the expression.
-    """
+    """Return the type of an expression. Raise Finding for its first problem."""
     return _INFER[node.data](node, scope)
 
 

@@ -84,18 +84,9 @@ def _same_keys(key: Any) -> list[Any]:
 
 
 def compare(op: Callable[[int, int], bool], left: Any, right: Any) -> BoolType:
-    """Compare by CEL's ordering.
+    """Compare by CEL's ordering: `op` compares the order of the operands (-1, 0 or 1) with 0. False for a NaN.
 
-    Args:
-        op: Compares the order of the operands (-1, 0 or 1) with 0.
-        left: The left operand.
-        right: The right operand.
-
-    Returns:
-        The result. It is false if a NaN is involved.
-
-    Raises:
-        TypeError: The kinds of the operands differ, or have no order.
+    Raise TypeError if the kinds of the operands differ, or have no order.
     """
     if is_number(left) and is_number(right):
         order = _order(left, right)
@@ -120,8 +111,7 @@ def _plain(value: Any) -> int | float:
 def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
     """Evaluate CEL's `in`: check for an element of a list or a key of a map.
 
-    Raises:
-        TypeError: `container` is neither a list nor a map, or `item` has a type that no key can have.
+    Raise TypeError if `container` is neither, or if no key can have the type of `item`.
     """
     if isinstance(container, ListType):
         spend(len(container) // ITEMS_PER_STEP)
@@ -136,10 +126,8 @@ def member_of(item: Any, container: Any, spend: Spend) -> BoolType:
 def index(container: Any, key: Any) -> Any:
     """Return `container[key]`.
 
-    Raises:
-        KeyError: The map does not have the key.
-        IndexError: The list is shorter.
-        TypeError: `container` has no index, or `key` is of a wrong type.
+    Raise KeyError if the map does not have the key, IndexError if the list is shorter, and TypeError if `container`
+    has no index or `key` is of a wrong type.
     """
     if isinstance(key, CELEvalError):
         return key

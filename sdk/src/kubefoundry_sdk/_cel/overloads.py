@@ -65,16 +65,7 @@ def comparable(left: Type, right: Type) -> bool:
 
 
 def check_relation(operator: str, left: Type, right: Type) -> None:
-    """Check the operands of a relation.
-
-    Args:
-        operator: The grammar's name of the operator, such as `relation_eq`.
-        left: The type of the left operand.
-        right: The type of the right operand.
-
-    Raises:
-        Mismatch: The operands do not fit the operator.
-    """
+    """Raise Mismatch unless the operands fit the relation, named as in the grammar (`relation_eq`)."""
     if operator == "relation_in":
         match right:
             case ListOf(item):
@@ -93,15 +84,9 @@ def check_relation(operator: str, left: Type, right: Type) -> None:
 
 
 def arithmetic(operator: str, left: Type, right: Type) -> Type:
-    """Return the type of the result of an arithmetic operation.
+    """Return the type of the result of an arithmetic operation. Raise Mismatch if the operands do not fit it.
 
-    Args:
-        operator: The grammar's name of the operator, such as `addition_add`.
-        left: The type of the left operand.
-        right: The type of the right operand.
-
-    Raises:
-        Mismatch: The operands do not fit the operator.
+    `operator` is its name in the grammar, such as `addition_add`.
     """
     for kind in (left, right):
         if not _is_operand(operator, kind):

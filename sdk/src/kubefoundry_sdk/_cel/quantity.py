@@ -32,12 +32,7 @@ class Quantity:
 
 
 def parse(value: Any) -> Quantity:
-    """Return `quantity(x)`.
-
-    Raises:
-        ValueError: A string is not a quantity.
-        TypeError: `value` is neither a string nor an integer.
-    """
+    """Return `quantity(x)`. Raise ValueError for a wrong string, TypeError for neither a string nor an integer."""
     if isinstance(value, IntType):
         return Quantity(parse_quantity(int(value)))
     if not isinstance(value, StringType):
@@ -46,11 +41,7 @@ def parse(value: Any) -> Quantity:
 
 
 def is_quantity(value: Any) -> BoolType:
-    """Evaluate `isQuantity(x)`: check whether a string or an integer is a quantity.
-
-    Raises:
-        TypeError: `value` is neither a string nor an integer.
-    """
+    """Evaluate `isQuantity(x)`. Raise TypeError for a value that is neither a string nor an integer."""
     try:
         parse(value)
     except ValueError:
@@ -81,11 +72,7 @@ def is_integer(value: Any) -> BoolType:
 
 
 def as_integer(value: Any) -> IntType:
-    """Return the amount as an int.
-
-    Raises:
-        ValueError: The amount is not an integer, or does not fit 64 bits.
-    """
+    """Return the amount as an int. Raise ValueError if it is not an integer, or does not fit 64 bits."""
     amount = _amount(value)
     if amount.denominator != 1:
         raise ValueError("the quantity is not an integer")

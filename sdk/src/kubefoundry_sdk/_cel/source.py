@@ -55,8 +55,7 @@ class BadSource(Exception):
 def parse(text: str) -> Node:
     """Return the syntax tree of a rule, without the grammar's single-child nodes.
 
-    Raises:
-        BadSource: The text is not a rule, or exceeds a limit. It has the place of the first problem.
+    Raise BadSource, with the place of the first problem, if the text is not a rule or exceeds a limit.
     """
     if len(text) > MAX_LENGTH:
         raise BadSource(

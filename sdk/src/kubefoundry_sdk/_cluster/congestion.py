@@ -59,17 +59,12 @@ class Window:
 
 
 def answered(window: Window, *, sent: float, now: float, floor: float, full: bool) -> Window:
-    """Return the window after a write's response.
+    """Return the window after a write that was sent at `sent` and answered at `now`, both in seconds.
 
     The window grows by one for each round trip, or is halved at most once for each round trip. Below one it doubles
-    with each response. A window of one or less shrinks only after a much slower response (CROWDED).
-
-    Args:
-        window: The window before.
-        sent: The time at which the write was sent, in seconds.
-        now: The time at which the response arrived.
-        floor: The shortest duration of such a write, in seconds.
-        full: Whether other writes have to wait. Otherwise a window above one has no use.
+    with each response. A window of one or less shrinks only after a much slower response (CROWDED). `floor` is the
+    shortest duration of such a write in seconds. `full`: whether other writes have to wait. Otherwise a window above
+    one has no use.
     """
     if now - sent > (SLOW if window.size > 1 else CROWDED) * floor:
         return _cut(window, LEAST if full and window.size <= 1 else 1.0, sent=sent, now=now)

@@ -128,11 +128,8 @@ def token_file(path: Path) -> Callable[[], str]:
 def from_kubeconfig(path: str | None, context: str | None = None) -> Credentials:
     """Return the credentials of a kubeconfig's context, as kubectl uses them. Raise NoCredentials otherwise.
 
-    The `kubernetes` package runs exec plugins and refreshes tokens. Other credentials are read without it.
-
-    Args:
-        path: The kubeconfig; None means the files that kubectl reads.
-        context: The context; None uses the kubeconfig's current one.
+    The `kubernetes` package runs exec plugins and refreshes tokens. Other credentials are read without it. A missing
+    path or context is the one that kubectl uses.
     """
     chosen = _read(path, context)
     load = None if fixed_credentials.are_fixed(chosen) else _package()

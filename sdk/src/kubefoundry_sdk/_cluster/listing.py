@@ -21,13 +21,8 @@ async def complete_list(
 ) -> tuple[Iterator[Any], str]:
     """Return all objects, and the resource version to watch from.
 
-    Args:
-        client: The client of the API server.
-        kind: The kind to list.
-        namespace: The namespace, None for all of them.
-        selector: Parameters of the request that select objects.
-        reduce: Returns the part of an object to keep until the list is complete, or None to leave it out. Without
-            it, all pages but the last are kept deflated.
+    `reduce` returns the part of an object to keep until the list is complete, or None to leave it out. Without it,
+    all pages but the last are kept deflated.
     """
     deflated: list[bytes] = []
     last: list[Object] = []

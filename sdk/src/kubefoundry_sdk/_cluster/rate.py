@@ -30,12 +30,7 @@ class Bucket:
     """Tokens that refill evenly: a number of them may be taken at once, and one more after each interval."""
 
     def __init__(self, size: int, every: float) -> None:
-        """Create a full bucket.
-
-        Args:
-            size: The most tokens that it holds.
-            every: Seconds until one more token is there.
-        """
+        """Create a full bucket of `size` tokens, to which a token is added every `every` seconds."""
         self._size = float(size)
         self._every = every
         self._tokens = self._size

@@ -47,11 +47,8 @@ def event_of(raw: bytes | bytearray, request: str) -> Object:
 async def lines_of(chunks: AsyncIterator[bytes], longest: int | None = None) -> AsyncIterator[bytearray]:
     """Yield the lines, each with its end; a last line without an end is yielded, too.
 
-    aiohttp's readline() is not used, because it limits a line to 128 KiB: a CRD alone may have a megabyte.
-
-    Args:
-        chunks: The pieces of the response.
-        longest: Bytes after which a line is yielded in pieces; None for no limit.
+    aiohttp's readline() is not used, because it limits a line to 128 KiB: a CRD alone may have a megabyte. A line of
+    more than `longest` bytes is yielded in pieces.
     """
     rest = bytearray()
     async for chunk in chunks:

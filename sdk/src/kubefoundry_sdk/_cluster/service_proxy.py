@@ -48,13 +48,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ServiceProxy:
-    """A Service behind the API server.
-
-    Attributes:
-        client: The client whose identity the API server checks.
-        namespace: The Service's namespace.
-        address: `service:port`.
-    """
+    """A Service behind the API server, which checks the client's identity. `address` is `service:port`."""
 
     client: Client
     namespace: str

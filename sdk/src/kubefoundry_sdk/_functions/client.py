@@ -27,12 +27,7 @@ ENDED: Final = "its program has been ended, because the provider ends"
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds until a response is due.
-
-    Attributes:
-        call: For each call.
-        start: For the handshake after a start, while the program may still load.
-    """
+    """Seconds until a response is due: to a call, and to the handshake, while the program may still load."""
 
     call: float = 5.0
     start: float = 30.0
@@ -58,18 +53,13 @@ class Client:
     def describe(self) -> Description:
         """Return the description, of which every later start has to give the same.
 
-        Raises:
-            Fault: The program does not start, or does not describe a provider.
+        Raise Fault if the program does not start, or does not describe a provider.
         """
         with self._lock:
             return self._running()
 
     def call(self, function: str, **arguments: Any) -> Any:
-        """Return the result of a function.
-
-        Raises:
-            Fault: There is no valid result. The text says what the program did.
-        """
+        """Return the result of a function. Raise Fault, with what the program did, if there is no valid result."""
         with self._lock:
             description = self._running()
             request = {"protocol": description.protocol, **arguments}

@@ -86,11 +86,7 @@ async def _wait_for_end(close: Callable[[], None]) -> None:
 
 
 def command(text: str) -> list[str]:
-    """Return the words of a command.
-
-    Raises:
-        ValueError: The command is empty, or has an open quotation.
-    """
+    """Return the words of a command. Raise ValueError if it is empty, or has an open quotation."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -103,12 +99,7 @@ def command(text: str) -> list[str]:
 def described(client: Client, name: str | None) -> Provider:
     """Return the provider that a program describes.
 
-    Args:
-        client: The program.
-        name: The name that it has to give; None for any.
-
-    Raises:
-        ValueError: The program describes no provider, or one of another name.
+    Raise ValueError if it describes none, or one of another name than `name`.
     """
     try:
         built = provider(client)
@@ -129,8 +120,7 @@ def _check_name(built: Provider, name: str, source: str) -> None:
 def mapped(path: Path, images: Mapping[str, str]) -> Provider:
     """Return the provider of a mapping's file.
 
-    Raises:
-        ValueError: The file cannot be read, or is invalid, or the extra `cel` is not installed.
+    Raise ValueError if the file is unreadable or invalid, or if the extra `cel` is not installed.
     """
     try:
         # A program in another language needs no CEL.

@@ -181,9 +181,8 @@ def observed(value: Observation) -> Object:
 def read(function: str, line: bytes, request_id: int) -> Any:
     """Return the result in a response.
 
-    Raises:
-        Lie: The line is not a response to the request.
-        Fault: The response reports an error, or the result has another form than the function's.
+    Raise Lie if the line is not a response to the request. Raise Fault if it reports an error, or has another form
+    than the function's result.
     """
     try:
         response = strict_json.decode(line)

@@ -24,8 +24,7 @@ _KEYWORDS: Final[dict[str, frozenset[str]]] = {
 def form(schema: Any) -> type[BaseModel]:
     """Return the typed form of overrides.
 
-    Raises:
-        ValueError: The schema has a keyword or type beyond the supported ones; the text has its path.
+    Raise ValueError, with the path, for a keyword or type beyond the supported ones.
     """
     if not isinstance(schema, dict) or schema.get("type") != "object" or "properties" not in schema:
         raise ValueError("overrides: has to be of type object, with properties")

@@ -52,11 +52,7 @@ class Program:
         return self._process is not None
 
     def start(self) -> None:
-        """Start the process, in a session of its own.
-
-        Raises:
-            ProgramError: It cannot be started.
-        """
+        """Start the process, in a session of its own. Raise ProgramError if that fails."""
         try:
             self._process = process = subprocess.Popen(
                 self._command,
@@ -101,15 +97,10 @@ class Program:
         return "its program wrote a line without a request" if chunk else self._ended()
 
     def exchange(self, line: bytes, function: str, seconds: float) -> bytes:
-        """Send a request and return the line of the response.
+        """Send a request, with its newline, and return the line of the response.
 
-        Args:
-            line: The request with its newline.
-            function: The function, for messages.
-            seconds: Seconds until the response is due.
-
-        Raises:
-            ProgramError: There is no response in time, or more than one line. The process has to be stopped then.
+        Raise ProgramError if there is no response within that many seconds, or more than one line. The process has to
+        be stopped then.
         """
         process = self._process
         assert process and process.stdin and process.stdout

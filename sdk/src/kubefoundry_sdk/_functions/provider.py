@@ -21,11 +21,7 @@ from kubefoundry_sdk._provider.upstream_kind import Schema, UnsupportedSchema
 
 
 def provider(client: Client) -> Provider:
-    """Return the provider that the program describes.
-
-    Raises:
-        Fault: The program does not start, or does not describe a provider.
-    """
+    """Return the provider that the program describes. Raise Fault if it does not start, or does not describe one."""
     description = client.describe()
     functions = _Functions(client)
     optional = description.functions

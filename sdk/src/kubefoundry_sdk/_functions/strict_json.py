@@ -22,9 +22,8 @@ class Invalid(ValueError):
 def decode(raw: bytes) -> Any:
     """Return the value of a line.
 
-    Raises:
-        Invalid: The line is not UTF-8 or not JSON, is nested too deep, repeats a key, or has NaN, an infinite number
-            or half a surrogate pair.
+    Raise Invalid if the line is not UTF-8 or not JSON, is nested too deep, repeats a key, or has NaN, an infinite
+    number or half a surrogate pair.
     """
     if deep(raw):
         raise Invalid(f"that is nested more than {LEVELS} levels deep")

@@ -80,11 +80,7 @@ def without_waiting(
 ) -> Propagation:
     """Return the keys without those that the object does not follow, and whose values it does not have.
 
-    Args:
-        propagates: The keys that the administrator lists.
-        deployment: The deployment as it is now.
-        applied: The manifest that was applied.
-        follows: The keys that the object follows (`followed`).
+    `applied` is the manifest of the last apply. `follows` has the keys that the object follows (`followed`).
     """
     kept = {*follows.split(","), *followed(applied, propagates, deployment).split(",")}
     return Propagation(

@@ -207,10 +207,7 @@ def registration(provider: Provider) -> Object:
 def upstream_condition(provider: Provider, schema: Any, unlisted: str | None = None) -> Condition:
     """Return `UpstreamReady`: whether the upstream CRD is installed in a form that the provider can write.
 
-    Args:
-        provider: The provider.
-        schema: The result of `probe`; None if the CRD is not installed.
-        unlisted: Why the upstream objects cannot be listed.
+    `schema` is None if the CRD is not installed. `unlisted` says why the upstream objects cannot be listed.
     """
     if unlisted:
         return _upstream("False", "ListFailed", unlisted)

@@ -46,8 +46,7 @@ class FairQueue(Generic[Item]):
     def popleft(self, skip: Container[str] = ()) -> Item:
         """Remove and return the first item of the namespace whose turn it is. Raise IndexError if there is none.
 
-        Args:
-            skip: Namespaces that keep their items and their places.
+        The namespaces in `skip` keep their items and their places.
         """
         namespace = self.next_namespace(skip)
         if namespace is None:

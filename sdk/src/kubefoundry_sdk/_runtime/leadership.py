@@ -15,12 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Leadership:
-    """Whether this replica leads, by a Lease.
-
-    Args:
-        lease: The name of the Lease; None for a component without one.
-        elected: Whether only its holder works.
-    """
+    """Whether this replica leads, by the Lease of that name. `elected`: whether only its holder works."""
 
     def __init__(self, lease: str | None, *, elected: bool) -> None:
         self.lease = lease

@@ -49,13 +49,8 @@ class Listening(socket.socket):
 def bind(port: int, *, most: int = MOST) -> Listening:
     """Return a socket on all addresses, IPv4 and IPv6 if available, that refuses connections until it listens.
 
-    Args:
-        port: The port; 0 picks a free one.
-        most: Concurrent connections, at most.
-
-    Raises:
-        OSError: The port is taken.
-        OverflowError: It is not a port.
+    Port 0 picks a free one. The socket has at most `most` concurrent connections. Raise OSError if the port is taken,
+    OverflowError if it is not a port.
     """
     both = socket.has_dualstack_ipv6()
     listening = Listening(socket.AF_INET6 if both else socket.AF_INET, most)

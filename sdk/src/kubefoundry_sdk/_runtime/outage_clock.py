@@ -10,11 +10,7 @@ from collections.abc import Callable
 
 
 class OutageClock:
-    """A clock that stops while every watch of a process fails. Every watch reports to it.
-
-    Args:
-        clock: Monotonic seconds.
-    """
+    """A clock that stops while every watch of a process fails. Every watch reports to it."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

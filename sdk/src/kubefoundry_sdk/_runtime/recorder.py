@@ -37,13 +37,9 @@ async def _no_wait() -> None:
 
 
 class Recorder:
-    """Queues and sends Events.
+    """Queues and sends Events of a component (the reportingController) and its replica (pod name or uid).
 
-    Args:
-        client: The client.
-        component: The reportingController.
-        instance: The replica (pod name or uid).
-        give_way: Awaited before an Event is sent, while the queue has room.
+    `give_way` is awaited before an Event is sent, while the queue has room.
     """
 
     def __init__(

@@ -27,12 +27,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _StartProblem:
-    """Why the API server cannot be used yet.
-
-    Attributes:
-        text: The reason.
-        final: Whether the reason shows that waiting cannot help.
-    """
+    """Why the API server cannot be used yet. `final`: whether the reason shows that waiting cannot help."""
 
     text: str
     final: bool
@@ -41,10 +36,7 @@ class _StartProblem:
 async def api_server(client: Client, needs: str, waiting_for: Callable[[str], None]) -> None:
     """Wait until the API server can be used. Raise CannotStart if waiting cannot help.
 
-    Args:
-        client: The client.
-        needs: The API version without which the component cannot work.
-        waiting_for: Called with each reason to wait.
+    The component cannot work without the API version `needs`. `waiting_for` is called with each reason to wait.
     """
     loop = asyncio.get_running_loop()
     waited = 0

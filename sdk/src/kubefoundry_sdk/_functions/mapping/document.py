@@ -101,8 +101,7 @@ class MappingFile(ProviderDescription):
 def read(text: str) -> MappingFile:
     """Return the content of a mapping's file.
 
-    Raises:
-        Invalid: The text is too long, is not YAML, or is not a mapping. It has the path and the reason.
+    Raise Invalid, with the path and the reason, if the text is too long, is not YAML, or is not a mapping.
     """
     if len(text) > MAX_CHARACTERS:
         raise Invalid(f"the file has more than {MAX_CHARACTERS} characters")

@@ -70,8 +70,7 @@ class Expression:
     def value(self, variables: Variables) -> Any:
         """Return the value as JSON; None if the expression reads a field that is not set.
 
-        Raises:
-            Fault: The expression fails, takes too long, or has a value that JSON does not have.
+        Raise Fault if it fails, takes too long, or has a value that JSON does not have.
         """
         if (field := path_of(self.tree)) is not None:
             return value_at(field, variables.json)
@@ -80,8 +79,7 @@ class Expression:
     def holds(self, variables: Variables) -> bool:
         """Check whether the condition is true. It is not if it reads a field that is not set.
 
-        Raises:
-            Fault: The condition fails, takes too long, or is not a bool.
+        Raise Fault if it fails, takes too long, or is not a bool.
         """
         value = self._evaluate(variables)
         if not isinstance(value, BoolType | None):
@@ -127,8 +125,7 @@ class Expression:
 def expression(text: str, path: str, scope: Scope, *, condition: bool = False) -> Expression:
     """Compile an expression.
 
-    Raises:
-        Invalid: It is too large, is not CEL, or does not fit the types of the variables.
+    Raise Invalid if it is too large, is not CEL, or does not fit the types of the variables.
     """
     try:
         tree = parse(text)
@@ -189,8 +186,7 @@ def _reads(node: Any, path: str, scope: Scope) -> Iterator[tuple[str, ...]]:
 def split(text: str, path: str) -> list[tuple[str, bool]]:
     """Return the parts of a text, each with whether it is an expression. `$${` stands for `${`.
 
-    Raises:
-        Invalid: An expression does not end.
+    Raise Invalid if an expression does not end.
     """
     parts: list[tuple[str, bool]] = []
     literal, position = "", 0

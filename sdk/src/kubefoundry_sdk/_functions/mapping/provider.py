@@ -33,14 +33,9 @@ _METADATA: Final = frozenset({"labels", "annotations"})
 
 
 def load(path: Path, images: Mapping[str, str]) -> Provider:
-    """Return the provider of a mapping's file.
+    """Return the provider of a mapping's file, with the default images by engine.
 
-    Args:
-        path: The file.
-        images: The default images by engine.
-
-    Raises:
-        ValueError: The file cannot be read, or is invalid. The text has the file, the path in it and the reason.
+    Raise ValueError, with the file, the path in it and the reason, if the file is unreadable or invalid.
     """
     try:
         return provider(path.read_text(encoding="utf-8"), images)

@@ -111,11 +111,7 @@ class StatusReader:
 
 
 def reader(section: StatusMapping, title: str, kind: str, scope: Scope) -> StatusReader:
-    """Compile the section.
-
-    Raises:
-        Invalid: An expression in it is invalid.
-    """
+    """Compile the section. Raise Invalid if an expression in it is invalid."""
     compiler = Compiler(title, scope)
 
     def condition(written: str, path: str) -> Template:

@@ -38,11 +38,7 @@ class Rendering:
     characters: int = 0
 
     def admit(self, value: Any, path: str) -> Any:
-        """Count a value, and return it.
-
-        Raises:
-            Fault: The values of this call are too large together.
-        """
+        """Count a value, and return it. Raise Fault if the values of this call are too large together."""
         self.characters += len(value) if isinstance(value, str) else len(json.dumps(value))
         if self.characters > MAX_CHARACTERS:
             raise Fault(f"{path}: more than {MAX_CHARACTERS} characters are rendered")

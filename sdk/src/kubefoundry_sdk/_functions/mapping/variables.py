@@ -92,11 +92,7 @@ def variables(
 
 
 def with_status(variables: Variables, status: Mapping[str, Any], types: Scope) -> Variables:
-    """Return the variables with those of the upstream object's status.
-
-    Raises:
-        Fault: The status is too large.
-    """
+    """Return the variables with those of the upstream object's status. Raise Fault if the status is too large."""
     _check_size(status)
     conditions = {
         name: {"status": condition.status, "reason": condition.reason, "message": condition.message}
@@ -123,8 +119,7 @@ def _check_size(status: Mapping[str, Any]) -> None:
 def fields_in(path: tuple[str, ...], where: str) -> tuple[str, ...]:
     """Return the fields of the spec whose whole values a template reads with a path.
 
-    Raises:
-        Invalid: The path is an object of the spec, of which no field would be left to refuse.
+    Raise Invalid if the path is an object of the spec, of which no field would be left to refuse.
     """
     root, *rest = path
     if root == "derived":

@@ -34,11 +34,8 @@ class Acknowledgement:
     def is_processed(self, live: Object, manager: str, *, names_generation: bool) -> bool:
         """Check whether the status describes the object as it is now.
 
-        Args:
-            live: The upstream object.
-            manager: The field manager of its provider.
-            names_generation: Whether a status has to name its generation (`Upstream.names_generation`). Then the time
-                of the status is no proof.
+        `manager` is the field manager of its provider. If each status names its generation (`names_generation`), the
+        time of the status is no proof.
         """
         status: dict[str, Any] = live.get("status") or {}
         version = _version(live)

@@ -93,10 +93,8 @@ async def request_token(url: str, model: str) -> None:
 async def one_token(send: Send, model: str) -> None:
     """Request one token, with each kind of request until the server answers one.
 
-    The readiness path of Dynamo comes first, if the server has it.
-
-    Raises:
-        NoModels: The server answers no kind of request. KeyRequired: The server requires a key.
+    The readiness path of Dynamo comes first, if the server has it. Raise NoModels if the server answers no kind of
+    request, KeyRequired if it requires a key.
     """
     ready = f"/v1/models/{quote(model, safe='')}/ready"
     if (status := await send(ready, None)) in KEY_REQUIRED:

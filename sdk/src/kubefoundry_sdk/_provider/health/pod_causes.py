@@ -86,10 +86,8 @@ def scheduling_gates(pod: Object) -> list[str]:
 def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) -> Cause | None:
     """Return the cause to report, or None if the pods show none. Does not depend on the order of the pods.
 
-    Args:
-        pods: Pods as `watch.pods.trim` returns them: without containers that are ready.
-        now: The current time.
-        overdue: Names of the pods in which a container has been created for too long (`Creations`).
+    The pods are those that `watch.pods.trim` returns, without containers that are ready. `overdue` names the pods in
+    which a container has been created for too long (`Creations`).
     """
     present = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
     causes = [
@@ -102,14 +100,9 @@ def cause(pods: Iterable[Object], now: datetime, overdue: Collection[str] = ()) 
 
 
 def explain(observation: Observation, why: Cause, title: str) -> Observation:
-    """Return the observation with the cause in its message.
+    """Return the observation with the cause in its message. `title` names the upstream.
 
     The cause is in front of the upstream's message if the model does not serve, and behind it otherwise.
-
-    Args:
-        observation: The observation.
-        why: The cause.
-        title: The name of the upstream in messages.
     """
     if observation.reason == "ScaledToZero" or (why.past and observation.phase == "Running"):
         return observation

@@ -92,19 +92,11 @@ def judge(
     now: float,
     names_generation: bool = False,
 ) -> Verdict:
-    """Judge whether the status of an upstream object is stale.
+    """Judge whether the status of an upstream object is stale: silent for `threshold` seconds.
 
-    Args:
-        wait: The wait of this object.
-        live: The upstream object.
-        phase: The observed phase. An upstream that reports an error is not silent, even if the error is about another
-            generation.
-        was_stale: Whether `StaleStatus` is already True. It then stays True until the operator responds, also after a
-            restart of the provider.
-        down: The evidence that the operator is down, or None.
-        threshold: Seconds of silence after which the status is stale.
-        now: Monotonic seconds.
-        names_generation: As in `acknowledged`.
+    An upstream that reports an error is not silent, even if the error is about another generation. `was_stale`:
+    whether `StaleStatus` is already True. It then stays True until the operator responds, also after a restart of the
+    provider. `down` is the evidence that the operator is down, or None. `now` is in monotonic seconds.
     """
     is_responding = phase == "Failed" or acknowledged(
         live, serving=phase == "Running", names_generation=names_generation

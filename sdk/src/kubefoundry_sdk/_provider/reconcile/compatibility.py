@@ -62,11 +62,7 @@ def as_written(
 ) -> Provider:
     """Return the provider without the labels and annotations that wait for the user's next edit or a refresh.
 
-    Args:
-        provider: The provider with all keys that the administrator lists.
-        deployment: The deployment, with the image that serves (`pinned`).
-        schema: The schema of the installed CRD, None if there is none.
-        record: The record of the last apply, None if there is none.
+    `provider` has all keys that the administrator lists, `deployment` the image that serves (`pinned`).
     """
     if record is None:
         return provider
@@ -85,13 +81,9 @@ def as_written(
 
 
 def waiting_note(provider: Provider, deployment: Deployment, schema: Schema, main: Object) -> str:
-    """Return the sentence about labels and annotations that the object to write lacks; empty if it has all.
+    """Return the sentence about labels and annotations that the main object to write lacks; empty if it has all.
 
-    Args:
-        provider: The provider with all keys that the administrator lists.
-        deployment: The deployment.
-        schema: The schema of the installed CRD.
-        main: The main object to write.
+    `provider` has all keys that the administrator lists.
     """
     sentence = propagation.note(main, provider.propagates, deployment)
     if sentence and (problems := results.supports(provider, deployment, schema)):

@@ -32,18 +32,9 @@ log = logging.getLogger(__name__)
 async def terminate(context: Context, live: Object, reports: bool) -> float | None:
     """Delete the upstream objects, wait until they are gone, and remove the finalizer (step 3).
 
-    After the time-out the finalizer is removed even if objects are left.
-
-    Args:
-        context: The provider's context.
-        live: The ModelDeployment.
-        reports: Whether this provider owns the status.
-
-    Returns:
-        Seconds until the next reconcile is due, or None.
-
-    Raises:
-        ApiError, Unreachable: The status or the finalizer could not be written.
+    After the time-out the finalizer is removed even if objects are left. `reports`: whether this provider owns the
+    status. Return the seconds until the next reconcile is due, or None. Raise ApiError or Unreachable if the status
+    or the finalizer could not be written.
     """
     remaining = _time_left(context, live)
     unmarked.remember(context, live)
@@ -166,10 +157,8 @@ async def release_deployment(context: Context, live: Object) -> float | None:
     """Let go of a ModelDeployment for which another provider, or none, is selected (step 6).
 
     The model keeps serving and being observed until the chosen provider reports that it takes over. Then all objects
-    that we created are deleted, even if somebody removed our finalizer or an object was created late.
-
-    Returns:
-        Seconds until the next reconcile is due, or None.
+    that we created are deleted, even if somebody removed our finalizer or an object was created late. Return the
+    seconds until the next reconcile is due, or None.
     """
     key, meta = key_of(live), live["metadata"]
     upstream = context.upstream.objects.get(key) if context.upstream.kind else None

@@ -96,16 +96,7 @@ async def trial(
     *,
     manager: str,
 ) -> Trial:
-    """Send all objects of the plan as server-side dry runs.
-
-    Args:
-        client: The client.
-        kind: The kind of the main object.
-        write_plan: The plan.
-        live: The main object that exists, or None.
-        helpers: The existing helpers.
-        manager: The field manager.
-    """
+    """Send all objects of the plan as server-side dry runs. `live` and `helpers` are the existing objects."""
     named = f"{kind.kind} '{write_plan.main['metadata']['name']}'"
     verb = "would be recreated" if write_plan.recreate else "would be updated" if live else "would be created"
     missing = [obj for obj in write_plan.helpers if mark(obj) not in helpers]
@@ -156,11 +147,9 @@ def _named_helper(missing: list[Object], refusal: str) -> str | None:
 
 
 async def withdraw(context: Context, live: Object) -> float | None:
-    """Remove the outdated result of an earlier dry run.
+    """Remove the outdated result of an earlier dry run. Return the seconds until the next attempt, or None.
 
-    Returns:
-        Seconds until the next attempt, or None. An error does not end the reconcile, because the status has to be
-        written in any case.
+    An error does not end the reconcile, because the status has to be written in any case.
     """
     has_finalizer = finalizer.has(live, context.provider.name)
     try:

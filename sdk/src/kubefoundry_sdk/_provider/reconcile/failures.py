@@ -119,13 +119,8 @@ class Removal:
 def mark(deployment: Object, upstream: Object | None, digest: str | None, own_finalizer: str) -> str:
     """Return a digest of the state. A change of it causes an immediate retry.
 
-    The state is the user's spec, and the uid and deletion of the upstream object.
-
-    Args:
-        deployment: The ModelDeployment.
-        upstream: The upstream object, if it exists.
-        digest: Digest of the upstream CRD's schema.
-        own_finalizer: Our finalizer, which the reconcile itself may have added.
+    The state is the user's spec, the uid and deletion of the upstream object, and the digest of its CRD's schema. Our
+    finalizer does not count, because the reconcile itself may have added it.
     """
     meta = deployment["metadata"]
     annotations = dict(meta.get("annotations") or {})

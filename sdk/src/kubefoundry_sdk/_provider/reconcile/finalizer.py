@@ -150,10 +150,7 @@ def check(context: Context, deployment: Object) -> None:
 async def restore(context: Context, deployment: Object) -> float | None:
     """Restore a finalizer that somebody removed while our object exists. Send no request if it is there.
 
-    The reconcile goes on whether the write succeeds or not.
-
-    Returns:
-        Seconds until the next attempt, or None.
+    The reconcile goes on whether the write succeeds or not. Return the seconds until the next attempt, or None.
     """
     if has(deployment, context.provider.name):
         return None

@@ -88,13 +88,7 @@ async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> 
 async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) -> None:
     """Remove published fields and warnings that are not in our status. Send no request if there are none.
 
-    Args:
-        context: The provider's context.
-        live: The object with the status that we wrote.
-        desired: All of that status.
-
-    Raises:
-        ApiError: The fields could not be removed.
+    `desired` is all of the status that we wrote to `live`. Raise ApiError if the fields could not be removed.
     """
     current = live.get("status") or {}
     fields = [name for name in _PUBLISHED if name in current and name not in desired]
@@ -105,14 +99,11 @@ async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) 
 
 
 async def withdraw(context: Context, live: Object) -> None:
-    """Release all of our status once our objects are gone.
+    """Release all of our status once our objects are gone. Raise ApiError if that fails.
 
     After a reset of managedFields, another manager owns our values, too, and keeps them: readers would take the model
     for one that serves, and the chosen provider would wait for our report. So remove them as a whole, unless the
     chosen provider reports already.
-
-    Raises:
-        ApiError: The status could not be written.
     """
     await write(context, live, {})
     left = context.deployments.get(key_of(live))

@@ -22,10 +22,6 @@ def can_wait(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Check whether the write of a status can wait for a few seconds without misleading anyone.
 
     It cannot wait if the model stops serving, for a newer generation of the spec, or for a new obstacle.
-
-    Args:
-        before: The status of the ModelDeployment.
-        after: The status to write.
     """
     old, new = before.get("conditions"), after.get("conditions")
     stops = conditions.is_true(old, reasons.READY) and not conditions.is_true(new, reasons.READY)

@@ -97,12 +97,7 @@ RETRY_NAME: Final = 30.0
 
 
 def name_conflict(taken: NameTaken, uid: str) -> Stop:
-    """Return the condition for an object whose name is taken by an object that is not known to be ours.
-
-    Args:
-        taken: The error, which names the object.
-        uid: The uid of the ModelDeployment.
-    """
+    """Return the condition for an object whose name is taken by an object that is not known to be ours."""
     message = (
         f"{taken} exists and was not created for this ModelDeployment, so it is left unchanged: "
         "delete it or choose another name"

@@ -39,20 +39,11 @@ async def put_off(
     error: ApiError,
     report_message: Callable[[str], Awaitable[object]] | None,
 ) -> float:
-    """Report a failed request. Return the seconds until the next one.
+    """Report a failed request about the objects of `state`. Return the seconds until the next one.
 
-    A failure that may pass is reported the second time in a row.
-
-    Args:
-        context: The provider's context.
-        live: The ModelDeployment.
-        objects: The result of `state`.
-        problem: The sentence that names the failed request, for the user.
-        error: The failure.
-        report_message: Writes a message to the status; None if another component does.
-
-    Raises:
-        ApiError: The object has changed meanwhile, so its event will follow; or the status could not be written.
+    A failure that may pass is reported the second time in a row. `problem` is the sentence that names the failed
+    request, for the user. `report_message` writes a message to the status; None if another component does. Raise
+    ApiError if the object has changed meanwhile, so its event will follow, or if the status could not be written.
     """
     if error.conflict:
         raise error

@@ -18,11 +18,8 @@ from kubefoundry_sdk._provider.upstream_kind import Operator
 class OperatorSettings:
     """The settings of the upstream operator, as its Deployments show them.
 
-    Of operators in several namespaces, only settings on which all agree are used.
-
-    Args:
-        operator: The operator.
-        changed: Called when `values` change, and once they are known.
+    Of operators in several namespaces, only settings on which all agree are used. `changed` is called when `values`
+    change, and once they are known.
     """
 
     def __init__(self, operator: Operator, changed: Callable[[], None]) -> None:

@@ -59,9 +59,7 @@ class CreationWatch:
     def cause(self, upstream: Object, pods: Iterable[Object]) -> Cause | None:
         """Return why pods of the upstream object are not created, or None once every refused pod exists.
 
-        Args:
-            upstream: The upstream object.
-            pods: Its pods. An Event is ignored once its controller has a pod of the kind that was refused.
+        An Event is ignored once its controller has a pod of the kind that was refused.
         """
         names = [pod["metadata"]["name"] for pod in pods]
         created = upstream["metadata"]["creationTimestamp"]

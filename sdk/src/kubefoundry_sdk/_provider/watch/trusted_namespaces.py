@@ -17,11 +17,9 @@ SELECTOR: Final = f"{OPERATORS_LABEL}=true"
 
 
 class TrustedNamespaces:
-    """The sink of the watch of labelled Namespaces.
+    """The sink of the watch of labelled Namespaces. The Namespaces in `named` count without a label.
 
-    Args:
-        named: Namespaces that count without a label.
-        changed: Called when the set changes, and once it is known.
+    `changed` is called when the set changes, and once it is known.
     """
 
     def __init__(self, named: Collection[str], changed: Callable[[], None]) -> None:

@@ -199,11 +199,8 @@ def _missing(crd: Object, kind: str) -> tuple[str, ...]:
 def addressed(crd: Object, probed: Schema | UnsupportedSchema | None, before: str | None) -> str | None:
     """Return the version to write. If none can be written, return a served version to read and delete objects.
 
-    Args:
-        crd: The CRD.
-        probed: The result of `probe`; None to read objects only.
-        before: The version used until now. If no version can be written, it is kept while it is served. Otherwise the
-            stored version is used if it is served, else any served version.
+    `probed` is None to read objects only. If no version can be written, `before`, the version used until now, is kept
+    while it is served. Otherwise the stored version is used if it is served, else any served version.
     """
     if isinstance(probed, Schema):
         return probed.api_version.rpartition("/")[2]

@@ -59,12 +59,9 @@ def _where(obj: Object) -> str:
 class Evidence:
     """The sink of one kind's objects that show whether the operator is up.
 
-    An object's age does not grow while the watch receives nothing, because a change would not be seen.
-
-    Args:
-        judge: Returns the problem of an object, or None.
-        clock: Monotonic seconds.
-        trusted: Checks whether objects in that namespace count.
+    An object's age does not grow while the watch receives nothing, because a change would not be seen. `judge`
+    returns the problem of an object, or None. `clock` returns monotonic seconds. `trusted` checks whether objects in
+    that namespace count.
     """
 
     def __init__(self, judge: Judge, clock: Callable[[], float], trusted: Callable[[str], bool]) -> None:

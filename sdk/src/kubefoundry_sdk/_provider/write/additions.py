@@ -89,15 +89,10 @@ def added(
 ) -> list[Addition]:
     """Return the additions to a live object, in the order of its managedFields.
 
-    If the applied manifest has a pod template, only additions to the template count, because the other fields decide
-    when pods run and not how. Fields in another version than the object's are skipped, because they cannot be
-    compared.
-
-    Args:
-        manifest: The manifest of the provider's last apply.
-        live: The object, with the owned fields of every manager.
-        manager: The provider's field manager. It only applies.
-        ignored_differences: Paths that the provider leaves to others, with all that is below them.
+    If the manifest of the last apply has a pod template, only additions to the template count, because the other
+    fields decide when pods run and not how. Fields in another version than the object's are skipped, because they
+    cannot be compared. `manager`, the provider's field manager, only applies. The provider leaves
+    `ignored_differences` to others, with all that is below them.
     """
     version = live.get("apiVersion")
     if manifest.get("apiVersion") != version:
@@ -127,12 +122,7 @@ def added(
 
 
 def text(named: str, additions: Sequence[Addition]) -> str:
-    """Return the additions in one clause for the user, empty if there are none.
-
-    Args:
-        named: The object: `Deployment 'm'`.
-        additions: The additions.
-    """
+    """Return the additions to the named object in one clause for the user, empty if there are none."""
     if not additions:
         return ""
     fields = [
@@ -144,11 +134,7 @@ def text(named: str, additions: Sequence[Addition]) -> str:
 
 
 def together(texts: Sequence[str]) -> str:
-    """Return the additions to several objects in one clause, of at most SHOWN objects; empty if there are none.
-
-    Args:
-        texts: The clause of each object (`text`).
-    """
+    """Return the clauses of several objects (`text`) in one, of at most SHOWN objects; empty if there are none."""
     stated = [words for words in texts if words]
     more = f"; others added fields to {len(stated) - SHOWN} more objects" if len(stated) > SHOWN else ""
     return "; ".join(stated[:SHOWN]) + more
@@ -165,10 +151,7 @@ def replacing(named: str, additions: Sequence[Addition]) -> str:
 def redirecting(named: str, manifest: Object, live: Object) -> str:
     """Return why clients of a Service reach no pod of the model, empty if they may.
 
-    Args:
-        named: The helper: `Service 'm'`.
-        manifest: The manifest of the provider's last apply.
-        live: The live helper.
+    `manifest` is that of the provider's last apply to the helper.
     """
     external = "ExternalName"
     types = [mapping(obj.get("spec")).get("type") for obj in (live, manifest)]

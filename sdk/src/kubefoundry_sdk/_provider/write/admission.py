@@ -39,12 +39,8 @@ class NotInForce:
 def not_in_force(applied: Object, live: Object | None, stored: Object) -> NotInForce | None:
     """Return the values of a dressed manifest that admission removed or took back, None if it did neither.
 
-    Metadata is not compared. Any other value instead of ours is a change by admission, which is left as it is.
-
-    Args:
-        applied: The dressed manifest.
-        live: The object before the apply, None if the apply created it.
-        stored: The object as stored.
+    `live` is the object before the apply, None if the apply created it. Metadata is not compared. Any other value
+    instead of ours is a change by admission, which is left as it is.
     """
     # Not the record: it lacks the live values at paths that others own.
     sent = _stated(manifest.content(applied))
@@ -143,10 +139,7 @@ class Admission:
     ) -> tuple[str, ...]:
         """Return the paths at which the live object differs from the one that the API server stored for the manifest.
 
-        Args:
-            obj_mark: Kind and name of the object.
-            applied: The manifest as recorded.
-            differences: The live values that differ from the manifest, by path (`drift.values`).
+        `differences` has the live values that differ from the manifest as recorded, by path (`drift.values`).
         """
         if not differences:
             return ()

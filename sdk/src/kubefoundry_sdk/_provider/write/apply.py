@@ -250,10 +250,7 @@ async def _store(
 
     Check the ownership again, because an object of another owner may have appeared since the reconcile's first check.
     The write carries the resourceVersion from the store. If that is stale, the API server reports a conflict, and the
-    next reconcile decides again.
-
-    Returns:
-        Whether the object was created.
+    next reconcile decides again. Return whether the object was created.
     """
     namespace, name = key_of(obj)
     live = store.get((namespace, name))

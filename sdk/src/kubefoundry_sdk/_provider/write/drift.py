@@ -31,10 +31,7 @@ _METADATA: Final = ("labels", "annotations", "ownerReferences")
 def differences(manifest: Object, live: Object, ignored_differences: Sequence[str] = ()) -> list[str]:
     """Return the paths (`spec.services.Frontend.replicas`) at which the live object differs from the manifest.
 
-    Args:
-        manifest: The manifest as applied.
-        live: The live object.
-        ignored_differences: Paths that the provider leaves to others once the object exists; `[*]` means every item.
+    The provider leaves `ignored_differences` to others once the object exists; `[*]` means every item.
     """
     return list(values(manifest, live, ignored_differences))
 

@@ -35,17 +35,9 @@ def earlier_render(
     record: manifest.Record | None,
     rendered: Rendered,
 ) -> Rendered | None:
-    """Return this provider's render of the spec that was applied.
+    """Return this provider's render of the spec that was applied. `rendered` is that of the current deployment.
 
-    Args:
-        provider: The provider.
-        deployment: The deployment as it is now.
-        schema: The schema of the installed CRD.
-        record: The record of the last apply.
-        rendered: The render of the current deployment.
-
-    Returns:
-        None if the applied manifest is replaced as a whole, or if this provider cannot render that spec.
+    Return None if the applied manifest is replaced as a whole, or if this provider cannot render that spec.
     """
     before = earlier_deployment(provider, deployment, record)
     if record is None or before is None:
@@ -84,11 +76,9 @@ def alike(first: Rendered, second: Rendered) -> bool:
 
 
 def _earlier_spec(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
-    """Return the spec that was applied.
+    """Return the spec that was applied, None if its manifest is replaced as a whole.
 
-    Returns:
-        None if its manifest is replaced as a whole: the spec is unknown, or the user requests a refresh or changes
-        the identity.
+    That is so if the spec is unknown, or the user requests a refresh or changes the identity.
     """
     if record is None or record.refresh != deployment.annotations.get(names.REFRESH_ANNOTATION, ""):
         return None

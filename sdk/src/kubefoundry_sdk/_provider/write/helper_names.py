@@ -50,13 +50,8 @@ def with_cluster_names(
 ) -> Rendered:
     """Return the render with the real names in place of the plain ones.
 
-    Args:
-        paths: The paths of names in the main object.
-        desired: The render, which has plain names.
-        used: The names in use, as `names_in_use` returns them.
-        live_helpers: Live helpers by kind and plain name.
-        untouched: Kind and plain name of the helpers whose content the user has not changed. They keep their names,
-            even if others changed them.
+    `paths` are those of names in the main object, `used` is the result of `names_in_use`. The helpers in `untouched`
+    have content that the user has not changed. They keep their names, even if others changed them.
     """
     values = (documents.at(desired.main, path.split(".")) for path in paths)
     named = {name for name in values if isinstance(name, str)}

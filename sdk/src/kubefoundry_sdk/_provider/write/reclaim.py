@@ -27,15 +27,10 @@ counts as one value, because a user who may edit the object may write tens of th
 
 
 def may_leave_fields(obj: Object, live: Object, manager: str) -> bool:
-    """Check whether an apply may leave a field that it drops.
+    """Check whether an apply of a dressed object may leave a field that it drops.
 
     This is possible after a reset, or if the manager's entry does not name a dropped field itself. An entry never
     names a part of an atomic list or map, and without the schema this looks like an entry that was cut.
-
-    Args:
-        obj: The object to apply, dressed.
-        live: The live object.
-        manager: The provider's field manager.
     """
     before = _recorded(live, obj["apiVersion"])
     if before is None:
@@ -57,9 +52,7 @@ def with_earlier_record(obj: Object, live: Object) -> Object:
 def reclaimed(obj: Object, stored: Object) -> Object | None:
     """Return the object that makes the dropped fields ours again, or None if all of them are gone.
 
-    Args:
-        obj: The object that was applied with the earlier record.
-        stored: The API server's answer.
+    `stored` is the API server's answer to the apply of `obj` with the earlier record.
     """
     before = _recorded(stored, obj["apiVersion"])
     if before is None or next(_dropped(before, obj, stored), None) is None:
@@ -70,11 +63,8 @@ def reclaimed(obj: Object, stored: Object) -> Object | None:
 def release_operations(stored: Object, manager: str) -> list[Object]:
     """Return JSON patch operations that remove the manager's fields from the entry that a reset has created.
 
-    Empty if that entry has none of these fields, or does not exist.
-
-    Args:
-        stored: The API server's answer to the manager's apply.
-        manager: The provider's field manager.
+    Empty if that entry has none of these fields, or does not exist. `stored` is the API server's answer to the
+    manager's apply.
     """
     own = managed_fields.owned(stored, manager) or {}
     before = stored["metadata"].get("managedFields") or []

@@ -25,12 +25,6 @@ def trusted(
 
     A value that is missing in `fallback`, too, is left out. Metadata stays as recorded, because whoever can write the
     record can write labels and annotations, too.
-
-    Args:
-        record: The record.
-        live: The live object.
-        fallback: The object that replaces values.
-        ignored_differences: Paths that others own and may have changed.
     """
     trusted_record, _ = compared(record, live, fallback, ignored_differences)
     return trusted_record

@@ -23,13 +23,8 @@ def find(
 ) -> tuple[Object, ...]:
     """Return the live helpers to keep although neither the new spec nor the old one renders them.
 
-    Args:
-        paths: The paths at which a main object names its helpers (`Provider.named_by_content`).
-        desired: The render for the new spec.
-        base: The render for the old spec, as in `merge.merged`. A helper in it that `desired` lacks was
-            removed by the user's change.
-        record: The record, with plain names.
-        live_helpers: The live helpers, with plain names.
+    The record and the live helpers have plain names. `base` is the render for the old spec, as in `merge.merged`. A
+    helper in it that `desired` lacks was removed by the user's change.
     """
     if base is None or record is None:
         return ()

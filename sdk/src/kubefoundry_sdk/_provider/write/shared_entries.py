@@ -19,13 +19,9 @@ def paths(provider: Provider, live: Object) -> tuple[str, ...]:
 
 
 def carry(paths: Iterable[str], main: Object, live: Object, applied: Object) -> None:
-    """Give `main` the entries of others at the paths.
+    """Give `main` the entries of others at the paths of maps and lists; `[*]` means every item, by index.
 
-    Args:
-        paths: Paths of maps and lists; `[*]` means every item, by index.
-        main: The main object to apply. The map itself is changed, and none of the maps and lists in it.
-        live: The live main object.
-        applied: The manifest of the last apply.
+    `applied` is the manifest of the last apply. `main` itself is changed, and none of the maps and lists in it.
     """
     for path in paths:
         main.update(_below(main, live, applied, path.split(".")))

@@ -15,12 +15,7 @@ from kubefoundry_sdk.testing._server.store import Store
 
 @dataclass(slots=True)
 class Deletions:
-    """Carries out deletions.
-
-    Attributes:
-        store: The objects.
-        now: Returns the current time as objects hold it.
-    """
+    """Carries out deletions. `now` returns the current time as objects hold it."""
 
     store: Store
     now: Callable[[], str]

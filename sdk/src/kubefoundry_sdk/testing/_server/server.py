@@ -22,12 +22,7 @@ from kubefoundry_sdk.testing._server.writes import Writes, in_version
 
 @dataclass(slots=True)
 class Server:
-    """An API server.
-
-    Attributes:
-        now: Returns the current time.
-        store: The objects.
-    """
+    """An API server. `now` returns the current time."""
 
     now: Callable[[], datetime]
     store: Store = field(default_factory=Store)

@@ -30,12 +30,8 @@ BOOKMARK: Final = 60.0
 class MemoryTransport(Transport):
     """Sends requests to a server in memory.
 
-    Args:
-        server: The server.
-        user_agent: The name of the program in requests.
-        warned: Called with each warning in a response.
-        asked: Called with each request before it is answered; what it raises is the client's answer.
-        answered: Called with each request and its answer; what it raises is the client's answer.
+    `warned` is called with each warning in a response, `asked` with each request before it is answered, and
+    `answered` with each request and its answer. An error of the last two is the client's answer.
     """
 
     def __init__(

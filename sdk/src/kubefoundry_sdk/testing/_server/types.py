@@ -36,13 +36,7 @@ class MapType:
 
 @dataclass(slots=True, eq=False)
 class ListOf:
-    """Lists.
-
-    Attributes:
-        items: The type of the items.
-        relation: How lists are merged.
-        keys: The keys of a list-map.
-    """
+    """Lists: the type of the items, how lists are merged, and the keys of a list-map."""
 
     items: Type
     relation: ListType = "atomic"
@@ -53,10 +47,7 @@ class ListOf:
 class Type:
     """The kinds of values that are allowed at a place; several if the type is only known from the value.
 
-    Attributes:
-        map: For maps.
-        list: For lists.
-        scalar: The type of a scalar: `string`, `numeric`, `boolean`, or `untyped` for any.
+    `scalar` is `string`, `numeric`, `boolean`, or `untyped` for any.
     """
 
     map: MapType | None = None

@@ -40,12 +40,7 @@ SERVED: Final = 256
 
 @dataclass(slots=True)
 class Writes:
-    """Carries out creates, updates and patches.
-
-    Attributes:
-        store: The objects.
-        now: Returns the current time as objects hold it.
-    """
+    """Carries out creates, updates and patches. `now` returns the current time as objects hold it."""
 
     store: Store
     now: Callable[[], str]
