@@ -32,6 +32,9 @@ applies it. The real writer is unknown."""
 
 _MISSING: Final = object()
 
+_HEAD: Final = ("f:metadata", "f:status", "f:apiVersion", "f:kind")
+"""Fields of an object that are not compared."""
+
 _REPLACING: Final = frozenset({"command", "args", "image"})
 """Fields that decide which program a container runs."""
 
@@ -103,22 +106,26 @@ def added(
         for entry in live["metadata"].get("managedFields") or ()
         if not entry.get("subresource") and entry.get("apiVersion", version) == version
     ]
-    own = next((entry.get("fieldsV1") or {} for entry in entries if _is_own(entry, manager)), {})
+    own = next((_fields(entry) for entry in entries if _is_own(entry, manager)), {})
     ignored = {pattern(path) for path in ignored_differences}
     additions: dict[str, Addition] = {}
     for entry in entries:
         is_own = _is_own(entry, manager)
-        fields = entry.get("fieldsV1") or {}
         place = _Place(manifest, live)
-        for path in _walk(fields, {} if is_own else own, place, root, lists=not is_own):
-            if _is_within(pattern(path), ignored):
-                continue
-            reset = entry.get("manager") == BEFORE_FIRST_APPLY
-            # After a reset of managedFields, values from admission and defaults of a CRD have an owner, too.
-            if not reset or _key(path) in _SERVING:
-                addition = Addition(path, _writer(entry, manager), _replaces(path) and not reset)
+        for path in _walk(_fields(entry), {} if is_own else own, place, root, lists=not is_own):
+            addition = _addition(path, entry, manager)
+            if addition and not _is_within(pattern(path), ignored):
                 additions.setdefault(path, addition)
     return list(additions.values())
+
+
+def _addition(path: str, entry: Mapping[str, Any], manager: str) -> Addition | None:
+    """Return the addition by the manager of an entry, None for a value that may come from no user."""
+    is_reset = entry.get("manager") == BEFORE_FIRST_APPLY
+    # After a reset of managedFields, values from admission and defaults of a CRD have an owner, too.
+    if is_reset and _key(path) not in _SERVING:
+        return None
+    return Addition(path, _writer(entry, manager), _replaces(path) and not is_reset)
 
 
 def text(named: str, additions: Sequence[Addition]) -> str:
@@ -217,25 +224,34 @@ def _walk(
     if depth > DEPTH or not isinstance(fields, dict):
         return
     for key, below in fields.items():
-        if depth < len(root) and key != f"f:{root[depth]}":
+        if not _is_below(key, root, depth) or (not lists and not below and place.applies(key)):
             continue
-        if depth == 0 and key in ("f:metadata", "f:status", "f:apiVersion", "f:kind"):
-            continue
-        if key == "." or (not lists and not below and place.applies(key)):
-            continue
-        if (child := place.below(key)) is None:
-            continue
-        if key in own:
+        child = place.below(key)
+        if child is not None and key in own:
             yield from _walk(below, own[key] or {}, child, root, depth + 1, lists=lists)
-        elif child.applied is _MISSING or (lists and child.replaces and same(child.applied, child.live)):
-            # Report a value that equals the record, too, because the record may be forged. A value that differs is
-            # drift.
-            if not _is_trivial(child.live, key.removeprefix("f:")):
-                yield child.path
-        elif isinstance(below, dict) and any(name != "." for name in below):
-            yield from _walk(below, {}, child, root, depth + 1, lists=lists)
-        elif lists:
-            yield from _extras(child.applied, child.live, child.path)
+        elif child is not None:
+            yield from _unowned(key, below, child, root, depth, lists)
+
+
+def _unowned(
+    key: str, below: Any, child: _Place, root: Sequence[str], depth: int, lists: bool
+) -> Iterator[str]:
+    """Yield the additions at and below a place that our entry does not name."""
+    if child.applied is _MISSING or (lists and child.replaces and same(child.applied, child.live)):
+        # Report a value that equals the record, too, because the record may be forged. A value that differs is drift.
+        if not _is_trivial(child.live, key.removeprefix("f:")):
+            yield child.path
+    elif isinstance(below, dict) and below.keys() - {"."}:
+        yield from _walk(below, {}, child, root, depth + 1, lists=lists)
+    elif lists:
+        yield from _extras(child.applied, child.live, child.path)
+
+
+def _is_below(key: str, root: Sequence[str], depth: int) -> bool:
+    """Check whether a key of fieldsV1 at that depth is on the way to `root` or below it."""
+    if depth < len(root):
+        return key == f"f:{root[depth]}"
+    return key != "." and (depth > 0 or key not in _HEAD)
 
 
 def _extras(applied: Any, live: Any, path: str, depth: int = 0) -> Iterator[str]:
@@ -263,13 +279,13 @@ def _further_items(applied: list[Any], live: list[Any], path: str, depth: int) -
     applied_items = {item["name"]: item for item in applied} if named else dict(enumerate(applied))
     seen: set[Any] = set()
     for index, value in enumerate(live):
-        name = value.get("name") if named and isinstance(value, dict) else index
+        name = mapping(value).get("name", index) if named else index
         mark = name if isinstance(name, str | int) else index
         if mark in seen:
             yield f"{path}[{mark}]"
         elif mark in applied_items:
             yield from _extras(applied_items[mark], value, f"{path}[{mark}]", depth + 1)
-        elif path.rpartition(".")[2] in _SERVING or (isinstance(value, dict) and "template" in value):
+        elif path.rpartition(".")[2] in _SERVING or ("template" in mapping(value)):
             yield f"{path}[{mark}]"
         seen.add(mark)
 
@@ -302,6 +318,10 @@ def _root(manifest: Object) -> Sequence[str]:
 
 def _is_own(entry: Mapping[str, Any], manager: str) -> bool:
     return entry.get("manager") == manager and entry.get("operation") == "Apply"
+
+
+def _fields(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    return entry.get("fieldsV1") or {}
 
 
 def _writer(entry: Mapping[str, Any], manager: str) -> str:

@@ -14,22 +14,23 @@ from typing import Any, Final
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-
-IDENTITY: Final = ("model.id", "model.source", "engine.type", "serving.mode")
-"""Fields whose change deletes and recreates (contract §4; a change of `provider.name` is a hand-over instead)."""
+from kubefoundry_sdk._provider.write.drift import distinct_by
 
 _MISSING: Final = object()
 
 
 def identity_changed(old: ModelDeploymentSpec, new: ModelDeploymentSpec) -> list[str]:
-    """Return the identity fields that differ."""
+    """Return the differing fields whose change deletes and recreates (contract §4).
+
+    A change of `provider.name` is a hand-over instead.
+    """
     pairs = {
         "model.id": (old.model.id, new.model.id),
         "model.source": (old.model.source, new.model.source),
         "engine.type": (old.engine.type, new.engine.type),
         "serving.mode": (old.serving.mode, new.serving.mode),
     }
-    return [name for name in IDENTITY if pairs[name][0] != pairs[name][1]]
+    return [name for name, (before, after) in pairs.items() if before != after]
 
 
 def rebase(applied: Any, old: Any, new: Any) -> Any:
@@ -40,12 +41,13 @@ def rebase(applied: Any, old: Any, new: Any) -> Any:
     """
     if same(old, new):
         return applied
-    if isinstance(applied, dict) and isinstance(old, dict) and isinstance(new, dict):
+    values = (applied, old, new)
+    if all(isinstance(value, dict) for value in values):
         return _map(applied, old, new)
-    if _named(applied) and _named(old) and _named(new):
+    if all(distinct_by(value, "name") for value in values):
         return _by_name(applied, old, new)
-    if _objects(applied) and _objects(old) and _objects(new) and len(applied) == len(old) == len(new):
-        return [rebase(*items) for items in zip(applied, old, new, strict=True)]
+    if all(map(_objects, values)) and len(applied) == len(old) == len(new):
+        return [rebase(*items) for items in zip(*values, strict=True)]
     return new
 
 
@@ -80,14 +82,6 @@ def _by_name(applied: list[Object], old: list[Object], new: list[Object]) -> lis
     return result + [
         item for item in applied if item["name"] not in names and item["name"] not in old_by_name
     ]
-
-
-def _named(value: Any) -> bool:
-    """Check whether it is a list of objects with unique names."""
-    if not _objects(value):
-        return False
-    names = [item.get("name") for item in value]
-    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
 
 
 def _objects(value: Any) -> bool:

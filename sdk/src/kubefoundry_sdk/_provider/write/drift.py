@@ -8,7 +8,7 @@ server drops values such as false and 0, by the owner of each field, because it 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kubefoundry_sdk._api import quantity
@@ -16,6 +16,7 @@ from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import pattern
 from kubefoundry_sdk._api.owner_references import beside_controller
+from kubefoundry_sdk._api.untrusted import mappings, part
 
 _AMOUNT: Final = re.compile(r"\.resources\.(requests|limits)\.|\.(sizeLimit|divisor)$")
 """Paths at which Kubernetes normalizes an amount: `1024Mi` to `1Gi`."""
@@ -51,30 +52,29 @@ def by_field(
     for key, value in manifest.items():
         differing: dict[str, Any] = {}
         if key == "metadata":
-            meta = live.get("metadata") or {}
-            for part in _METADATA:
-                if part in value:
-                    applied = value[part]
-                    if part == "ownerReferences" and isinstance(applied, list):
-                        applied = beside_controller(applied, meta.get(part))
-                    _compare(applied, meta.get(part), f"metadata.{part}", differing)
+            _compare_metadata(value, live.get("metadata") or {}, differing)
         elif key not in ("apiVersion", "kind"):
             _compare(value, live.get(key), key, differing)
         if key == "spec" and (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
-            stated = _selector(manifest)
-            if stated and _selector(live).keys() - stated.keys():
-                differing[_SELECTOR] = _selector(live)
+            _compare_selector(part(manifest, "spec", "selector"), part(live, "spec", "selector"), differing)
         kept = {path: value for path, value in differing.items() if pattern(path) not in ignored}
         if kept:
             fields[key] = kept
     return fields
 
 
-def _selector(service: Object) -> Object:
-    """Return the selector, empty if there is none. A record may hold anything (`record_trust`)."""
-    spec = service.get("spec")
-    selector = spec.get("selector") if isinstance(spec, dict) else None
-    return selector if isinstance(selector, dict) else {}
+def _compare_metadata(applied: Object, live: Object, differing: dict[str, Any]) -> None:
+    for key in _METADATA:
+        if key in applied:
+            value = applied[key]
+            if key == "ownerReferences" and isinstance(value, list):
+                value = beside_controller(value, live.get(key))
+            _compare(value, live.get(key), f"metadata.{key}", differing)
+
+
+def _compare_selector(applied: Mapping[str, Any], live: Mapping[str, Any], differing: dict[str, Any]) -> None:
+    if applied and live.keys() - applied.keys():
+        differing[_SELECTOR] = live
 
 
 def _compare(applied: Any, live: Any, path: str, differing: dict[str, Any]) -> None:
@@ -102,18 +102,20 @@ def _compare_list(applied: list[Any], live: Any, path: str, differing: dict[str,
         return
     key = next((name for name in ("uid", "name") if distinct_by(applied, name)), None)
     if key is None:
-        if len(live) < len(applied) or (len(live) > len(applied) and not _objects(applied)):
-            differing[path] = live
-            return
-        for index, value in enumerate(applied):
-            if type(value) is not str or value != live[index]:
-                _compare(value, live[index], f"{path}[{index}]", differing)
+        _compare_by_index(applied, live, path, differing)
         return
-    live_items = {
-        item[key]: item for item in live if isinstance(item, dict) and isinstance(item.get(key), str)
-    }
+    live_items = {item[key]: item for item in mappings(live) if isinstance(item.get(key), str)}
     for item in applied:
         _compare(item, live_items.get(item[key]), f"{path}[{item[key]}]", differing)
+
+
+def _compare_by_index(applied: list[Any], live: list[Any], path: str, differing: dict[str, Any]) -> None:
+    if len(live) < len(applied) or (len(live) > len(applied) and not mappings(applied)):
+        differing[path] = live
+        return
+    for index, value in enumerate(applied):
+        if type(value) is not str or value != live[index]:
+            _compare(value, live[index], f"{path}[{index}]", differing)
 
 
 def holds(applied: Any, live: Any) -> bool:
@@ -134,7 +136,3 @@ def distinct_by(items: Any, name: str) -> bool:
             return False
         marks.add(mark)
     return True
-
-
-def _objects(items: list[Any]) -> bool:
-    return any(isinstance(item, dict) for item in items)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api import handover, managed_fields
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping, mappings
 from kubefoundry_sdk._provider.write import drift, list_keys, manifest
 
 _ABSENT: Final = object()
@@ -110,13 +111,11 @@ def _dropped(before: Any, desired: Any, live: Any, path: Place = ()) -> Iterator
     Lists of texts and numbers have one owner as a whole, so an apply replaces them.
     """
     if isinstance(before, dict) and isinstance(live, dict):
-        others = desired if isinstance(desired, dict) else {}
+        others = mapping(desired)
         for key, value in before.items():
             if key in live:
                 yield from _dropped(value, others.get(key, _ABSENT), live[key], (*path, f"f:{key}"))
-    elif (
-        isinstance(before, list) and isinstance(live, list) and any(isinstance(item, dict) for item in before)
-    ):
+    elif _are_items(before, live):
         yield from _dropped_items(before, desired if isinstance(desired, list) else [], live, path)
     elif desired is _ABSENT:
         yield path
@@ -130,23 +129,27 @@ def _dropped_items(before: list[Any], desired: list[Any], live: list[Any], path:
 def _pairs(
     before: list[Any], desired: list[Any], live: list[Any]
 ) -> Iterator[tuple[Object, Object, int | None]]:
-    """Yield each applied item that still exists, its live item, and the index of the desired item (None if dropped).
-
-    Items without names that are still desired unchanged are skipped.
-    """
+    """Yield each applied item that still exists, its live item, and the index of the desired one (None: dropped)."""
     if drift.distinct_by(before, "name") and drift.distinct_by(live, "name"):
-        places = {
-            item["name"]: index
-            for index, item in enumerate(desired)
-            if isinstance(item, dict) and "name" in item
-        }
-        live_by_name = {item["name"]: item for item in live}
-        for item in before:
-            if (name := item["name"]) in live_by_name:
-                yield item, live_by_name[name], places.get(name)
-        return
-    if (len(desired) + len(live)) * _size(before) + len(before) * _size(desired) > COMPARISONS:
-        return
+        yield from _pairs_by_name(before, desired, live)
+    elif (len(desired) + len(live)) * _size(before) + len(before) * _size(desired) <= COMPARISONS:
+        yield from _pairs_by_content(before, desired, live)
+
+
+def _pairs_by_name(
+    before: list[Any], desired: list[Any], live: list[Any]
+) -> Iterator[tuple[Object, Object, int | None]]:
+    places = {item["name"]: index for index, item in enumerate(desired) if "name" in mapping(item)}
+    live_by_name = {item["name"]: item for item in live}
+    for item in before:
+        if (name := item["name"]) in live_by_name:
+            yield item, live_by_name[name], places.get(name)
+
+
+def _pairs_by_content(
+    before: list[Any], desired: list[Any], live: list[Any]
+) -> Iterator[tuple[Object, Object, int | None]]:
+    """Yield the result of `_pairs`, without items that are still desired unchanged."""
     for index, item in enumerate(before):
         if not isinstance(item, dict) or any(drift.holds(item, other) for other in desired):
             continue
@@ -197,22 +200,31 @@ class _Owned:
 def _with_dropped(before: Any, desired: Any, live: Any) -> Any:
     """Return the desired value and the dropped values that still exist, with their live values."""
     if isinstance(before, dict) and isinstance(live, dict):
-        if desired is not _ABSENT and not isinstance(desired, dict):
-            return desired
-        others: dict[str, Any] = desired if isinstance(desired, dict) else {}
-        left = {
-            key: value
-            for key, old_value in before.items()
-            if key in live
-            and (value := _with_dropped(old_value, others.get(key, _ABSENT), live[key])) is not _ABSENT
-        }
-        return {**others, **left} if left else desired
-    if isinstance(before, list) and isinstance(live, list) and any(isinstance(item, dict) for item in before):
+        return _map_with_dropped(before, desired, live)
+    if _are_items(before, live):
         items = list(desired) if isinstance(desired, list) else []
-        for item, live_item, index in _pairs(before, desired if isinstance(desired, list) else [], live):
+        for item, live_item, index in _pairs(before, list(items), live):
             if index is not None:
                 items[index] = _with_dropped(item, items[index], live_item)
             elif (left_item := _with_dropped(item, _ABSENT, live_item)) is not _ABSENT:
                 items.append(left_item)
         return items or desired
     return live if desired is _ABSENT else desired
+
+
+def _map_with_dropped(before: Object, desired: Any, live: Object) -> Any:
+    if desired is not _ABSENT and not isinstance(desired, dict):
+        return desired
+    others = mapping(desired)
+    left = {
+        key: value
+        for key, old_value in before.items()
+        if key in live
+        and (value := _with_dropped(old_value, others.get(key, _ABSENT), live[key])) is not _ABSENT
+    }
+    return {**others, **left} if left else desired
+
+
+def _are_items(before: Any, live: Any) -> bool:
+    """Check whether both are lists, and the first has objects."""
+    return isinstance(before, list) and isinstance(live, list) and bool(mappings(before))

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping
 from kubefoundry_sdk._provider.write import drift
 from kubefoundry_sdk._provider.write.manifest import Record
 
@@ -63,21 +64,24 @@ def _trusted(applied: Any, live: Any, fallback: Any) -> Any:
     if drift.holds(applied, live):
         return applied
     if isinstance(applied, dict) and isinstance(live, dict):
-        other = fallback if isinstance(fallback, dict) else {}
+        other = mapping(fallback)
         values = {
             key: _trusted(value, live.get(key), other.get(key, _MISSING)) for key, value in applied.items()
         }
         return {key: value for key, value in values.items() if value is not _MISSING}
     if drift.distinct_by(applied, "name") and drift.distinct_by(live, "name"):
-        live_items = {item["name"]: item for item in live}
-        named = drift.distinct_by(fallback, "name")
-        others = {item["name"]: item for item in fallback} if named else {}
+        live_items, others = _by_name(live), _by_name(fallback)
         items = [
             _trusted(item, live_items.get(item["name"]), others.get(item["name"], _MISSING))
             for item in applied
         ]
         return [item for item in items if item is not _MISSING]
     return fallback
+
+
+def _by_name(items: Any) -> dict[str, Any]:
+    """Return the items of a list by name, none if they have no distinct names."""
+    return {item["name"]: item for item in items} if drift.distinct_by(items, "name") else {}
 
 
 def _contains(value: Any, text: str) -> bool:

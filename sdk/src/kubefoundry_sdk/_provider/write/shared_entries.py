@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping
 from kubefoundry_sdk._provider.contract import QUEUE_LABEL, Provider
 
 
@@ -32,10 +33,10 @@ def _below(ours: Any, live: Any, applied: Any, path: Sequence[str]) -> Any:
     if not path:
         return _with_entries(ours, live, applied)
     name, is_list, rest = path[0].removesuffix("[*]"), path[0].endswith("[*]"), path[1:]
-    if not isinstance(live, dict) or name not in live or not isinstance(ours, dict | None):
+    if name not in mapping(live) or not isinstance(ours, dict | None):
         return ours
     ours = ours or {}
-    before = applied.get(name) if isinstance(applied, dict) else None
+    before = mapping(applied).get(name)
     merge = _items if is_list else _below
     content = merge(ours.get(name), live[name], before, rest)
     return {**ours, name: content} if content else ours
@@ -51,7 +52,7 @@ def _items(ours: Any, live: Any, applied: Any, path: Sequence[str]) -> Any:
 
 def _with_entries(ours: Any, live: Any, applied: Any) -> Any:
     if isinstance(live, dict) and isinstance(ours, dict | None):
-        earlier_keys = applied if isinstance(applied, dict) else {}
+        earlier_keys = mapping(applied)
         return {**{key: value for key, value in live.items() if key not in earlier_keys}, **(ours or {})}
     if isinstance(live, list) and isinstance(ours, list | None):
         earlier, desired = applied if isinstance(applied, list) else [], ours or []
