@@ -16,6 +16,21 @@ MIRROR: Final = (
     '- {{ printf "--mirror=%s" . | quote }}',
     "{{- end }}",
 )
+MODELS: Final = tuple(
+    line
+    for value, flag in (
+        ("hfEndpoint", "hf-endpoint"),
+        ("httpProxy", "http-proxy"),
+        ("httpsProxy", "https-proxy"),
+        ("noProxy", "no-proxy"),
+        ("caBundle", "ca-bundle"),
+    )
+    for line in (
+        f"{{{{- with $.Values.models.{value} }}}}",
+        f'- {{{{ printf "--pod-{flag}=%s" . | quote }}}}',
+        "{{- end }}",
+    )
+)
 PAGE_ARGS: Final = Place(
     r"^          # an overlay adds .*\n          args: \[--port=8080\]\n",
     "          args:\n            - --port=8080\n"
@@ -88,7 +103,7 @@ def _provider(name: str, *flags: str) -> Source:
         f"provider-{name}.yaml",
         "$component.enabled",
         f".Values.providers.{name}",
-        (REPLICAS, controller_args(*flags, *DEFAULT_IMAGES)),
+        (REPLICAS, controller_args(*flags, *DEFAULT_IMAGES, *MODELS)),
         f"kubefoundry-provider-{name}",
     )
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from kubefoundry_sdk._api.formats import CA_BUNDLE, ENDPOINT_URL
 from kubefoundry_sdk._api.images import REGISTRY
 
 OUR_LABELS: Final = (
@@ -167,6 +168,29 @@ class Providers(Closed):
     direct: Direct = Field(Direct(), description="Deploys models as Deployments of the engine's own server.")
 
 
+Url = Annotated[str, Field(pattern=ENDPOINT_URL)]
+"""A URL without a user and a password."""
+
+
+class Models(Closed):
+    """Settings of the pods of models that do not set them in `env`."""
+
+    hfEndpoint: Literal[""] | Url = Field(
+        "", description="HF_ENDPOINT: URL of a mirror of the Hugging Face hub."
+    )
+    httpProxy: Literal[""] | Url = Field("", description="HTTP_PROXY.")
+    httpsProxy: Literal[""] | Url = Field("", description="HTTPS_PROXY.")
+    noProxy: str = Field(
+        "",
+        description="NO_PROXY, separated by commas. Empty for addresses of the cluster by name, if there is a proxy.",
+    )
+    caBundle: Literal[""] | Annotated[str, Field(pattern=CA_BUNDLE)] = Field(
+        "",
+        description="CONFIGMAP/KEY with the certificate authorities that the pods trust, in the namespace of each "
+        "model.",
+    )
+
+
 class Dashboard(Process):
     """The page. It has one replica, because sessions are in its memory."""
 
@@ -299,6 +323,10 @@ class Values(Closed):
     providers: Providers = Field(
         Providers(), description="Providers. Each works with its own inference system."
     )
+    models: Models = Field(
+        Models(),
+        description="Pods of models: a mirror of the hub, a proxy, certificate authorities (network.md).",
+    )
     dashboard: Dashboard = Field(Dashboard(), description="The page for a whole cluster.")
     llamaStack: LlamaStack = Field(LlamaStack(), description="Runs LlamaStackDistributions.")
     rbac: Rbac = Field(Rbac(), description="Roles of users. The components' own roles are always installed.")
@@ -326,8 +354,8 @@ class Values(Closed):
     )
     secretCheck: Switch = Field(
         Switch(),
-        description="Let the providers of the release check whether a Secret exists. They can then read every "
-        "Secret.",
+        description="Let the providers of the release check whether a Secret or the ConfigMap of models.caBundle "
+        "exists. They can then read every Secret and ConfigMap.",
     )
     configMapPolicy: Switch = Field(
         Switch(),

@@ -1,18 +1,25 @@
-"""When a named Secret is looked up, and how often a missing permission is checked."""
+"""When a named Secret or ConfigMap is looked up, and how often a missing permission is checked."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from kubefoundry_sdk import Deployment, Object, Rendered, Schema
+from kubefoundry_sdk._api.names import REFRESH_ANNOTATION
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
+from kubefoundry_sdk._provider.contract import PodDefaults, Provider
+from kubefoundry_sdk._provider.health.references import bundle_of
 from kubefoundry_sdk.testing import Harness, simulated
 from kubefoundry_sdk.testing._server.requests import Answer, Request
+from support import things
 from support.things import PROVIDER, SPEC, crd
 
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 NAMED = {**SPEC, "secrets": {"huggingFaceToken": "token"}}
 MINUTE = 60.0
 
@@ -23,8 +30,8 @@ class Cluster(Harness):
     `reviews` and `lookups` have the seconds at which the provider asked for the permission, and for a Secret.
     """
 
-    def __init__(self, *, is_permitted: bool) -> None:
-        super().__init__(PROVIDER, crd())
+    def __init__(self, *, is_permitted: bool, provider: Provider = PROVIDER) -> None:
+        super().__init__(provider, crd(volumes={"type": "array", "items": OPEN}))
         self.is_permitted = is_permitted
         self.failure: Exception | None = None
         self.reviews: list[float] = []
@@ -37,10 +44,13 @@ class Cluster(Harness):
 
     @property
     def reports(self) -> list[str]:
-        return [event.note for event in self.events if event.reason == "SecretNotFound"]
+        return [
+            event.note for event in self.events if event.reason in ("SecretNotFound", "ConfigMapNotFound")
+        ]
 
     def _asked(self, request: Request) -> None:
-        is_lookup, is_review = "/secrets/" in request.path, _is_review(request)
+        is_review = _is_review(request)
+        is_lookup = "/secrets/" in request.path or "/configmaps/company-ca" in request.path
         if is_lookup:
             self.lookups.append(self.time)
         if is_review:
@@ -59,7 +69,7 @@ def _is_review(request: Request) -> bool:
     if not request.path.endswith("/selfsubjectaccessreviews"):
         return False
     asked: Any = json.loads(request.body or b"{}")
-    return bool(asked["spec"]["resourceAttributes"]["resource"] == "secrets")
+    return asked["spec"]["resourceAttributes"]["resource"] in ("secrets", "configmaps")
 
 
 @simulated
@@ -143,3 +153,48 @@ async def test_next_secret_is_looked_up_at_once() -> None:
             "Secret 'token' not found in namespace 'default'",
             "Secret 'other' not found in namespace 'default'",
         ]
+
+
+def render(deployment: Deployment, schema: Schema) -> Rendered:
+    """Return the object with the volumes of the spec."""
+    rendered = things.render(deployment, schema)
+    if volumes := deployment.spec.pod_template.spec.volumes:
+        rendered.main["spec"]["volumes"] = volumes
+    return rendered
+
+
+def mounting(ca_bundle: str) -> Provider:
+    return replace(PROVIDER, render=render, pod_defaults=PodDefaults(ca_bundle=ca_bundle))
+
+
+@simulated
+async def test_missing_ca_bundle_is_reported_once() -> None:
+    async with (cluster := Cluster(is_permitted=True, provider=mounting("company-ca/ca.crt"))):
+        await cluster.create(SPEC)
+        await cluster.advance(60 * MINUTE)
+
+        assert cluster.reports == ["ConfigMap 'company-ca' not found in namespace 'default'"]
+        assert len(cluster.lookups) == 1
+
+
+@simulated
+async def test_model_without_the_bundle_looks_nothing_up() -> None:
+    async with (cluster := Cluster(is_permitted=True, provider=mounting(""))):
+        await cluster.create(SPEC)
+        await cluster.annotate({REFRESH_ANNOTATION: "1"})
+
+        assert (cluster.lookups, cluster.reviews, cluster.reports) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    "upstream",
+    [
+        None,
+        {"spec": {"volumes": [{"name": "kubefoundry-ca-bundle", "configMap": None}]}},
+        {"spec": {"volumes": [{"name": "kubefoundry-ca-bundle", "configMap": {"name": 7}}]}},
+        {"spec": {"volumes": [{"name": "kubefoundry-ca-bundle", "configMap": {"name": "../secrets/a"}}]}},
+        {"spec": {"volumes": [{"name": "other", "configMap": {"name": "company-ca"}}]}},
+    ],
+)
+def test_corrupt_upstream_object_names_no_bundle(upstream: Object | None) -> None:
+    assert bundle_of(upstream) == ""

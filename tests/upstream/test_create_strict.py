@@ -9,6 +9,7 @@ import asyncio
 import copy
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -27,7 +28,8 @@ from kubefoundry_local.control_plane import ControlPlane
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, CRDS, Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_sdk._provider.contract import Provider, Rendered
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import PodDefaults, Provider, Rendered
 from kubefoundry_sdk._provider.reconcile.compatibility import check
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk.testing.fields import IMAGES
@@ -41,6 +43,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.upstream, requires_shared]
 
 OBJECTS = 20
 """Objects created for each release and version (docs/compatibility.md)."""
+
+POD_DEFAULTS = PodDefaults((("HTTPS_PROXY", "http://proxy.example.com"),), "company-ca/ca.crt")
+"""What an administrator has set for the pods of every second object."""
 
 PROVIDERS: dict[str, Provider] = {
     "kaito": kubefoundry_kaito.provider.provider(kubefoundry_kaito.settings.Settings()),
@@ -138,8 +143,10 @@ def rendered(subject: Provider, schema: Schema) -> list[Rendered]:
     ]
     assert len(supported) >= OBJECTS, f"{subject.title} supports only {len(supported)} of the generated specs"
     chosen = supported[:: len(supported) // OBJECTS][:OBJECTS]
+    with_defaults = replace(subject, pod_defaults=POD_DEFAULTS)
     return [
-        subject.render(deployment(spec, name=f"m-{number}"), schema) for number, spec in enumerate(chosen)
+        results.render(with_defaults if number % 2 else subject, deployment(spec, name=f"m-{number}"), schema)
+        for number, spec in enumerate(chosen)
     ]
 
 

@@ -1,4 +1,4 @@
-"""A named Secret that does not exist is reported by an Event where that can be seen; no content is read."""
+"""A missing Secret or CA bundle is reported by an Event where that can be seen; no content is read."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, SECRETS
 from kubefoundry_sdk._cluster.client import Client
 from support.audit import AuditLog
-from support.deployments import GPU, model_deployment
+from support.deployments import CPU, GPU, model_deployment
 from support.events import notes, until_event
 from support.kinds import UPSTREAM
 from support.proxy import Fault, behind
+from support.restarts import restarted
 from support.roles import until_allowed
 from support.waiting import phase, until_deployment
 
@@ -32,6 +33,7 @@ def permitted(suite: Suite) -> Iterator[None]:
     suite.plane.kubectl("apply", "-k", OVERLAY)
     try:
         until_allowed(suite.plane, "provider-dynamo", "get", "secrets", allowed=True)
+        until_allowed(suite.plane, "provider-direct", "get", "configmaps", allowed=True)
         yield
     finally:
         suite.plane.kubectl("delete", "-k", OVERLAY)
@@ -71,6 +73,17 @@ async def test_a_missing_secret_is_reported_once_by_its_metadata_alone(
         if entry["objectRef"]["resource"] == "secrets" and component != "core"
     ]
     assert sorted(audited) == [("get", "hf-token-secret"), ("get", "there")]
+
+
+async def test_missing_ca_bundle_is_reported_by_its_name(
+    suite: Suite, api: Client, namespace: str, permitted: None
+) -> None:
+    with restarted(suite.components["direct"], {"KUBEFOUNDRY_POD_CA_BUNDLE": "company-ca/ca.crt"}):
+        body = model_deployment("m", namespace, CPU, provider="direct")
+        await api.create(MODEL_DEPLOYMENTS, body, manager="test")
+        note = await until_event(api, namespace, "ConfigMapNotFound")
+
+    assert note == f"ConfigMap 'company-ca' not found in namespace '{namespace}'"
 
 
 async def test_without_the_permission_no_secret_is_asked_for(

@@ -48,6 +48,9 @@ FLAG: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 CONFIG_KEY: Final = r"^[-._a-zA-Z0-9]+$"
 """Key in a Secret or ConfigMap."""
 
+CA_BUNDLE: Final = f"{DNS_SUBDOMAIN[:-1]}/{CONFIG_KEY[1:]}"
+"""A ConfigMap and its key: `company-ca/ca.crt`."""
+
 ABSOLUTE_PATH: Final = r"^/[^:/][^:]*$"
 """Path of a mount below the root: Kubernetes allows no colon."""
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from contextlib import redirect_stderr
 from dataclasses import replace
 
+from kubefoundry_sdk._provider import pod_defaults, propagation
 from kubefoundry_sdk._provider.contract import Provider
 from kubefoundry_sdk._provider.flags import COMMON, flag_of
-from kubefoundry_sdk._provider.propagation import stated
 
 
 def from_flags(
@@ -43,4 +43,9 @@ def from_flags(
             parsed = flag_parser.parse_args([f"{flag}={text}" for flag, text in flags.items()])
     except SystemExit:
         raise ValueError(f"{name} does not take these flags in this version: {dict(flags)}") from None
-    return replace(build(parsed), propagates=stated(parsed), flags=dict(flags))
+    return replace(
+        build(parsed),
+        propagates=propagation.stated(parsed),
+        pod_defaults=pod_defaults.stated(parsed),
+        flags=dict(flags),
+    )

@@ -192,6 +192,19 @@ class Propagation:
     annotations: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PodDefaults:
+    """An administrator's settings for the pods of models that do not set them (`--pod-…`).
+
+    Attributes:
+        variables: Names and values of environment variables.
+        ca_bundle: `CONFIGMAP/KEY` of a CA bundle in the namespace of the model; empty for none.
+    """
+
+    variables: tuple[tuple[str, str], ...] = ()
+    ca_bundle: str = ""
+
+
 class NotReadable(Exception):
     """No ModelDeployment of this provider renders to the upstream object.
 
@@ -277,6 +290,8 @@ class Provider:
             go on.
         propagates: The labels and annotations that pass from a ModelDeployment to its upstream object. `run` and
             `from_flags` set them, not the provider.
+        pod_defaults: The administrator's settings for the pods of models. `render` receives them as `spec.env` and
+            `spec.podTemplate`, if `supports` accepts them there. `run` and `from_flags` set them, not the provider.
         flags: The flags that shape the written objects, by name (`--default-image`), as the process was started
             with them. The registration publishes them. `run` and `from_flags` set them, not the provider.
         from_flags: Returns the provider as its process builds it from such flags, for the command line:
@@ -313,6 +328,7 @@ class Provider:
     read_back: Callable[[Object, Sequence[Object]], Sequence[Object]] | None = None
     blocking: bool = False
     propagates: Propagation = field(default_factory=Propagation)
+    pod_defaults: PodDefaults = field(default_factory=PodDefaults)
     flags: Mapping[str, str] = field(default_factory=dict)
     from_flags: Callable[[Mapping[str, str]], Provider] | None = None
 

@@ -9,11 +9,12 @@ import argparse
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kubefoundry_sdk._provider import pod_defaults
 from kubefoundry_sdk._provider.propagation import ANNOTATIONS, LABELS
 
 DEFAULT_IMAGES: Final = "default_images"
 
-COMMON: Final = (DEFAULT_IMAGES, LABELS, ANNOTATIONS)
+COMMON: Final = (DEFAULT_IMAGES, LABELS, ANNOTATIONS, *pod_defaults.FLAGS)
 """The common flags that shape objects. All other such flags are the provider's own."""
 
 

@@ -15,6 +15,7 @@ from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.model_storage import MODULES, OFFLINE, cache_variables
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.pod_spec import ENGINE_ONLY, EngineContainer, PodSpec
+from kubefoundry_sdk._provider.pod_defaults import CA_VOLUME
 
 
 def with_pod_settings(pod: Object, spec: ModelDeploymentSpec, *, runs_engine: bool = True) -> Object:
@@ -26,14 +27,17 @@ def with_pod_settings(pod: Object, spec: ModelDeploymentSpec, *, runs_engine: bo
     Args:
         pod: The pod's spec as the provider renders it.
         spec: The spec of the ModelDeployment.
-        runs_engine: Whether the pod runs an engine. Other pods get no volumes and no resource claims.
+        runs_engine: Whether the pod runs an engine. Other pods get no resource claims, and of the volumes only the
+            CA bundle.
     """
     stated = stated_fields(spec.pod_template.spec)
-    if volumes := _storage_volumes(spec):
-        stated["volumes"] = [*volumes, *stated.get("volumes", ())]
-    return _merged(
-        pod, {name: value for name, value in stated.items() if runs_engine or name not in ENGINE_ONLY}
-    )
+    if runs_engine:
+        if volumes := _storage_volumes(spec):
+            stated["volumes"] = [*volumes, *stated.get("volumes", ())]
+        return _merged(pod, stated)
+    bundle = [volume for volume in stated.get("volumes", ()) if volume["name"] == CA_VOLUME]
+    others = {name: value for name, value in stated.items() if name not in ENGINE_ONLY}
+    return _merged(pod, {**others, **({"volumes": bundle} if bundle else {})})
 
 
 def with_container_settings(
@@ -47,13 +51,15 @@ def with_container_settings(
     Args:
         container: The container as the provider renders it, with its `env`.
         spec: The spec of the ModelDeployment.
-        runs_engine: Whether the container runs an engine. Other containers get only the security context.
+        runs_engine: Whether the container runs an engine. Other containers get only the security context, and the
+            CA bundle if they have variables.
     """
     stated = stated_fields(spec.pod_template.container)
     claims = stated.pop("resourceClaims", None)
     if not runs_engine:
-        stated.pop("volumeMounts", None)
-        return _merged(container, stated)
+        mounts = stated.pop("volumeMounts", ())
+        bundle = [mount for mount in mounts if mount["name"] == CA_VOLUME and container.get("env")]
+        return _merged(container, {**stated, **({"volumeMounts": bundle} if bundle else {})})
     if claims:
         stated["resources"] = {"claims": claims}
     if mounts := [{"name": volume.name, "mountPath": volume.path} for volume in spec.model.storage.volumes]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from typing import Any, Final, TypeVar, get_args
 
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.fields import MAX_INT32
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Object
-from kubefoundry_sdk._provider import propagation
+from kubefoundry_sdk._provider import pod_defaults, propagation
 from kubefoundry_sdk._provider.contract import (
     Deployment,
     Endpoint,
@@ -66,12 +67,17 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
 def render(provider: Provider, deployment: Deployment, schema: Schema) -> Rendered:
     """Return the upstream objects of a deployment. Raise Fault, and any exception of the function."""
     chosen = propagation.selected(provider.propagates, deployment)
+    chosen, notes = pod_defaults.applied(
+        provider.pod_defaults, chosen, lambda changed: supports(provider, changed, schema)
+    )
     rendered = _call("render", lambda: provider.render(chosen, schema))
     for problem in chain(
         wrong_types_of_render(rendered, deployment),
         _render_problems(provider, deployment, schema, rendered),
     ):
         raise Fault(f"render returned {problem}")
+    if notes:
+        rendered = replace(rendered, notes=(*rendered.notes, *notes))
     return propagation.with_metadata(rendered, chosen)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from kubefoundry_sdk._provider import pod_defaults, propagation
 from kubefoundry_sdk._provider.contract import Propagation, Provider
 from kubefoundry_sdk._provider.controller import Controller
 from kubefoundry_sdk._provider.flags import started_with
 from kubefoundry_sdk._provider.health.staleness import THRESHOLD
 from kubefoundry_sdk._provider.health.verification import ANSWER
-from kubefoundry_sdk._provider.propagation import keys, stated
 from kubefoundry_sdk._runtime import options, process
 from kubefoundry_sdk._runtime.process import Process
 
@@ -52,7 +52,12 @@ def prepared(
         # Defaults from the environment are values that the process was started with.
         with options.without_variables():
             defaults = parser(name).parse_args([])
-        built = replace(build(parsed), propagates=stated(parsed), flags=started_with(parsed, defaults))
+        built = replace(
+            build(parsed),
+            propagates=propagation.stated(parsed),
+            pod_defaults=pod_defaults.stated(parsed),
+            flags=started_with(parsed, defaults),
+        )
         provider = placed(built, parsed.operator_namespace, parsed.operator_deployment)
     except ValueError as error:
         flags.error(str(error))
@@ -88,8 +93,9 @@ def parser(name: str) -> argparse.ArgumentParser:
             f"--propagate-{part}",
             f"keys of {part} that pass from a ModelDeployment to its upstream object, separated by commas",
             default=",".join(listed),
-            read=keys,
+            read=propagation.keys,
         )
+    _add_pod_defaults(flag_parser)
     options.flag(
         flag_parser,
         "--verify-endpoint",
@@ -113,6 +119,30 @@ def parser(name: str) -> argparse.ArgumentParser:
         default="",
     )
     return flag_parser
+
+
+def _add_pod_defaults(flag_parser: argparse.ArgumentParser) -> None:
+    """Add the flags for the pods of models (`pod_defaults`)."""
+    for name, text, read in (
+        (
+            "--pod-hf-endpoint",
+            "HF_ENDPOINT of the pods of models: URL of a mirror of the Hugging Face hub",
+            pod_defaults.url,
+        ),
+        ("--pod-http-proxy", "HTTP_PROXY of the pods of models", pod_defaults.url),
+        ("--pod-https-proxy", "HTTPS_PROXY of the pods of models", pod_defaults.url),
+        (
+            "--pod-no-proxy",
+            f"NO_PROXY of the pods of models; with a proxy, the default is {pod_defaults.IN_CLUSTER}",
+            pod_defaults.hosts,
+        ),
+        (
+            "--pod-ca-bundle",
+            "CONFIGMAP/KEY with the certificate authorities that the pods of models trust, in the model's namespace",
+            pod_defaults.ca_bundle,
+        ),
+    ):
+        options.flag(flag_parser, name, text, default="", read=read)
 
 
 class _Merge(argparse.Action):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubefoundry_sdk._api.live import LiveModelDeployment
+from kubefoundry_sdk._provider.health.references import bundle_of, secret_of
 from kubefoundry_sdk._provider.reconcile import (
     dry_run,
     finalizer,
@@ -56,7 +57,9 @@ async def write_status(turn: Turn) -> End | None:
     if "phase" in status:
         await own_status.unpublish(context, turn.live, status)
     if status.get("phase") != "Running":
-        turn.retry_in(await context.secrets.check(turn.live, turn.memory.secret))
+        secret, bundle = secret_of(turn.live), bundle_of(report.live)
+        turn.retry_in(await context.secrets.check(turn.live, secret, turn.memory.secret))
+        turn.retry_in(await context.config_maps.check(turn.live, bundle, turn.memory.config_map))
     return None
 
 

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from kubefoundry_sdk._api import names
-from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.kinds import CONFIG_MAPS, SECRETS, Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._provider.contract import Deployment, Provider
 from kubefoundry_sdk._provider.health import staleness
-from kubefoundry_sdk._provider.health.secret import SecretCheck
+from kubefoundry_sdk._provider.health.references import ReferenceCheck
 from kubefoundry_sdk._provider.health.verification import Verification
 from kubefoundry_sdk._provider.reconcile import reported_generation
 from kubefoundry_sdk._provider.reconcile.memory import Memory
@@ -61,7 +61,8 @@ class Context:
     stale_after: float = staleness.THRESHOLD
     memories: dict[Key, Memory] = field(default_factory=dict)
     _uids: dict[Key, str] = field(default_factory=dict, init=False, repr=False)
-    secrets: SecretCheck = field(init=False)
+    secrets: ReferenceCheck = field(init=False)
+    config_maps: ReferenceCheck = field(init=False)
     creations: CreationWatch | None = None
     """None if the provider declares no Events."""
     quotas: QuotaWatch | None = None
@@ -72,7 +73,8 @@ class Context:
     """Until then, `status.endpoint.model` is not written: the CRD of an earlier release does not have it."""
 
     def __post_init__(self) -> None:
-        self.secrets = SecretCheck(self.client, self.recorder)
+        self.secrets = ReferenceCheck(self.client, self.recorder, SECRETS)
+        self.config_maps = ReferenceCheck(self.client, self.recorder, CONFIG_MAPS)
 
     @property
     def manager(self) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kubefoundry_sdk._cluster.rate import Bucket
 from kubefoundry_sdk._provider.health.pod_causes import Creations
-from kubefoundry_sdk._provider.health.secret import SecretLookup
+from kubefoundry_sdk._provider.health.references import Lookup
 from kubefoundry_sdk._provider.health.steadiness import Steadiness
 from kubefoundry_sdk._provider.reconcile import pace
 from kubefoundry_sdk._provider.reconcile.failures import Failures, Removal
@@ -49,7 +49,8 @@ class Memory:
     """Whether the deletion leaves the objects on purpose."""
     accepted_digest: str | None = None
     """Digest of the plan that a dry run accepted while another provider serves."""
-    secret: SecretLookup = field(default_factory=SecretLookup)
+    secret: Lookup = field(default_factory=Lookup)
+    config_map: Lookup = field(default_factory=Lookup)
     deleted_record: tuple[str, Record] | None = None
     """The record of an upstream object that is being deleted, and the uid of the ModelDeployment. The next object
     starts from it, so that recreating alone does not change a default image."""

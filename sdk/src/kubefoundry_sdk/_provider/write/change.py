@@ -44,8 +44,10 @@ def rebase(applied: Any, old: Any, new: Any) -> Any:
     values = (applied, old, new)
     if all(isinstance(value, dict) for value in values):
         return _map(applied, old, new)
-    if all(distinct_by(value, "name") for value in values):
-        return _by_name(applied, old, new)
+    if (applied is _MISSING or distinct_by(applied, "name")) and all(
+        distinct_by(render, "name") for render in (old, new)
+    ):
+        return _by_name([] if applied is _MISSING else applied, old, new)
     if all(map(_objects, values)) and len(applied) == len(old) == len(new):
         return [rebase(*items) for items in zip(*values, strict=True)]
     return new
@@ -61,6 +63,9 @@ def _map(applied: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, A
             result.pop(key, None)
         else:
             result[key] = rebase(applied.get(key, _MISSING), before, after)
+            # The items that are left belong to a newer provider. The API server does not store an empty list.
+            if result[key] == [] and after:
+                del result[key]
     return result
 
 

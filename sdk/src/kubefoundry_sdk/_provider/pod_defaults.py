@@ -1,0 +1,162 @@
+"""An administrator's settings for the pods of all models: a mirror of the hub, a proxy, and a CA bundle.
+
+They are defaults of fields that a user can set: variables in `env`, and a ConfigMap in `podTemplate`. So a provider
+renders them as it renders these fields. They take part in each render, also that of an earlier spec, so a changed
+flag writes nothing to a running model (contract §4).
+"""
+
+from __future__ import annotations
+
+import argparse
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kubefoundry_sdk._api import formats
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._provider.contract import Deployment, PodDefaults
+
+HF_ENDPOINT: Final = "pod_hf_endpoint"
+HTTP_PROXY: Final = "pod_http_proxy"
+HTTPS_PROXY: Final = "pod_https_proxy"
+NO_PROXY: Final = "pod_no_proxy"
+CA_BUNDLE: Final = "pod_ca_bundle"
+
+FLAGS: Final = (HF_ENDPOINT, HTTP_PROXY, HTTPS_PROXY, NO_PROXY, CA_BUNDLE)
+"""Attributes of the parsed flags."""
+
+CA_VOLUME: Final = "kubefoundry-ca-bundle"
+"""Name of the volume. Pods that run no engine mount a volume of this name, too, because they may talk to the hub."""
+
+CA_PATH: Final = "/etc/kubefoundry/ca"
+CA_FILE: Final = "ca-bundle.crt"
+
+CA_VARIABLES: Final = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE")
+"""OpenSSL, httpx and Go read the first one; requests, curl and boto3 (S3) read one of the others."""
+
+IN_CLUSTER: Final = "localhost,127.0.0.1,::1,.svc,.cluster.local"
+"""NO_PROXY if only a proxy is set. Engines call themselves, and Services of the cluster."""
+
+_PROXY: Final = re.compile(formats.ENDPOINT_URL)
+_HOSTS: Final = re.compile(r"[A-Za-z0-9*._:/\[\]-]+(,[A-Za-z0-9*._:/\[\]-]+)*")
+_CA_BUNDLE: Final = re.compile(formats.CA_BUNDLE)
+
+
+def stated(arguments: argparse.Namespace) -> PodDefaults:
+    """Return the settings of parsed flags."""
+    proxies = {
+        "HTTP_PROXY": getattr(arguments, HTTP_PROXY),
+        "HTTPS_PROXY": getattr(arguments, HTTPS_PROXY),
+    }
+    no_proxy = getattr(arguments, NO_PROXY) or (IN_CLUSTER if any(proxies.values()) else "")
+    variables = {"HF_ENDPOINT": getattr(arguments, HF_ENDPOINT), **proxies, "NO_PROXY": no_proxy}
+    return PodDefaults(
+        tuple((name, value) for name, value in variables.items() if value), getattr(arguments, CA_BUNDLE)
+    )
+
+
+def url(text: str) -> str:
+    """Return the URL of a mirror or proxy. Raise ArgumentTypeError for any other text."""
+    if text and not _PROXY.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not http(s)://HOST[:PORT][/PATH]. A user and a password do not belong in a flag, which "
+            "everybody can read: set them in env of the model, from a Secret"
+        )
+    return text
+
+
+def hosts(text: str) -> str:
+    """Return the hosts of NO_PROXY. Raise ArgumentTypeError for any other text."""
+    if text and not _HOSTS.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a list of hosts and ranges, separated by commas without blanks"
+        )
+    return text
+
+
+def ca_bundle(text: str) -> str:
+    """Return `CONFIGMAP/KEY`. Raise ArgumentTypeError for any other text."""
+    if text and not _CA_BUNDLE.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not CONFIGMAP/KEY")
+    return text
+
+
+def applied(
+    defaults: PodDefaults, deployment: Deployment, problems: Callable[[Deployment], Sequence[str]]
+) -> tuple[Deployment, tuple[str, ...]]:
+    """Return the deployment with the defaults of the fields that it does not set, and notes about those left out.
+
+    Args:
+        defaults: The administrator's settings.
+        deployment: The deployment.
+        problems: Returns the provider's problems with a deployment (`supports`).
+    """
+    steps = (
+        (_with_variables, ", ".join(name for name, _ in defaults.variables)),
+        (_with_bundle, "the CA bundle" if defaults.ca_bundle else ""),
+    )
+    notes = []
+    for step, subject in steps:
+        spec = step(deployment.spec, defaults) if subject else deployment.spec
+        if spec is deployment.spec:
+            continue
+        changed = replace(deployment, spec=spec)
+        if set(problems(changed)) <= set(problems(deployment)):
+            deployment = changed
+        else:
+            notes.append(f"The pods of this model do not get {subject} of the provider's flags")
+    return deployment, tuple(notes)
+
+
+def _with_variables(spec: ModelDeploymentSpec, defaults: PodDefaults) -> ModelDeploymentSpec:
+    """Return the spec with the variables that `env` does not set in either case.
+
+    curl reads only the lower-case http_proxy, and Python prefers the lower-case names of all three.
+    """
+    added = [
+        {"name": name, "value": value}
+        for variable, value in defaults.variables
+        if not _sets(spec, variable)
+        for name in (variable, *((variable.lower(),) if variable.endswith("_PROXY") else ()))
+    ]
+    return spec.model_copy(update={"env": [*spec.env, *added]}) if added else spec
+
+
+def _with_bundle(spec: ModelDeploymentSpec, defaults: PodDefaults) -> ModelDeploymentSpec:
+    """Return the spec with the CA bundle as a volume, a mount and variables, unless it has a bundle of its own."""
+    pod, container = spec.pod_template.spec, spec.pod_template.container
+    if _has_own_bundle(pod.volumes, container.volume_mounts):
+        return spec
+    name, _, key = defaults.ca_bundle.partition("/")
+    source = {"name": name, "items": [{"key": key, "path": CA_FILE}]}
+    mount = {"name": CA_VOLUME, "mountPath": CA_PATH, "readOnly": True}
+    template = spec.pod_template.model_copy(
+        update={
+            "spec": _extended(pod, "volumes", {"name": CA_VOLUME, "configMap": source}),
+            "container": _extended(container, "volume_mounts", mount),
+        }
+    )
+    variables = [
+        {"name": variable, "value": f"{CA_PATH}/{CA_FILE}"}
+        for variable in CA_VARIABLES
+        if not _sets(spec, variable)
+    ]
+    return spec.model_copy(update={"pod_template": template, "env": [*spec.env, *variables]})
+
+
+def _has_own_bundle(volumes: Iterable[Object], mounts: Iterable[Object]) -> bool:
+    """Check whether a spec has a volume of the bundle's name, or one at its path."""
+    return any(volume.get("name") == CA_VOLUME for volume in volumes) or any(
+        posixpath.normpath(mount.get("mountPath") or "/") == CA_PATH for mount in mounts
+    )
+
+
+def _extended(part: Any, field: str, item: Object) -> Any:
+    return part.model_copy(update={field: [*getattr(part, field), item]})
+
+
+def _sets(spec: ModelDeploymentSpec, variable: str) -> bool:
+    return any(str(item.get("name")).upper() == variable for item in spec.env)

@@ -1,0 +1,111 @@
+"""`--pod-…`: which texts the flags take, and that a changed flag writes nothing to a running model."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kubefoundry_sdk import Deployment, Rendered, Schema
+from kubefoundry_sdk._api import names
+from kubefoundry_sdk._provider import pod_defaults
+from kubefoundry_sdk._provider.contract import PodDefaults, Provider
+from kubefoundry_sdk._provider.run import parser
+from support.plans import deployment, planned, provider
+
+PROXY = PodDefaults((("HTTPS_PROXY", "http://proxy:3128"),), "company-ca/ca.crt")
+OTHER = PodDefaults((("HTTPS_PROXY", "http://other:3128"),))
+NONE = PodDefaults()
+NAMES = ["HTTPS_PROXY", "https_proxy", *pod_defaults.CA_VARIABLES]
+
+
+def with_pod(defaults: PodDefaults) -> Provider:
+    """Return a provider whose object has the variables and volumes of the spec, and none where there are none."""
+
+    def render(model: Deployment, schema: Schema) -> Rendered:
+        spec = model.spec
+        parts = {"env": spec.env, "volumes": spec.pod_template.spec.volumes}
+        content: dict[str, Any] = {name: list(value) for name, value in parts.items() if value}
+        content["length"] = spec.engine.context_length or 0
+        main = {"apiVersion": schema.api_version, "kind": "Engine", "metadata": {"name": model.name}}
+        return Rendered({**main, "spec": content})
+
+    return replace(provider(), render=render, recreate=lambda old, new: None, pod_defaults=defaults)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(NONE, PROXY), (PROXY, OTHER), (PROXY, NONE)], ids=["set", "changed", "removed"]
+)
+def test_changed_flag_writes_nothing(before: PodDefaults, after: PodDefaults) -> None:
+    live = planned(deployment(), subject=with_pod(before))
+
+    todo = planned(deployment(), live, with_pod(after))
+
+    assert (todo.changed, todo.recreate, todo.drifted) == ([], None, ())
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"engine": {"type": "vllm", "contextLength": 8}},
+        {"env": [{"name": "A", "value": "2"}]},
+        {"env": []},
+        {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]},
+    ],
+    ids=["other field", "changed variable", "removed variable", "added variable"],
+)
+@pytest.mark.parametrize("own", [[], [{"name": "A", "value": "1"}]], ids=["no env", "env"])
+def test_edit_after_changed_flag_writes_only_the_edit(edit: dict[str, Any], own: list[Any]) -> None:
+    live = planned(deployment({"env": own}), subject=with_pod(NONE))
+    edited = deployment({"env": own, **edit})
+
+    todo = planned(edited, live, with_pod(PROXY))
+
+    assert todo.main["spec"] == planned(edited, live, with_pod(NONE)).main["spec"]
+
+
+def test_refresh_takes_the_flag() -> None:
+    live = planned(deployment(), subject=with_pod(NONE))
+
+    todo = planned(deployment(annotations={names.REFRESH_ANNOTATION: "1"}), live, with_pod(PROXY))
+
+    assert [variable["name"] for variable in todo.main["spec"]["env"]] == NAMES
+
+
+def test_new_model_takes_the_flag() -> None:
+    todo = planned(deployment(), subject=with_pod(PROXY))
+
+    assert [variable["name"] for variable in todo.main["spec"]["env"]] == NAMES
+    assert [volume["name"] for volume in todo.main["spec"]["volumes"]] == [pod_defaults.CA_VOLUME]
+
+
+def stated(*flags: str) -> PodDefaults:
+    return pod_defaults.stated(parser("example").parse_args(flags))
+
+
+def test_proxy_leaves_addresses_of_the_cluster_alone() -> None:
+    assert dict(stated("--pod-http-proxy=http://p:1").variables)["NO_PROXY"] == pod_defaults.IN_CLUSTER
+    own = stated("--pod-http-proxy=http://p:1", "--pod-no-proxy=.corp")
+    assert dict(own.variables)["NO_PROXY"] == ".corp"
+    assert stated() == PodDefaults()
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (pod_defaults.url, "proxy:3128"),
+        (pod_defaults.url, "http://user:password@proxy:3128"),
+        (pod_defaults.url, "http://proxy/$(HOME)"),
+        (pod_defaults.hosts, "a, b"),
+        (pod_defaults.hosts, "$(HOME)"),
+        (pod_defaults.ca_bundle, "company-ca"),
+        (pod_defaults.ca_bundle, "Company/ca.crt"),
+        (pod_defaults.ca_bundle, "company-ca/a/b"),
+        (pod_defaults.ca_bundle, "company-ca/"),
+    ],
+)
+def test_invalid_value_is_refused(read: Any, text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not"):
+        read(text)

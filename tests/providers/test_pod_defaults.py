@@ -1,0 +1,173 @@
+"""A mirror of the hub, a proxy and a CA bundle reach every pod that reads them, with each provider and engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubefoundry_cli.providers import named
+from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._provider import results
+from kubefoundry_sdk._provider.contract import Provider, Rendered
+from kubefoundry_sdk._provider.reconcile.compatibility import check
+from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk.testing.generated import deployment
+from support.upstream import UpstreamCRD, crds, standin
+
+FLAGS = {
+    "--pod-hf-endpoint": "https://hub.example.com/hf",
+    "--pod-https-proxy": "http://proxy.example.com:3128",
+    "--pod-no-proxy": ".svc,10.0.0.0/8",
+    "--pod-ca-bundle": "company-ca/ca.crt",
+}
+CA_FILE = "/etc/kubefoundry/ca/ca-bundle.crt"
+VARIABLES = {
+    "HF_ENDPOINT": "https://hub.example.com/hf",
+    "HTTPS_PROXY": "http://proxy.example.com:3128",
+    "https_proxy": "http://proxy.example.com:3128",
+    "NO_PROXY": ".svc,10.0.0.0/8",
+    "no_proxy": ".svc,10.0.0.0/8",
+    **dict.fromkeys(["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"], CA_FILE),
+}
+VOLUME = {
+    "name": "kubefoundry-ca-bundle",
+    "configMap": {"name": "company-ca", "items": [{"key": "ca.crt", "path": "ca-bundle.crt"}]},
+}
+MOUNT = {"name": "kubefoundry-ca-bundle", "mountPath": "/etc/kubefoundry/ca", "readOnly": True}
+GPU = {"resources": {"gpu": {"count": 1}, "memory": "8Gi"}}
+PARTS = {"replicas": 1, "gpu": {"count": 1}, "memory": "8Gi"}
+SPLIT = {"serving": {"mode": "disaggregated"}, "scaling": {"prefill": PARTS, "decode": PARTS}}
+IMAGE = {"image": "example.com/engine:1.0.0"}
+
+CASES = [
+    *(
+        ("direct", {"engine": {"type": engine}, **GPU}, 1)
+        for engine in ("vllm", "sglang", "trtllm", "llamacpp")
+    ),
+    ("kaito", {"engine": {"type": "vllm"}, **GPU, **IMAGE}, 1),
+    ("kaito", {"engine": {"type": "llamacpp"}, **IMAGE}, 1),
+    ("kuberay", {"engine": {"type": "vllm"}, **GPU}, 2),
+    ("kuberay", {"engine": {"type": "vllm"}, **SPLIT}, 3),
+    *(("dynamo", {"engine": {"type": engine}, **GPU}, 2) for engine in ("vllm", "sglang", "trtllm")),
+    ("dynamo", {"engine": {"type": "vllm"}, **SPLIT}, 3),
+]
+
+
+def started(name: str, flags: dict[str, str]) -> Provider:
+    build = named(name).from_flags
+    assert build is not None
+    return build(flags)
+
+
+def schemas(provider: Provider) -> Iterator[Schema]:
+    """Yield the schema of each stored release of the upstream CRD that the provider supports."""
+    if provider.upstream.schema:
+        yield provider.upstream.schema
+        return
+    released: tuple[UpstreamCRD, ...] = (standin(provider.name), *crds(provider.name))
+    for crd in released:
+        schema = provider.probe(crd.document)
+        if isinstance(schema, Schema):
+            yield schema
+
+
+def pods(value: Any) -> Iterator[tuple[Object, Object]]:
+    """Yield the spec of each pod, and its container with its variables."""
+    if isinstance(value, list):
+        for item in value:
+            yield from pods(item)
+    if not isinstance(value, dict):
+        return
+    if "extraPodSpec" in value:
+        container = value["extraPodSpec"]["mainContainer"]
+        yield value["extraPodSpec"], {**container, "env": value.get("envs", [])}
+    elif "containers" in value:
+        yield value, value["containers"][0]
+    else:
+        for part in value.values():
+            yield from pods(part)
+
+
+def rendered(provider: Provider, spec: dict[str, Any], schema: Schema) -> Rendered | None:
+    model = deployment({"model": {"id": "org/model"}, **spec, "provider": {"name": provider.name}})
+    return None if check(provider, model, schema).problems else results.render(provider, model, schema)
+
+
+def variables(container: Object) -> dict[str, str]:
+    names = [item["name"] for item in container.get("env", ())]
+    assert len(set(names)) == len(names)
+    return {item["name"]: item.get("value", "") for item in container.get("env", ())}
+
+
+@pytest.mark.parametrize(("name", "spec", "count"), CASES)
+def test_flags_reach_every_pod(name: str, spec: dict[str, Any], count: int) -> None:
+    provider = started(name, FLAGS)
+    objects = [made for schema in schemas(provider) if (made := rendered(provider, spec, schema))]
+
+    assert objects
+    for made in objects:
+        found = list(pods(made.main))
+        assert len(found) == count
+        assert not any("flags" in note for note in made.notes)
+        for pod, container in found:
+            assert VARIABLES.items() <= variables(container).items()
+            assert pod["volumes"].count(VOLUME) == 1
+            assert container["volumeMounts"].count(MOUNT) == 1
+
+
+@pytest.mark.parametrize(("name", "spec", "count"), CASES)
+def test_render_is_unchanged_without_flags(name: str, spec: dict[str, Any], count: int) -> None:
+    provider = started(name, {})
+    model = deployment({"model": {"id": "org/model"}, **spec, "provider": {"name": name}})
+
+    for schema in schemas(provider):
+        if not check(provider, model, schema).problems:
+            assert results.render(provider, model, schema) == provider.render(model, schema)
+
+
+@pytest.mark.parametrize(("name", "spec", "count"), CASES)
+def test_env_takes_precedence_over_flags(name: str, spec: dict[str, Any], count: int) -> None:
+    provider = started(name, FLAGS)
+    env = [{"name": "https_proxy", "value": "http://own:1"}, {"name": "SSL_CERT_FILE", "value": "/own.crt"}]
+    schema = next(iter(schemas(provider)))
+
+    made = rendered(provider, {**spec, "env": env}, schema)
+
+    assert made is not None
+    for _, container in pods(made.main):
+        stated = variables(container)
+        assert (stated["https_proxy"], stated["SSL_CERT_FILE"]) == ("http://own:1", "/own.crt")
+        assert "HTTPS_PROXY" not in stated
+        assert stated["REQUESTS_CA_BUNDLE"] == CA_FILE
+
+
+def test_kaito_preset_keeps_its_pods_and_says_so() -> None:
+    provider = started("kaito", FLAGS)
+    spec = {"model": {"id": "microsoft/phi-4"}, "engine": {"type": "vllm", "trustRemoteCode": True}, **GPU}
+    model = deployment({**spec, "provider": {"name": "kaito"}})
+
+    made = results.render(provider, model, next(iter(schemas(provider))))
+
+    assert made.main == results.render(started("kaito", {}), model, next(iter(schemas(provider)))).main
+    assert made.notes[-2:] == (
+        "The pods of this model do not get HF_ENDPOINT, HTTPS_PROXY, NO_PROXY of the provider's flags",
+        "The pods of this model do not get the CA bundle of the provider's flags",
+    )
+
+
+def test_volume_at_the_path_of_the_bundle_leaves_it_out() -> None:
+    template = {
+        "spec": {"volumes": [{"name": "own", "configMap": {"name": "own"}}]},
+        "container": {"volumeMounts": [{"name": "own", "mountPath": "/etc/kubefoundry/ca"}]},
+    }
+    provider = started("direct", FLAGS)
+    spec = {"engine": {"type": "vllm"}, **GPU, "podTemplate": template}
+
+    made = rendered(provider, spec, next(iter(schemas(provider))))
+
+    assert made is not None
+    [(pod, container)] = pods(made.main)
+    assert VOLUME not in pod["volumes"]
+    assert [mount["name"] for mount in container["volumeMounts"]].count("own") == 1
