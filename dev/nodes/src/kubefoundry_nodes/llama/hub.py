@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,7 +53,9 @@ class Hub:
 
 
 @contextmanager
-def serving(address: str, port: int, repository: str, file: Path) -> Iterator[Hub]:
+def serving(
+    address: str, port: int, repository: str, file: Path, tls: ssl.SSLContext | None = None
+) -> Iterator[Hub]:
     """Serve a file of a repository `OWNER/NAME` until the block ends. Port 0 stands for a free port."""
     hub = Hub(repository, file.name, file.read_bytes())
 
@@ -80,7 +83,10 @@ def serving(address: str, port: int, repository: str, file: Path) -> Iterator[Hu
             """Log nothing: other programs use the terminal."""
 
     server = ThreadingHTTPServer((address, port), Handler)
-    hub.url = f"http://{address}:{server.server_port}"
+    if tls:
+        # The handshake waits for the thread of the request, so a client that refuses it stops no other.
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    hub.url = f"{'https' if tls else 'http'}://{address}:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, name="hub", daemon=True)
     thread.start()
     try:
