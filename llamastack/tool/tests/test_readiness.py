@@ -98,6 +98,15 @@ def test_preflight_names_service_that_is_not_reached(
     assert not server.places.effective.exists()
 
 
+def test_preflight_names_service_in_pods_of_its_own(server: Server) -> None:
+    asks(server, mode="Deployment", address="http://127.0.0.1:9")
+
+    ended = server.preflight()
+
+    assert "Code: ServiceNotReached" in ended.message
+    assert "container provider-echo of the service's own pods did not answer" in ended.message
+
+
 def test_preflight_names_answer_of_unhealthy_service(server: Server) -> None:
     with health(503) as port:
         asks(server, health={"port": port, "path": "/healthz"})

@@ -73,6 +73,7 @@ ACCEPTED: Final[dict[str, tuple[Mapping[str, Any] | None, dict[str, Any]]]] = {
     "neither": (None, {}),
     "both": (PACKAGED, {"service": SOCKET, "config": {"url": "http://x"}}),
     "both transports by default": ({}, {"service": TCP}),
+    "pods of its own": ({"transports": ["tcp"]}, {"service": {**TCP, "mode": "Deployment"}}),
     "an optional one is left out": ({**PACKAGED, "required": False}, {"config": {"base_url": "http://x"}}),
 }
 
@@ -120,6 +121,17 @@ def test_service_that_fits_is_installed(pod: Pod, tmp_path: Path, name: str) -> 
 
 
 ECHO: Final = {"providerId": "echo"}
+
+
+def test_lint_expects_tcp_of_service_with_pods_of_its_own(pod: Pod, tmp_path: Path) -> None:
+    (tmp_path / "entry.yaml").write_text(yaml.safe_dump({**ECHO, "service": {"mode": "Deployment"}}))
+    folder = service_image(tmp_path / "echo", {"transports": ["unix"]})
+
+    linted = pod.call("lint", str(folder), "--entry", str(tmp_path / "entry.yaml"))
+
+    assert "error: TransportUnsupported: service.transport is TCP" in linted.log
+
+
 NO_ENTRIES: Final[dict[str, tuple[object, str]]] = {
     "nothing": (None, "holds no provider"),
     "text": ("echo", "holds no provider"),

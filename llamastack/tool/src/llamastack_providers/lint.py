@@ -87,7 +87,9 @@ def _entry(spec: PackageSpec, path: Path) -> Iterator[Failure]:
         value = _read_entry(path)
         own_service = None
         if (written := value.get("service")) is not None:
-            defaults = {"mode": service.SIDECAR, "transport": service.UNIX_SOCKET}
+            is_own = written.get("mode") == service.DEPLOYMENT
+            transport = service.TCP if is_own else service.UNIX_SOCKET
+            defaults = {"mode": service.SIDECAR, "transport": transport}
             own_service = service.parse({key: written.get(key, default) for key, default in defaults.items()})
         install.check_service(spec, value["providerId"], own_service, value.get("config"))
     except Failure as failure:

@@ -35,11 +35,16 @@ def wait(provider_id: str, item: Service, deadline: float, places: Layout) -> No
     while problem := _problem(item, places):
         if time.monotonic() >= deadline:
             reason = (
-                f"container {service.container(provider_id)} did not answer at {target(item)} "
+                f"{_name(provider_id, item)} did not answer at {target(item)} "
                 f"within {item.start_seconds} s: {problem}"
             )
             raise Failure(Code.ServiceNotReached, reason, provider_id=provider_id)
         time.sleep(_EVERY)
+
+
+def _name(provider_id: str, item: Service) -> str:
+    container = f"container {service.container(provider_id)}"
+    return container if item.mode == service.SIDECAR else f"{container} of the service's own pods"
 
 
 def target(item: Service) -> str:

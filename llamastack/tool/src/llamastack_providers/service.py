@@ -15,6 +15,7 @@ from llamastack_providers import layout
 from llamastack_providers.errors import Code, Failure
 
 SIDECAR: Final = "Sidecar"
+DEPLOYMENT: Final = "Deployment"
 UNIX_SOCKET: Final = "UnixSocket"
 TCP: Final = "TCP"
 TRANSPORTS: Final = {"unix": UNIX_SOCKET, "tcp": TCP}
@@ -41,12 +42,12 @@ class Service:
     """The service of one provider.
 
     Attributes:
-        mode: Where it runs: `Sidecar`, in a container of the server's pod.
+        mode: Where it runs: `Sidecar`, in a container of the server's pod, or `Deployment`, in pods of its own.
         transport: `UnixSocket` or `TCP`.
         address: The value of its variable (see `url_variable`). Empty if the command does not need it.
         required: Whether the provider cannot work without it.
         start_seconds: Seconds that it has to start.
-        health: Its health listener, None if a command in its container checks its health.
+        health: Its health listener in the server's pod, None if there is none.
         token_file: The file with the token for requests, empty if there is none.
     """
 
@@ -104,7 +105,7 @@ def parse(value: Any) -> Service | None:
     if not isinstance(required, bool):
         raise Failure(Code.BadCall, f"service.required must be true or false, not {required!r}")
     return Service(
-        mode=_one_of(value, "mode", (SIDECAR,)),
+        mode=_one_of(value, "mode", (SIDECAR, DEPLOYMENT)),
         transport=_one_of(value, "transport", tuple(TRANSPORTS.values())),
         address=_text(value, "address"),
         required=required,
