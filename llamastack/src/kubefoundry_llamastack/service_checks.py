@@ -8,7 +8,8 @@ from typing import Final
 
 from kubefoundry_llamastack.render import sidecars
 from kubefoundry_llamastack.render.request import Distribution, Settings
-from kubefoundry_llamastack.render.sidecars import RESERVED_ENV, Sidecar
+from kubefoundry_llamastack.render.service_container import RESERVED_ENV
+from kubefoundry_llamastack.render.sidecars import Sidecar
 from kubefoundry_sdk._api import quantity
 from llamastack_providers.service import TCP
 

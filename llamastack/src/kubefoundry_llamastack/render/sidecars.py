@@ -11,57 +11,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kubefoundry_llamastack.api.spec import ProviderService
-from kubefoundry_llamastack.render.containers import last_of_each, with_requests
 from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.render.service_container import (
+    HEALTH_PATH,
+    ServiceContainer,
+    rendered,
+    scratch_volumes,
+)
 from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import layout, service
 
 TRAFFIC_PORT: Final = 18400
 HEALTH_PORT: Final = 18500
-HEALTH_PATH: Final = "/healthz"
-
-REQUESTS: Final = {"cpu": "100m", "memory": "128Mi"}
-"""Requests of a service without any. An autoscaler by CPU fails for a pod with a container that requests none."""
-
-SECURITY: Final[Object] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
-"""The settings of the Pod Security level `restricted`. `runAsNonRoot` comes from the pod in such namespaces."""
-
-RESERVED_ENV: Final = "LLS_PROVIDER_"
-"""Begins the names of the variables that the operator sets for a service."""
 
 TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-START_PERIOD: Final = 2
-"""Seconds between two checks of a service that starts."""
-
 
 @dataclass(frozen=True, slots=True)
-class Sidecar:
-    """The service of a provider, with its defaults resolved.
-
-    Attributes:
-        provider_id: The provider.
-        image: Image of the service.
-        spec: The service as the CR describes it.
-        port: Port for requests, None with a socket.
-        health_port: Port for health checks, None if a command checks the health.
-    """
-
-    provider_id: str
-    image: str
-    spec: ProviderService
-    port: int | None
-    health_port: int | None
-
-    @property
-    def container(self) -> str:
-        """Return the name of its container."""
-        return service.container(self.provider_id)
+class Sidecar(ServiceContainer):
+    """A service in the server's pods."""
 
     @property
     def volume(self) -> str:
@@ -74,11 +42,6 @@ class Sidecar:
         return f"tok-{self.provider_id}"
 
     @property
-    def scratch_volume(self) -> str:
-        """Return the name of its volume at /tmp, which exists only with `scratch`."""
-        return f"tmp-{self.provider_id}"
-
-    @property
     def address(self) -> str:
         """Return the address at which the server's container reaches it."""
         if self.port is not None:
@@ -87,8 +50,12 @@ class Sidecar:
 
 
 def of(cr: Distribution) -> tuple[Sidecar, ...]:
-    """Return the services in the order of installation."""
-    served = [(item, item.service) for _, item in cr.spec.providers() if item.service is not None]
+    """Return the sidecars in the order of installation."""
+    served = [
+        (item, item.service)
+        for _, item in cr.spec.providers()
+        if item.service is not None and item.service.mode == service.SIDECAR
+    ]
     return tuple(
         Sidecar(
             item.provider_id,
@@ -171,78 +138,21 @@ def volumes(cr: Distribution) -> list[Object]:
     for item in of(cr):
         in_memory = {"medium": "Memory", "sizeLimit": "1Mi"}
         result += [{"name": name, "emptyDir": in_memory} for name in (item.volume, item.token_volume)]
-        if item.spec.scratch is not None:
-            scratch = {"sizeLimit": str(item.spec.scratch)}
-            result.append({"name": item.scratch_volume, "emptyDir": scratch})
+        result += scratch_volumes(item)
     return result
 
 
 def _container(sidecar: Sidecar) -> Object:
-    spec = sidecar.spec
     token_folder = service.token_folder(sidecar.provider_id)
-    mounts = [
+    mounts: list[Object] = [
         {"name": sidecar.volume, "mountPath": layout.SERVICES},
         {"name": sidecar.token_volume, "mountPath": token_folder, "readOnly": True},
         # The API server mounts the token of podOverrides.serviceAccountName only where nothing else is mounted.
         {"name": sidecar.volume, "mountPath": TOKEN_FOLDER, "subPath": "no-token", "readOnly": True},
     ]
-    security = SECURITY
-    if spec.scratch is not None:
-        mounts.append({"name": sidecar.scratch_volume, "mountPath": "/tmp"})
-        security = {**SECURITY, "readOnlyRootFilesystem": True}
-    container: Object = {
-        "name": sidecar.container,
-        "image": sidecar.image,
-        "imagePullPolicy": spec.image_pull_policy,
-        "env": _environment(sidecar),
-        "resources": with_requests(spec.resources, REQUESTS),
-        "securityContext": security,
-        "volumeMounts": mounts,
-        **_probes(sidecar),
-    }
-    if spec.command:
-        container["command"] = list(spec.command)
-    if spec.args:
-        container["args"] = list(spec.args)
-    return container
-
-
-def _environment(sidecar: Sidecar) -> list[Object]:
     listen = f"unix:{layout.SERVICES}/service.sock"
     if sidecar.port is not None:
         listen = f"127.0.0.1:{sidecar.port}"
-    variables = {
-        "ID": sidecar.provider_id,
-        "LISTEN": listen,
-        "TOKEN_FILE": service.token_file(sidecar.provider_id),
-    }
-    if sidecar.health_port is not None:
-        variables["HEALTH"] = f"0.0.0.0:{sidecar.health_port}"
-    own = [{"name": f"{RESERVED_ENV}{name}", "value": value} for name, value in variables.items()]
-    return last_of_each([*own, *(sidecar.spec.env or ())], "name")
-
-
-def _probes(sidecar: Sidecar) -> Object:
-    """Render the probes.
-
-    An optional service has neither a startup probe nor a readiness probe, so its health never takes the pod out of
-    the Service.
-    """
-    health = sidecar.spec.health
-    check: Object = {"exec": {"command": list(health.exec or ())}}
-    if sidecar.health_port is not None:
-        check = {"httpGet": {"path": health.path or HEALTH_PATH, "port": sidecar.health_port}}
-    liveness = {**check, "periodSeconds": 30, "failureThreshold": 5, "timeoutSeconds": 10}
-    if not sidecar.spec.required:
-        return {"livenessProbe": {**liveness, "initialDelaySeconds": health.start_seconds}}
-    return {
-        "startupProbe": {
-            **check,
-            "periodSeconds": START_PERIOD,
-            "timeoutSeconds": START_PERIOD,
-            # The first check comes at once, so N checks last N - 1 periods.
-            "failureThreshold": -(-health.start_seconds // START_PERIOD) + 1,
-        },
-        "readinessProbe": {**check, "periodSeconds": 10, "failureThreshold": 3, "timeoutSeconds": 5},
-        "livenessProbe": liveness,
-    }
+    variables = {"LISTEN": listen, "TOKEN_FILE": service.token_file(sidecar.provider_id)}
+    # The health of an optional service never takes the pod out of the Service.
+    return rendered(sidecar, variables, mounts, awaited=sidecar.spec.required)
