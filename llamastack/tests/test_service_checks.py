@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from kubefoundry_llamastack import checks, workload
 from kubefoundry_llamastack.api.crd import at, definition
 from kubefoundry_llamastack.reconcile import build_obstacles, read
+from kubefoundry_llamastack.render import provider_deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
 from kubefoundry_sdk.testing._server import schemas
 from support.llamastack import llsd
@@ -47,6 +48,8 @@ def providers(*services: Object) -> Object:
 
 
 TCP: Final[Object] = {"transport": "TCP"}
+OWN: Final[Object] = {"mode": "Deployment"}
+SCALING: Final[Object] = {"maxReplicas": 3}
 
 
 @pytest.mark.accept("L2-05")
@@ -87,11 +90,26 @@ TCP: Final[Object] = {"transport": "TCP"}
             {**providers({}), "podOverrides": {"volumeMounts": [{"mountPath": "/run/lls-provider-tokens"}]}},
             ("podOverrides.volumeMounts", "/run/lls-provider-tokens"),
         ),
+        (providers({**OWN, "transport": "UnixSocket"}), ("'p0'", "mode: Deployment", "transport: TCP")),
+        (providers({**OWN, "port": 8081}), ("8081", "requests", "health checks")),
+        (providers({**OWN, "port": 9000, "health": {"port": 9000}}), ("9000", "service.health.port")),
+        (providers({**OWN, "replicas": 2, "autoscaling": SCALING}), ("'p0'", "replicas and autoscaling")),
+        (providers({**OWN, "health": {"exec": ["a"], "path": "/"}}), ("'p0'", "health.exec")),
+        (providers({**OWN, "env": [{"name": "LLS_PROVIDER_ID"}]}), ("'p0'", "LLS_PROVIDER_ID")),
+        (providers({**OWN, "args": ["x" * 300_000]}), ("the service of provider 'p0'", "256 KiB")),
+        (providers({**OWN, "egress": [{"x": "x" * 300_000}]}), ("'p0'", "256 KiB", "egress")),
+        (providers({"replicas": 2}), ("'p0'", "replicas", "mode: Deployment")),
+        (providers({"autoscaling": SCALING}), ("'p0'", "autoscaling", "mode: Deployment")),
+        (providers({"egress": []}), ("'p0'", "egress", "mode: Deployment")),
+        (providers(*({} for _ in range(9)), *(OWN for _ in range(8))), ("17", "16")),
     ],
     ids=[
         *("port twice", "own ports", "default of the server", "port of the server", "port of a socket"),
         *("exec and port", "17 services", "container", "variable", "scratch", "size", "size of a check"),
         *("volume", "volume of the token", "mount", "mount of the token"),
+        *("socket of other pods", "port of health", "same ports", "replicas and scaling", "exec and path"),
+        *("variable of own pods", "size of own pods", "size of the policy"),
+        *("replicas of a sidecar", "scaling of a sidecar", "policy of a sidecar", "17 of both modes"),
     ],
 )
 def test_invalid_service_is_refused_with_remedy(make: Make, server: Object, phrases: tuple[str, ...]) -> None:
@@ -172,5 +190,7 @@ def largest_object(*services: Any) -> int:
     if checks.refusal(cr, ON) is not None:
         return 0
     decision = workload.decide(cr, FOUND, ON, "inputs", None, None)
-    written = (decision.body, workload.record_config_map(cr, decision.record))
+    own_pods = [provider_deployment.objects(cr, item) for item in provider_deployment.of(cr)]
+    own_objects = (manifest for manifests in own_pods for _, manifest in manifests)
+    written = (decision.body, workload.record_config_map(cr, decision.record), *own_objects)
     return max(len(json.dumps(item)) for item in written)

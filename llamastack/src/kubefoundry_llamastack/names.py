@@ -45,6 +45,12 @@ MANAGED_BY: Final = "llama-stack-operator"
 """Same as the existing operator's: users' selectors and an adoption rely on it."""
 
 APP: Final = "llama-stack"
+PROVIDER_APP: Final = "llama-stack-provider"
+"""`app` of the pods of a provider's service."""
+
+LLSD_LABEL: Final = f"{GROUP}/llsd"
+LLSD_PROVIDER_LABEL: Final = f"{GROUP}/llsd-provider"
+"""On all objects of a service with pods of its own: the LlamaStackDistribution and the provider."""
 
 OPERATOR_CONFIG: Final = "llama-stack-operator-config"
 TRUSTED_CA: Final = "odh-trusted-ca-bundle"

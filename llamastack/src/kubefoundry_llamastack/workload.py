@@ -25,7 +25,7 @@ from kubefoundry_llamastack.names import (
     USER_CONFIG_HASH,
     endpoint_variable,
 )
-from kubefoundry_llamastack.render import sidecars
+from kubefoundry_llamastack.render import provider_deployment, sidecars
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
 from kubefoundry_sdk._api import names
@@ -33,6 +33,7 @@ from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import owned, project
 from kubefoundry_sdk._api.untrusted import part
+from llamastack_providers import service
 
 RECORD: Final = "-applied"
 """Suffix of the ConfigMap with the record, after the CR's name."""
@@ -125,6 +126,7 @@ def digest_inputs(
     server = {
         key: value for key, value in (raw_spec.get("server") or {}).items() if key not in NOT_IN_TEMPLATE
     }
+    server = _without_own_pods(server)
     # A larger claim needs no new pods.
     if isinstance(server.get("storage"), dict):
         server["storage"] = {key: value for key, value in server["storage"].items() if key != "size"}
@@ -143,6 +145,26 @@ def digest_inputs(
         parts["providerSeconds"] = seconds
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _without_own_pods(server: Object) -> Object:
+    """Return the part without the fields of services that change only pods of their own."""
+    sections = server.get("externalProviders")
+    if not isinstance(sections, dict):
+        return server
+    reduced = {
+        section: [_reduced(item) for item in items] if isinstance(items, list) else items
+        for section, items in sections.items()
+    }
+    return {**server, "externalProviders": reduced}
+
+
+def _reduced(provider: object) -> object:
+    own_service = part(provider, "service")
+    if not isinstance(provider, dict) or own_service.get("mode") != service.DEPLOYMENT:
+        return provider
+    kept = {key: own_service[key] for key in provider_deployment.INPUTS if key in own_service}
+    return {**provider, "service": kept}
 
 
 def earlier_digests(

@@ -91,7 +91,11 @@ async def test_schema_stores_service_with_defaults(
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        ({"mode": "Deployment"}, "mode"),
+        ({"mode": "Job"}, "mode"),
+        ({"mode": "Deployment", "replicas": 101}, "replicas"),
+        ({"mode": "Deployment", "replicas": -1}, "replicas"),
+        ({"mode": "Deployment", "autoscaling": {}}, "autoscaling.maxReplicas"),
+        ({"mode": "Deployment", "egress": [{}] * 17}, "egress"),
         ({"image": ""}, "image"),
         ({"imagePullPolicy": "Sometimes"}, "imagePullPolicy"),
         ({"command": ["x"] * 65}, "command"),

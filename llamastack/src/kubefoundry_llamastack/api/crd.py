@@ -53,6 +53,8 @@ def definition() -> Object:
     _rule(at(spec, "server.distribution"), "!(has(self.name) && has(self.image))", NAME_OR_IMAGE)
     for section in ExternalProviders.model_fields.values():
         _open(at(spec, f"server.externalProviders.{section.alias}[].config"))
+        # The API server checks the rules as those of the NetworkPolicy.
+        _open(at(spec, f"server.externalProviders.{section.alias}[].service.egress[]"))
         # No rules for `service`: in 13 lists without a limit they exceed the API server's budget for CEL.
     config = at(spec, "server.modelDeployments[].config")
     _open(config)

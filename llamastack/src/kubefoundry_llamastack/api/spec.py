@@ -166,7 +166,8 @@ class ServiceHealth(ApiModel):
     """How the kubelet checks a service."""
 
     port: Port | None = None
-    """Port of the listener for health checks, on all addresses. Defaults to 18500 plus the service's position."""
+    """Port of the listener for health checks, on all addresses. Defaults to 18500 plus the service's position,
+    with mode Deployment to 8081."""
 
     path: Annotated[str, Field(max_length=253, pattern=HEALTH_PATH_PATTERN)] | None = None
     """Path whose answer to GET is 200 while the service accepts requests. Defaults to /healthz.
@@ -187,8 +188,8 @@ class ProviderService(ApiModel):
     The provider itself is installed into the server like any other.
     """
 
-    mode: Literal["Sidecar"] = "Sidecar"
-    """Where it runs. Sidecar: in a container of each pod of the server."""
+    mode: Literal["Sidecar", "Deployment"] = "Sidecar"
+    """Where it runs. Sidecar: in a container of each pod of the server. Deployment: in pods of its own."""
 
     image: Text | None = None
     """Image of the service. Defaults to the provider's image."""
@@ -204,17 +205,19 @@ class ProviderService(ApiModel):
 
     transport: Literal["UnixSocket", "TCP"] | None = None
     """How the provider reaches the service. Defaults to UnixSocket, a file that only the server and this service
-    have. With TCP it listens on the pod's loopback address, where every container of the pod can connect."""
+    have. With TCP it listens on the pod's loopback address, where every container of the pod can connect. With mode
+    Deployment only TCP is possible."""
 
     port: Port | None = None
-    """Port for requests over TCP. Defaults to 18400 plus the service's position."""
+    """Port for requests over TCP. Defaults to 18400 plus the service's position, with mode Deployment to 8080."""
 
     health: ServiceHealth = Field(default_factory=ServiceHealth)
     """How the kubelet checks the service."""
 
     required: bool = True
     """Whether the server waits for the service to start, and gets no requests while the service is unhealthy. If
-    false, it gets none only while the service's container does not run, because Kubernetes counts every container."""
+    false, it gets none only while the service's container does not run, because Kubernetes counts every container.
+    With mode Deployment, the server waits for it only before it first uses the service."""
 
     env: list[JsonObject] | None = None
     """Environment variables of the service alone. Names that begin with LLS_PROVIDER_ are the operator's."""
@@ -224,6 +227,16 @@ class ProviderService(ApiModel):
 
     scratch: Quantity | None = None
     """Size limit of a volume at /tmp. With it, the rest of the file system is read-only."""
+
+    replicas: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Number of pods with mode Deployment. Defaults to 1."""
+
+    autoscaling: Autoscaling | None = None
+    """Scaling by load with mode Deployment, instead of replicas."""
+
+    egress: Annotated[list[JsonObject], Field(max_length=16)] | None = None
+    """Egress rules of the NetworkPolicy with mode Deployment, in addition to one for DNS. Without any, the service
+    can connect to nothing else."""
 
 
 class ExternalProvider(ApiModel):

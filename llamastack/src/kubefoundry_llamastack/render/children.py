@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubefoundry_llamastack.api.spec import Autoscaling
 from kubefoundry_llamastack.names import (
     ANYUID_ROLE,
     AUTOSCALERS,
@@ -133,6 +134,21 @@ def autoscaler(cr: Distribution, *, by_container: bool = False) -> Object | None
     autoscaling = cr.spec.server.autoscaling
     if autoscaling is None:
         return None
+    container = cr.spec.server.container_spec.name if by_container else ""
+    spec = scaling(autoscaling, cr.name, container)
+    manifest = child(AUTOSCALERS.kind, AUTOSCALERS.api_version, f"{cr.name}-hpa", cr, spec=spec)
+    manifest["metadata"]["labels"].update(pod_labels(cr.name))
+    return manifest
+
+
+def scaling(autoscaling: Autoscaling, deployment: str, container: str = "") -> Object:
+    """Render the spec of a HorizontalPodAutoscaler.
+
+    Args:
+        autoscaling: The scaling as the CR describes it.
+        deployment: Name of the Deployment to scale.
+        container: The container to measure, empty for whole pods.
+    """
     targets = (("cpu", autoscaling.target_cpu), ("memory", autoscaling.target_memory))
     metrics: list[Object] = []
     for name, percent in targets:
@@ -142,22 +158,24 @@ def autoscaler(cr: Distribution, *, by_container: bool = False) -> Object | None
             "name": name,
             "target": {"type": "Utilization", "averageUtilization": percent},
         }
-        if by_container:
-            source["container"] = cr.spec.server.container_spec.name
+        if container:
+            source["container"] = container
             metrics.append({"type": "ContainerResource", "containerResource": source})
         else:
             metrics.append({"type": "Resource", "resource": source})
     spec: Object = {
-        "scaleTargetRef": {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "name": cr.name},
+        "scaleTargetRef": {
+            "apiVersion": DEPLOYMENTS.api_version,
+            "kind": DEPLOYMENTS.kind,
+            "name": deployment,
+        },
         "maxReplicas": autoscaling.max_replicas,
     }
     if autoscaling.min_replicas is not None:
         spec["minReplicas"] = autoscaling.min_replicas
     if metrics:
         spec["metrics"] = metrics
-    manifest = child(AUTOSCALERS.kind, AUTOSCALERS.api_version, f"{cr.name}-hpa", cr, spec=spec)
-    manifest["metadata"]["labels"].update(pod_labels(cr.name))
-    return manifest
+    return spec
 
 
 def ingress(cr: Distribution) -> Object | None:

@@ -13,7 +13,7 @@ from kubefoundry_llamastack.names import (
     endpoint_variable,
     pod_labels,
 )
-from kubefoundry_llamastack.render import ca_bundle, init, server, sidecars, tool
+from kubefoundry_llamastack.render import ca_bundle, init, provider_deployment, server, sidecars, tool
 from kubefoundry_llamastack.render.containers import last_of_each, with_requests
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
 from kubefoundry_sdk._api.kinds import Object
@@ -133,7 +133,7 @@ def environment(cr: Distribution, inputs: PodInputs) -> list[Object]:
         {"name": endpoint_variable(provider_id), "value": url}
         for provider_id, url in inputs.endpoints.items()
     ]
-    own += sidecars.server_environment(cr)
+    own += sidecars.server_environment(cr) + provider_deployment.server_environment(cr)
     return last_of_each([*own, *(cr.spec.server.container_spec.env or ())], "name")
 
 

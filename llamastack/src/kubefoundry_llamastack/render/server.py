@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubefoundry_llamastack.render import sidecars, tool
+from kubefoundry_llamastack.render import provider_deployment, sidecars, tool
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api.kinds import Object
+from llamastack_providers.service import START_SECONDS
 
 WITH_USER_CONFIG: Final = """\
 import os, re, sys
@@ -119,6 +120,8 @@ def probes(cr: Distribution) -> Object:
     if cr.extended:
         loading = tool.provider_seconds(cr) * len(cr.spec.providers())
         starting = sum(item.spec.health.start_seconds for item in sidecars.of(cr) if item.spec.required)
+        # Pods of their own run already. Preflight waits as long as the tool does by default.
+        starting += START_SECONDS * sum(item.spec.required for item in provider_deployment.of(cr))
         seconds = starting + PREFLIGHT_SECONDS + loading + SERVER_SECONDS
         failures = seconds // PERIOD
     health = {"path": "/v1/health", "port": cr.port}

@@ -17,7 +17,7 @@ from kubefoundry_llamastack.names import (
     PROVIDER_SECONDS_ANNOTATION,
     endpoint_variable,
 )
-from kubefoundry_llamastack.render import sidecars
+from kubefoundry_llamastack.render import provider_deployment, sidecars
 from kubefoundry_llamastack.render.request import Distribution, UserConfig
 from kubefoundry_sdk._api.kinds import Object
 from llamastack_providers import layout
@@ -43,7 +43,7 @@ exec "$python" {ZIPAPP} "$@"
 def install(cr: Distribution) -> dict[str, list[str]]:
     """Return the command of each install container, by provider id."""
     commands = {}
-    services = sidecars.descriptions(cr)
+    services = _services(cr)
     for order, (section, provider) in enumerate(cr.spec.providers()):
         fields = {
             **_provider_fields(provider, services),
@@ -111,8 +111,12 @@ def provider_seconds(cr: Distribution) -> int:
 
 
 def _installed(cr: Distribution) -> list[dict[str, Any]]:
-    services = sidecars.descriptions(cr)
+    services = _services(cr)
     return [_provider_fields(provider, services) for _, provider in cr.spec.providers()]
+
+
+def _services(cr: Distribution) -> dict[str, Object]:
+    return {**sidecars.descriptions(cr), **provider_deployment.descriptions(cr)}
 
 
 def _provider_fields(provider: ExternalProvider, services: Mapping[str, Object]) -> dict[str, Any]:
