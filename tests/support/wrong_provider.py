@@ -187,7 +187,8 @@ class Wrong(Client):
         """Change a ModelDeployment that the process receives, or write to it, by the fault."""
         meta = obj["metadata"]
         notes = meta.get("annotations") or {}
-        if FAULT == "WRI-7":
+        # The second of them obeys only until it has begun with a model.
+        if FAULT == "WRI-7" or (FAULT == "WRI-7 begun" and FINALIZER in (meta.get("finalizers") or ())):
             notes.pop(names.PAUSED_ANNOTATION, None)
         if FAULT == "LEV-2" and notes.get(names.PAUSED_ANNOTATION) == "true":
             meta.pop("deletionTimestamp", None)

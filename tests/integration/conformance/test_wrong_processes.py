@@ -25,7 +25,7 @@ EARLY: Final = ("REG-4", "REG-3")
 
 LATER: Final = (
     *("REG-2", "REG-5", "REG-1", "PRO-1 served", "PRO-1 counted", "PRO-2"),
-    *("WRI-1", "WRI-2", "WRI-3", "WRI-4", "WRI-5", "WRI-6", "WRI-7", "WRI-8", "WRI-9"),
+    *("WRI-1", "WRI-2", "WRI-3", "WRI-4", "WRI-5", "WRI-6", "WRI-7", "WRI-7 begun", "WRI-8", "WRI-9"),
     *("SUP-1", "REN-7", "REG-6"),
     *("OBS-6", "OBS-10", "STA-1", "STA-2", "STA-3", "STA-4", "STA-5"),
     *("LEV-1", "LEV-2", "LEV-3", "LEV-4", "LEV-5", "PRO-5"),

@@ -151,18 +151,32 @@ async def _check_repairs(
 
 
 async def check_pause(rig: Rig) -> Finding | None:
-    """Check that the subject creates nothing for a paused ModelDeployment, and continues after the pause."""
+    """Check that the subject writes nothing for a paused ModelDeployment, and continues after the pause.
+
+    A subject that has not reported on a model shows nothing of its own while it obeys, and one that does not obey may
+    be late. So also pause a model on which it has reported: its message is then the subject's (contract §10, Pause).
+    """
     place, other = rig.place(), rig.place()
     await rig.create(place, annotations={names.PAUSED_ANNOTATION: "true"})
-    await rig.deployment(place, lambda obj: ((obj.get("status") or {}).get("message")) == PAUSED)
+    await rig.deployment(place, _is_paused)
     await rig.create(other)
     # The other one shows that the subject had time to act.
     await rig.upstream(other)
     if objects := await rig.stored(place):
         return Finding(f"{rig.kind.kind} {objects[0]['metadata']['name']} was made", "nothing")
+    await rig.deployment(other, lambda obj: condition(obj, RESOURCE_CREATED).get("status") == "True")
+    live = await rig.upstream(other)
+    await rig.annotate(other, names.PAUSED_ANNOTATION, "true")
+    await rig.deployment(other, _is_paused)
+    if _content(await rig.upstream(other)) != _content(live):
+        return Finding(f"{rig.kind.kind} {live['metadata']['name']} was changed", "nothing")
     await rig.annotate(place, names.PAUSED_ANNOTATION, None)
     await rig.upstream(place)
     return None
+
+
+def _is_paused(obj: Object) -> bool:
+    return (obj.get("status") or {}).get("message") == PAUSED
 
 
 async def check_dry_run(rig: Rig) -> Finding | None:
