@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import yaml
 from click.testing import Result
 
 from kubefoundry_cli.failure import Exit
-from support.deployments import GPU
+from support.deployments import GPU, model_deployment
 from support.fake_server import Answers, serving
 
 Call = Callable[..., Result]
@@ -98,6 +99,38 @@ def _refused(call: Call, file: str, folder: Path, command: str, name: str) -> st
     assert "create namespace" not in done.stderr
     assert answers.asked == []
     return done.stderr
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+@pytest.mark.parametrize(
+    "command", ["plan -f FILE", "explain -f FILE", "explain -f FILE --offline", "render -f FILE"]
+)
+def test_impossible_namespace_of_a_file_is_a_usage_error(
+    call: Call, tmp_path: Path, command: str, name: str
+) -> None:
+    document = model_deployment("m", IMPOSSIBLE[name], GPU)
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump(document))
+
+    said = _refused(call, str(tmp_path / "m.yaml"), tmp_path, command, "")
+
+    assert "cannot be a namespace's name" in said
+    assert "metadata.namespace" in said
+
+
+@pytest.mark.parametrize(
+    "path", ["..", "/../../pods", "/v1/..", "/v1/%2e%2e/%2E%2e/pods", "/./v1", "/a/..?b=c"]
+)
+def test_path_that_leads_away_from_the_model_is_a_usage_error(call: Call, tmp_path: Path, path: str) -> None:
+    _refused(call, "", tmp_path, f"curl m {path}", "")
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "v1/a..b", "/v1?x=/../y"])
+def test_path_with_dots_inside_a_step_is_requested(call: Call, tmp_path: Path, path: str) -> None:
+    answers = Asked()
+    with serving(answers, tmp_path) as kubeconfig:
+        call("curl", "m", path, "--kubeconfig", str(kubeconfig))
+
+    assert answers.asked != []
 
 
 @pytest.mark.parametrize(

@@ -94,3 +94,13 @@ def test_form_keeps_yaml_labels_and_derives_the_name() -> None:
     text = "kind: ModelDeployment\nmetadata: {name: m, labels: {team: a}}\nspec: {}"
     assert from_yaml(text, "n").obj["metadata"] == {"name": "m", "namespace": "n", "labels": {"team": "a"}}
     assert from_form({PREFIX + "model.id": "Qwen/Qwen3-0.6B"}, "n").obj["metadata"]["name"] == "qwen3-0-6b"
+
+
+def test_impossible_namespace_is_named_and_the_form_is_kept() -> None:
+    filled = {field.name: field.value for section in sections(GPU) for field in section.fields}
+    drafts = [from_form({**filled, "namespace": "Bad_NS"}, "n")]
+    drafts.append(from_yaml(drafts[0].text, "n"))
+
+    assert ["Bad_NS cannot be a namespace's name" in draft.problem for draft in drafts] == [True, True]
+    assert drafts[0].spec == GPU
+    assert "Bad_NS" in drafts[1].text

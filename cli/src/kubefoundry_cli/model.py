@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from kubefoundry_cli.cluster import namespace_name
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import say
 from kubefoundry_cli.spec_path import ABSENT, NotAnObject, with_value
@@ -129,6 +130,7 @@ def completed(obj: Object, where: str, namespace: str = "default") -> Object:
         raise Failure(f"{where}: metadata.name {missing}", Exit.USAGE)
     if not isinstance(meta.get("namespace", namespace), str):
         raise Failure(f"{where}: metadata.namespace is not text: quote it", Exit.USAGE)
+    namespace_name(meta.get("namespace", namespace), f"; it is metadata.namespace of {where}")
     stored = {"namespace": namespace, "uid": NO_UID, "generation": 1}
     return {**obj, "metadata": {**stored, **meta}, "spec": obj.get("spec") or {}}
 

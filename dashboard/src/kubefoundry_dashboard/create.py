@@ -10,7 +10,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from kubefoundry_cli import creation
-from kubefoundry_cli.cluster import Session
+from kubefoundry_cli.cluster import Session, namespace_name
 from kubefoundry_cli.explanation import Explained
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.model import completed, valid
@@ -61,6 +61,7 @@ def from_form(filled: Mapping[str, str], namespace: str) -> Draft:
     draft = Draft(filled.get("name", "").strip(), filled.get("namespace", "").strip() or namespace)
     try:
         draft.spec = spec_of(filled)
+        namespace_name(draft.namespace)
     except Failure as failure:
         draft.problem = failure.message
     model = str((draft.spec.get("model") or {}).get("id") or "")

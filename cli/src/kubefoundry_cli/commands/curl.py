@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import click
 
@@ -14,6 +15,7 @@ from kubefoundry_cli.cluster import Target
 from kubefoundry_cli.endpoint import proxy, refused, unusable
 from kubefoundry_cli.failure import Exit, Failure
 from kubefoundry_cli.output import write_foreign
+from kubefoundry_sdk._api.foreign_text import shown
 from kubefoundry_sdk._cluster.errors import Unreachable
 from kubefoundry_sdk._cluster.service_proxy import Refused
 
@@ -34,6 +36,9 @@ def command(name: str, path: str, data: str | None, target: Target) -> None:
     """  # noqa: D301
     if sys.stdout is None:
         raise Failure("standard output is closed: there is nowhere to print the answer", Exit.USAGE)
+    if {".", ".."} & set(unquote(path.partition("?")[0]).split("/")):
+        # An HTTP client removes such a step, so that another path of the API server would be requested.
+        raise Failure(f"{shown(path)} has a step of dots: write the path without it", Exit.USAGE)
     cluster.run(_curl(name, "/" + path.lstrip("/"), _body(data), target))
 
 
