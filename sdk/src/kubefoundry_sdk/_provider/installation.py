@@ -144,6 +144,12 @@ def cluster_rules(provider: Provider, *, in_kopf: bool = False) -> list[dict[str
     if "Service" not in provider.helper_kinds:
         # to verify endpoints
         rules.append(_rule("", ["services"], ["get"]))
+    return [*rules, *_rules_to_watch(provider)]
+
+
+def _rules_to_watch(provider: Provider) -> list[dict[str, Any]]:
+    """Return the rules for objects that the provider only reads."""
+    rules = []
     if provider.pods:
         watched = ["pods", "events"] if provider.pods.creation_events else ["pods"]
         rules.append(_rule("", watched, ["list", "watch"]))

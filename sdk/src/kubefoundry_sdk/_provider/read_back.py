@@ -149,28 +149,24 @@ def pod_fields(container: Any, pod: Any, metadata: Any, own: Container[str] = ()
         metadata: The metadata of its pod.
         own: Names of volumes that the provider or its upstream adds itself.
     """
-    fields: Object = {}
-    if image := part(container).get("image"):
-        fields["image"] = image
-    if env := part(container).get("env"):
-        fields["env"] = env
-    for source in part(container).get("envFrom") or ():
-        if name := part(source, "secretRef").get("name"):
-            fields["secrets"] = {"huggingFaceToken": name}
-    if selector := part(pod).get("nodeSelector"):
-        fields["nodeSelector"] = selector
-    if tolerations := part(pod).get("tolerations"):
-        fields["tolerations"] = tolerations
+    sources = part(container).get("envFrom") or ()
+    secrets = [name for source in sources if (name := part(source, "secretRef").get("name"))]
     labels = {key: value for key, value in part(metadata, "labels").items() if key != MODEL_LABEL}
-    stated = {
-        name: values
-        for name, values in (("labels", labels), ("annotations", part(metadata).get("annotations")))
-        if values
+    stated = {"labels": labels, "annotations": part(metadata).get("annotations")}
+    fields = {
+        "image": part(container).get("image"),
+        "env": part(container).get("env"),
+        "secrets": {"huggingFaceToken": secrets[-1]} if secrets else None,
+        "nodeSelector": part(pod).get("nodeSelector"),
+        "tolerations": part(pod).get("tolerations"),
+        "podTemplate": _present({"metadata": _present(stated), **_pod_template(container, pod, own)}),
     }
-    template = {"metadata": stated, **_pod_template(container, pod, own)}
-    if template := {name: values for name, values in template.items() if values}:
-        fields["podTemplate"] = template
-    return fields
+    return _present(fields)
+
+
+def _present(fields: Object) -> Object:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value}
 
 
 def _pod_template(container: Any, pod: Any, own: Container[str]) -> Object:
@@ -182,12 +178,7 @@ def _pod_template(container: Any, pod: Any, own: Container[str]) -> Object:
         for volume in spec.get("volumes", ())
         if volume["name"] not in own and any(source in volume for source in VOLUME_SOURCES)
     ]
-    claims = part(container, "resources").get("claims")
-    of_container = _fitting(
-        {**part(container), **({"resourceClaims": claims} if claims else {})}, _template_schema()["container"]
-    )
-    if part(of_container, "securityContext").get("allowPrivilegeEscalation"):
-        del of_container["securityContext"]["allowPrivilegeEscalation"]
+    of_container = _container_template(container)
     for used, listed in (("volumeMounts", "volumes"), ("resourceClaims", "resourceClaims")):
         names = {item["name"] for item in spec.get(listed, ())}
         of_container[used] = [item for item in of_container.get(used, ()) if item["name"] in names]
@@ -195,6 +186,16 @@ def _pod_template(container: Any, pod: Any, own: Container[str]) -> Object:
         name: {field: value for field, value in values.items() if value not in ([], {})}
         for name, values in (("spec", spec), ("container", of_container))
     }
+
+
+def _container_template(container: Any) -> Object:
+    claims = part(container, "resources").get("claims")
+    fields = _fitting(
+        {**part(container), **({"resourceClaims": claims} if claims else {})}, _template_schema()["container"]
+    )
+    if part(fields, "securityContext").get("allowPrivilegeEscalation"):
+        del fields["securityContext"]["allowPrivilegeEscalation"]
+    return fields
 
 
 @cache

@@ -117,28 +117,12 @@ class Registration:
 
     async def _report(self) -> None:
         now = wall_clock.now()
-        conditions = [upstream_condition(self._provider, self._upstream.schema, self._upstream.unlisted)]
-        if self._upstream.settings:
-            conditions.append(self._upstream.settings.condition())
-        if self._operator is not None and self._operator.seen:
-            conditions.append(operator_condition(self._provider, self._operator.down))
-        if not self._rules_are_ours:
-            conditions.append(
-                {
-                    "type": RULES_APPLIED,
-                    "status": "False",
-                    "reason": "ManagedByOthers",
-                    "message": "spec.selectionRules is managed by someone else: the provider's are not applied",
-                }
-            )
-        if changed := "; ".join(filter(None, self._changed.values())):
-            conditions.append(_condition(REGISTRATION_APPLIED, "False", "ChangedByAdmission", changed))
         kind = self._upstream.kind
         status: dict[str, Any] = {
             "ready": isinstance(self._upstream.schema, Schema) and not self._upstream.unlisted,
             "version": f"{names.provider_manager(self._provider.name)}:v{self._provider.version}",
             "lastHeartbeat": rfc3339(now),
-            "conditions": [self._stamped(item, now) for item in conditions],
+            "conditions": [self._stamped(item, now) for item in self._current_conditions()],
         }
         # Leave out empty values, because the API server would turn an applied empty map into null and refuse it.
         if self._provider.flags:
@@ -165,6 +149,25 @@ class Registration:
             component = f"kubefoundry-provider-{self._provider.name}"
             problem_events.altered(self._recorder, component, stored, text)
         self._changed[subresource] = text
+
+    def _current_conditions(self) -> list[Condition]:
+        conditions = [upstream_condition(self._provider, self._upstream.schema, self._upstream.unlisted)]
+        if self._upstream.settings:
+            conditions.append(self._upstream.settings.condition())
+        if self._operator is not None and self._operator.seen:
+            conditions.append(operator_condition(self._provider, self._operator.down))
+        if not self._rules_are_ours:
+            conditions.append(
+                {
+                    "type": RULES_APPLIED,
+                    "status": "False",
+                    "reason": "ManagedByOthers",
+                    "message": "spec.selectionRules is managed by someone else: the provider's are not applied",
+                }
+            )
+        if changed := "; ".join(filter(None, self._changed.values())):
+            conditions.append(_condition(REGISTRATION_APPLIED, "False", "ChangedByAdmission", changed))
+        return conditions
 
     def _stamped(self, item: Condition, now: datetime) -> Condition:
         before = self._conditions.get(item["type"], {})

@@ -165,13 +165,7 @@ def wrong_types_of_observation(observation: Any) -> Iterator[str]:
         yield f"reason {_quoted(observation.reason)}, which is not one of {', '.join(sorted(_REASONS))}"
     if not isinstance(observation.message, str):
         yield f"{_quoted(observation.message)} as the message, which is not a string"
-    counts: Any = observation.replicas
-    if not isinstance(counts, Replicas):
-        yield f"{_quoted(counts)}, not Replicas"
-    for name in ("desired", "ready", "available"):
-        value = getattr(counts, name)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INT32:
-            yield f"{_quoted(value)} {name} replicas"
+    yield from _wrong_types_of_replicas(observation.replicas)
     if not isinstance(observation.selector, str) or len(observation.selector) > LONGEST_SELECTOR:
         selector = _quoted(observation.selector)
         yield f"{selector} as the selector, not a string of at most {LONGEST_SELECTOR} characters"
@@ -179,15 +173,21 @@ def wrong_types_of_observation(observation: Any) -> Iterator[str]:
         yield from _wrong_types_of_endpoint(observation.endpoint)
 
 
+def _wrong_types_of_replicas(counts: Any) -> Iterator[str]:
+    if not isinstance(counts, Replicas):
+        yield f"{_quoted(counts)}, not Replicas"
+    for name in ("desired", "ready", "available"):
+        value = getattr(counts, name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_INT32:
+            yield f"{_quoted(value)} {name} replicas"
+
+
 def _wrong_types_of_endpoint(endpoint: Any) -> Iterator[str]:
     if not isinstance(endpoint, Endpoint):
         yield f"{_quoted(endpoint)}, not an Endpoint"
-    if not isinstance(endpoint.url, str):
-        yield f"URL {_quoted(endpoint.url)}, which is not a string"
-    if not isinstance(endpoint.service, str):
-        yield f"service {_quoted(endpoint.service)}, which is not a string"
-    if not isinstance(endpoint.model, str):
-        yield f"model {_quoted(endpoint.model)}, which is not a string"
+    for title, value in (("URL", endpoint.url), ("service", endpoint.service), ("model", endpoint.model)):
+        if not isinstance(value, str):
+            yield f"{title} {_quoted(value)}, which is not a string"
     if not isinstance(endpoint.port, int) or isinstance(endpoint.port, bool):
         yield f"port {_quoted(endpoint.port)}, which is not a number"
 

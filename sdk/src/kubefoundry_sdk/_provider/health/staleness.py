@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mappings
 from kubefoundry_sdk._provider.health.acknowledgement import is_generation
 from kubefoundry_sdk._runtime.wait import Wait
 
@@ -37,16 +38,9 @@ def acknowledged(live: Object, *, serving: bool = False, names_generation: bool 
     if not status:
         return False
     must_be_named = names_generation or "observedGeneration" in status
-    if serving and not must_be_named:
-        return True
-    conditions = status.get("conditions")
-    reported = [
-        item.get("observedGeneration")
-        for item in (conditions if isinstance(conditions, list) else ())
-        if isinstance(item, dict)
-    ]
+    reported = [item.get("observedGeneration") for item in mappings(status.get("conditions"))]
     named = [number for number in (status.get("observedGeneration"), *reported) if number is not None]
-    if not named and not must_be_named:
+    if not must_be_named and (serving or not named):
         return True
     return any(is_generation(number, live["metadata"]["generation"]) for number in named)
 

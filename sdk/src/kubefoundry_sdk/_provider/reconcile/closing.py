@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.health.references import bundle_of, secret_of
 from kubefoundry_sdk._provider.reconcile import (
@@ -31,29 +33,18 @@ async def write_status(turn: Turn) -> End | None:
     model that stops serving, a newer generation of the spec, or a new obstacle to writing.
     """
     context, report = turn.context, turn.report
-    is_ours = turn.refresh()
-    if is_ours and report.stop is not None and report.stop.reason != "DryRun":
-        is_ours = await _withdraw_dry_run(turn)
-    if not is_ours:
+    if not await _is_still_ours(turn):
         return End()
     if report.stop is None and report.compatible is None:
         # This reconcile has no result, and we own no status: core's report stays.
         return None
-    status = report.status(context.provider)
-    if report.observation is None and handover.is_reported_by_other(turn.live, context.manager):
-        # The provider that serves reports on the model. Two providers would overwrite each other's fields.
-        status = {"conditions": report.conditions()}
-    before = LiveModelDeployment(turn.live).status
+    status = _status(turn)
     wait = turn.memory.status_writes.wait(turn.now)
-    if wait and pace.can_wait(before, status):
+    if wait and pace.can_wait(LiveModelDeployment(turn.live).status, status):
         turn.retry_in(wait)
         return None
-    if await own_status.write(context, turn.live, status):
-        turn.memory.status_writes.take()
-        for kind, reason, note in transitions(before, status):
-            context.recorder.event(turn.live, kind, reason, note)
-        if not turn.refresh():
-            return End()
+    if not await _write(turn, status):
+        return End()
     if "phase" in status:
         await own_status.unpublish(context, turn.live, status)
     if status.get("phase") != "Running":
@@ -63,9 +54,33 @@ async def write_status(turn: Turn) -> End | None:
     return None
 
 
-async def _withdraw_dry_run(turn: Turn) -> bool:
+def _status(turn: Turn) -> dict[str, Any]:
+    """Return the fields of the status that are ours to write."""
+    context, report = turn.context, turn.report
+    if report.observation is None and handover.is_reported_by_other(turn.live, context.manager):
+        # The provider that serves reports on the model. Two providers would overwrite each other's fields.
+        return {"conditions": report.conditions()}
+    return report.status(context.provider)
+
+
+async def _write(turn: Turn, status: dict[str, Any]) -> bool:
+    """Write the status if it differs, with its Events. Return as `Turn.refresh`."""
+    before = LiveModelDeployment(turn.live).status
+    if not await own_status.write(turn.context, turn.live, status):
+        return True
+    turn.memory.status_writes.take()
+    for kind, reason, note in transitions(before, status):
+        turn.context.recorder.event(turn.live, kind, reason, note)
+    return turn.refresh()
+
+
+async def _is_still_ours(turn: Turn) -> bool:
     """Remove the outdated result of an earlier dry run. Return as `Turn.refresh`."""
-    if not finalizer.owns_result(turn.live, turn.context.provider.name):
+    if not turn.refresh():
+        return False
+    stop = turn.report.stop
+    is_outdated = stop is not None and stop.reason != "DryRun"
+    if not is_outdated or not finalizer.owns_result(turn.live, turn.context.provider.name):
         return True
     turn.retry_in(await dry_run.withdraw(turn.context, turn.live))
     return turn.refresh()

@@ -97,32 +97,41 @@ async def trial(
     manager: str,
 ) -> Trial:
     """Send all objects of the plan as server-side dry runs. `live` and `helpers` are the existing objects."""
-    named = f"{kind.kind} '{write_plan.main['metadata']['name']}'"
+    outcome = _outcome(kind, write_plan, live)
+    try:
+        for obj in write_plan.helpers:
+            existing = helpers.get(mark(obj))
+            await apply.try_apply(client, kind_of(obj), obj, manager=manager, live=existing)
+    except (Refused, NameTaken) as error:
+        return _failed(error)
+    try:
+        if write_plan.recreate:
+            await apply.try_new(client, kind, write_plan.main, manager=manager)
+        else:
+            await apply.try_apply(client, kind, write_plan.main, manager=manager, live=live)
+    except (Refused, NameTaken) as error:
+        missing = [obj for obj in write_plan.helpers if mark(obj) not in helpers]
+        creation = _named_helper(missing, str(error)) if isinstance(error, Refused) else None
+        if creation is None:
+            return _failed(error)
+        message = f"{outcome}, but only after {creation}; until then, admission reports: {error}"
+        return _failed(error)._replace(accepted=None, message=message)
+    return Trial(True, outcome if write_plan.changed else f"{_named(kind, write_plan)} would not change", "")
+
+
+def _named(kind: Kind, write_plan: Plan) -> str:
+    return f"{kind.kind} '{write_plan.main['metadata']['name']}'"
+
+
+def _outcome(kind: Kind, write_plan: Plan, live: Object | None) -> str:
     verb = "would be recreated" if write_plan.recreate else "would be updated" if live else "would be created"
-    missing = [obj for obj in write_plan.helpers if mark(obj) not in helpers]
-    problem: str | None = None
-    untried: str | None = None
-    lacking = ""
-    for obj in write_plan.objects:
-        obj_kind = kind if obj is write_plan.main else kind_of(obj)
-        existing = live if obj is write_plan.main else helpers.get(mark(obj))
-        try:
-            if obj is write_plan.main and write_plan.recreate:
-                await apply.try_new(client, kind, obj, manager=manager)
-            else:
-                await apply.try_apply(client, obj_kind, obj, manager=manager, live=existing)
-        except Refused as refused:
-            problem, lacking = str(refused), refused.lacking
-            if obj is write_plan.main and (creation := _named_helper(missing, problem)) is not None:
-                untried = (
-                    f"{named} {verb}, but only after {creation}; until then, admission reports: {problem}"
-                )
-            break
-        except NameTaken as taken:
-            problem = f"{taken} exists and was not created for this ModelDeployment"
-            break
-    message = untried or problem or (f"{named} {verb}" if write_plan.changed else f"{named} would not change")
-    return Trial(None if untried else problem is None, message, lacking)
+    return f"{_named(kind, write_plan)} {verb}"
+
+
+def _failed(error: Refused | NameTaken) -> Trial:
+    if isinstance(error, Refused):
+        return Trial(False, str(error), error.lacking)
+    return Trial(False, f"{error} exists and was not created for this ModelDeployment", "")
 
 
 def text_of(result: Object) -> str:

@@ -66,12 +66,11 @@ class Failures:
         self, mark: str, version: str, error: Exception, report: Report, stop: Stop, now: float
     ) -> float:
         """Add `stop` to the report if the failure is to be reported. Return the seconds until the retry."""
-        last = self._last
-        count = last.count + 1 if last is not None and last.mark == mark else 1
-        # A 403 may pass, too: an API server that has just started has not loaded its roles yet.
-        is_transient = isinstance(error, ApiError) and (not error.rejected or error.code == 403)
+        last = self._last if self._last is not None and self._last.mark == mark else None
+        count = last.count + 1 if last else 1
+        is_transient = _is_transient(error)
         # A conflict although the object is unchanged has another cause: a ResourceQuota.
-        is_new_state = last is None or last.mark != mark or last.version != version
+        is_new_state = last is None or last.version != version
         retries_on_change = (
             isinstance(error, ApiError) and error.conflict and is_new_state and count <= CONFLICTS
         )
@@ -79,20 +78,30 @@ class Failures:
         if not is_transient or (count > 1 and not retries_on_change):
             report.stop = stop
             reported = replace(report, notes=list(report.notes))
-        delay = backoff.delay(count, error)
-        if isinstance(error, ApiError):
-            if not is_transient:
-                delay = backoff.OBJECT.last
-            elif error.retry_after is not None:
-                # Wait at least as long as the back-off. A server that always asks for one second would otherwise get
-                # a request each second.
-                delay = max(delay, min(error.retry_after, backoff.OBJECT.last))
+        delay = _delay(count, error)
         self._last = _Failed(mark, version, retries_on_change, count, now + delay, reported)
         return delay
 
     def reset(self) -> None:
         """Forget the failure, because a reconcile has completed."""
         self._last = None
+
+
+def _is_transient(error: Exception) -> bool:
+    # A 403 may pass, too: an API server that has just started has not loaded its roles yet.
+    return isinstance(error, ApiError) and (not error.rejected or error.code == 403)
+
+
+def _delay(count: int, error: Exception) -> float:
+    """Return the seconds until the retry after that many failures in a row."""
+    delay = backoff.delay(count, error)
+    if not isinstance(error, ApiError):
+        return delay
+    if not _is_transient(error):
+        return backoff.OBJECT.last
+    # Wait at least as long as the back-off. A server that always asks for one second would otherwise get a request
+    # each second.
+    return max(delay, min(error.retry_after or 0.0, backoff.OBJECT.last))
 
 
 class Removal:

@@ -32,14 +32,18 @@ def obstacle(deployment: Object, manager: str, *, has_our_messages: bool = False
     if not ours & managed_fields.HAND_OVER and not has_our_messages and handover.accepted(deployment):
         return None
     for type_ in (reasons.PROVIDER_COMPATIBLE, reasons.RESOURCE_CREATED):
-        condition = live.condition(type_) or {}
-        is_refused = condition.get("status") == "False" and condition.get("reason") != "WaitingForCleanup"
-        is_current = condition.get("observedGeneration") == live.generation
-        if is_refused and is_current and type_ not in ours and handover.states(deployment, chosen, type_):
-            return f"Provider {chosen} cannot take over: {condition.get('message')}"
+        if type_ not in ours and _is_refused(live, type_) and handover.states(deployment, chosen, type_):
+            return f"Provider {chosen} cannot take over: {(live.condition(type_) or {}).get('message')}"
     health = live.condition(reasons.PROVIDER_HEALTHY) or {}
     unhealthy = f": {health.get('message')}" if health.get("status") == "False" else ""
     return f"Waiting for provider {chosen} to confirm that it can take over{unhealthy}"
+
+
+def _is_refused(live: LiveModelDeployment, type_: str) -> bool:
+    """Check whether the condition of that type refuses the current generation."""
+    condition = live.condition(type_) or {}
+    is_false = condition.get("status") == "False" and condition.get("reason") != "WaitingForCleanup"
+    return is_false and condition.get("observedGeneration") == live.generation
 
 
 def compatible_message(provider: Provider) -> str:

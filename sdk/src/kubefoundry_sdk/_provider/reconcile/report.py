@@ -131,29 +131,9 @@ class Report:
         """
         seen, stop = self.observation, self.stop
         if seen is not None and seen.phase == "Running":
-            if stop is None and self.held_back:
-                # Many providers name the obstacle themselves.
-                obstacle = "" if self.held_back in seen.message else f"{self.held_back}; "
-                message = f"The newest spec does not serve yet: {obstacle}{seen.message}"
-                return "Running", "DeploymentReady", message
-            if stop is None:
-                return "Running", "DeploymentReady", seen.message
-            return "Running", "DeploymentReady", f"{stop.message}{self._serving_clause(stop, seen)}"
-        if (
-            stop is not None
-            and seen is not None
-            and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _UNRELATED)
-        ):
-            # The obstacle is another provider's object, or the write itself; it does not affect this object.
-            return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
-        if stop is not None and seen is not None and seen.phase == "Failed":
-            return "Failed", "Failed", f"{seen.message}; {stop.message}"
+            return "Running", "DeploymentReady", self._serving_message(seen)
         if stop is not None:
-            return (
-                ("Failed", "Failed", stop.message)
-                if stop.failed
-                else ("Pending", "Progressing", stop.message)
-            )
+            return _stopped(stop, seen)
         if seen is not None:
             return seen.phase, seen.reason, seen.message
         if self.left_alone:
@@ -163,6 +143,15 @@ class Report:
                 f"Someone keeps changing {self.left_alone}, so it is not observed",
             )
         return "Pending", "Progressing", "Waiting for the upstream object"
+
+    def _serving_message(self, seen: Observation) -> str:
+        if self.stop is not None:
+            return f"{self.stop.message}{self._serving_clause(self.stop, seen)}"
+        if not self.held_back:
+            return seen.message
+        # Many providers name the obstacle themselves.
+        obstacle = "" if self.held_back in seen.message else f"{self.held_back}; "
+        return f"The newest spec does not serve yet: {obstacle}{seen.message}"
 
     def _serving_clause(self, stop: Stop, seen: Observation) -> str:
         """Return the clause after a stop's message that names the version that serves, if it is known."""
@@ -218,6 +207,16 @@ class Report:
         return condition(type_, status, reason, message, generation=self.generation)
 
 
+def _stopped(stop: Stop, seen: Observation | None) -> tuple[str, str, str]:
+    """Return phase, reason and message of a model that does not serve, and whose newest spec is not written."""
+    if seen is not None and (stop.type == reasons.PROVIDER_SELECTED or stop.reason in _UNRELATED):
+        # The obstacle is another provider's object, or the write itself; it does not affect this object.
+        return seen.phase, seen.reason, f"{seen.message}; {stop.message}"
+    if seen is not None and seen.phase == "Failed":
+        return "Failed", "Failed", f"{seen.message}; {stop.message}"
+    return ("Failed", "Failed", stop.message) if stop.failed else ("Pending", "Progressing", stop.message)
+
+
 Transition = tuple[Literal["Normal", "Warning"], str, str]
 
 
@@ -227,25 +226,27 @@ _REQUESTED: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Ter
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Transition]:
     """Return an Event (type, reason, note) for each transition between two statuses (contract §4.21)."""
-    events: list[Transition] = []
     old = {item["type"]: item for item in before.get("conditions") or ()}
+    events: list[Transition] = []
     for item in after.get("conditions") or ():
-        previous = old.get(item["type"], {})
-        if (previous.get("status"), previous.get("reason")) == (item["status"], item["reason"]):
-            continue
-        if item["type"] == reasons.RESOURCE_CREATED and item["status"] == "True":
-            events.append(("Normal", item["reason"], item["message"]))
-        elif item["type"] in (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID):
-            if item["status"] == "False":
-                is_requested = item["reason"] in _REQUESTED
-                events.append(("Normal" if is_requested else "Warning", item["reason"], item["message"]))
-        elif item["type"] == reasons.STALE_STATUS:
-            events.append(("Warning", item["reason"], item["message"]))
-        elif item["type"] == reasons.READY and item["status"] == "True":
-            events.append(("Normal", item["reason"], item["message"]))
+        previous, severity = old.get(item["type"], {}), _severity(item)
+        if severity and (previous.get("status"), previous.get("reason")) != (item["status"], item["reason"]):
+            events.append((severity, item["reason"], item["message"]))
     failed = after.get("phase") == "Failed" and before.get("phase") != "Failed"
     if failed and not any(kind == "Warning" for kind, _, _ in events):
         events.append(
             ("Warning", "ProviderError", f"Provider resource in error state: {after.get('message')}")
         )
     return events
+
+
+def _severity(item: Mapping[str, Any]) -> Literal["Normal", "Warning"] | None:
+    """Return the type of the Event about a new condition, None if there is no Event."""
+    if item["type"] == reasons.STALE_STATUS:
+        return "Warning"
+    if item["status"] == "True":
+        return "Normal" if item["type"] in (reasons.RESOURCE_CREATED, reasons.READY) else None
+    obstacles = (reasons.RESOURCE_CREATED, reasons.PROVIDER_COMPATIBLE, reasons.OVERRIDES_VALID)
+    if item["status"] != "False" or item["type"] not in obstacles:
+        return None
+    return "Normal" if item["reason"] in _REQUESTED else "Warning"

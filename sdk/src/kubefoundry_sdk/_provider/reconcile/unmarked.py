@@ -58,12 +58,7 @@ def _reason(context: Context, live: Object, obj: Object, own_mark: Mark, *, is_u
     if obj["metadata"].get("deletionTimestamp"):
         return ""
     if manifest.owned_by(obj, uid):
-        # The garbage collector deletes it, unless another owner exists.
-        others = [owner for owner in obj["metadata"]["ownerReferences"] if owner.get("uid") != uid]
-        if not others or not is_unseen or memory.is_orphaning:
-            return ""
-        named = first_of([f"{owner.get('kind')} '{owner.get('name')}'" for owner in others])
-        return f"it has lost the labels by which the provider finds it, and it has another owner, {named}"
+        return _other_owners(obj, uid) if is_unseen and not memory.is_orphaning else ""
     if manifest.owner_uid(obj) is None:
         is_ours = context.manager in managed_fields.managers(obj)
         return "nothing on it shows that it was created for this ModelDeployment" if is_ours else ""
@@ -71,6 +66,15 @@ def _reason(context: Context, live: Object, obj: Object, own_mark: Mark, *, is_u
         return ""
     is_ours = manifest.is_owned_by(obj, uid) or memory.admission.recognizes(own_mark, obj)
     return "it has no owner reference to this ModelDeployment" if is_ours else ""
+
+
+def _other_owners(obj: Object, uid: str) -> str:
+    """Return why the garbage collector keeps an object of the ModelDeployment; empty without another owner."""
+    others = [owner for owner in obj["metadata"]["ownerReferences"] if owner.get("uid") != uid]
+    if not others:
+        return ""
+    named = first_of([f"{owner.get('kind')} '{owner.get('name')}'" for owner in others])
+    return f"it has lost the labels by which the provider finds it, and it has another owner, {named}"
 
 
 def _marks(context: Context, live: Object) -> set[Mark]:

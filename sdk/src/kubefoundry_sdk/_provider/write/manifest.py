@@ -151,14 +151,7 @@ def applied(live: Object) -> Record | None:
     if not packed:
         return None
     try:
-        data = base64.b64decode(packed)
-        inflate: zlib._Decompress | lzma.LZMADecompressor = (
-            lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if data.startswith(XZ) else zlib.decompressobj()
-        )
-        text = inflate.decompress(data, RECORD_BYTES)
-        if not inflate.eof or text.count(b"{") + text.count(b"[") > RECORD_BRACKETS:
-            return None
-        manifest, spec, refresh, image = decode(text)
+        manifest, spec, refresh, image = _unpacked(packed)
     except (binascii.Error, zlib.error, lzma.LZMAError, ValueError, TypeError):
         return None
     if not (
@@ -173,6 +166,18 @@ def applied(live: Object) -> Record | None:
         return None
     follows = str(annotations.get(names.PROPAGATED_ANNOTATION, ""))
     return Record(manifest, spec, str(refresh), image, follows)
+
+
+def _unpacked(packed: Any) -> Any:
+    """Return the parts of a record as `pack` encodes them. Raise ValueError for a record that is too large."""
+    data = base64.b64decode(packed)
+    inflate: zlib._Decompress | lzma.LZMADecompressor = (
+        lzma.LZMADecompressor(lzma.FORMAT_XZ, XZ_MEMORY) if data.startswith(XZ) else zlib.decompressobj()
+    )
+    text = inflate.decompress(data, RECORD_BYTES)
+    if not inflate.eof or text.count(b"{") + text.count(b"[") > RECORD_BRACKETS:
+        raise ValueError("the record is cut off or too large")
+    return decode(text)
 
 
 class LastRecord:

@@ -10,6 +10,7 @@ from kubefoundry_sdk.testing._server.store import Key, Storage, Store
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
+OF_POLICIES: Final = (FOREGROUND, ORPHAN)
 
 
 def collect(store: Store, now: str) -> None:
@@ -28,20 +29,18 @@ def _collected(
     if store.get(storage, key) is not obj:
         return False
     meta = obj["metadata"]
-    finalizers = meta.get("finalizers") or []
-    if meta.get("deletionTimestamp") and ORPHAN in finalizers:
+    held_by = (meta.get("finalizers") or ()) if meta.get("deletionTimestamp") else ()
+    if ORPHAN in held_by:
         for place in _dependents(store, meta["uid"]):
             _disown(store, *place, meta["uid"])
         return _release(store, storage, key, obj, ORPHAN)
-    if meta.get("deletionTimestamp") and FOREGROUND in finalizers:
+    if FOREGROUND in held_by:
         blocking = [place for place in _dependents(store, meta["uid"]) if _blocks(place[2], meta["uid"])]
         if not blocking:
             return _release(store, storage, key, obj, FOREGROUND)
         return any(_delete(store, *place, now) for place in blocking)
-    owners = meta.get("ownerReferences") or []
-    if owners and not any(owner["uid"] in alive for owner in owners):
-        return _delete(store, storage, key, obj, now)
-    return False
+    owners = {owner["uid"] for owner in meta.get("ownerReferences") or ()}
+    return bool(owners) and owners.isdisjoint(alive) and _delete(store, storage, key, obj, now)
 
 
 def _dependents(store: Store, uid: str) -> list[tuple[Storage, Key, Object]]:
@@ -66,11 +65,18 @@ def _delete(store: Store, storage: Storage, key: Key, obj: Object, now: str) -> 
         return True
     if meta.get("deletionTimestamp"):
         return False
-    marked = {**meta, "deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
-    if "generation" in meta:
-        marked["generation"] = meta["generation"] + 1
-    store.put(storage, key, {**obj, "metadata": marked})
+    store.put(storage, key, marked(obj, meta["finalizers"], now))
     return True
+
+
+def marked(obj: Object, finalizers: list[str], now: str) -> Object:
+    """Return the object as its deletion has begun."""
+    meta = {**obj["metadata"], "finalizers": finalizers}
+    if "deletionTimestamp" not in meta:
+        meta |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
+        if "generation" in meta:
+            meta["generation"] += 1
+    return {**obj, "metadata": meta}
 
 
 def _disown(store: Store, storage: Storage, key: Key, obj: Object, uid: str) -> None:

@@ -30,20 +30,14 @@ class Deletions:
         options: Any = content.decoded(request.body) if request.body else dict(request.query)
         self._check_preconditions(target, live, options.get("preconditions") or {})
         is_dry = "All" in (options.get("dryRun") or ())
-        policy = options.get("propagationPolicy") or "Background"
         meta = live["metadata"]
-        finalizers = [
-            name
-            for name in meta.get("finalizers") or ()
-            if name not in (collection.FOREGROUND, collection.ORPHAN)
-        ]
-        finalizers += {"Foreground": [collection.FOREGROUND], "Orphan": [collection.ORPHAN]}.get(policy, [])
+        finalizers = _finalizers(meta, options.get("propagationPolicy") or "Background")
         if not finalizers:
             if not is_dry:
                 self.store.remove(target.resource.storage, target.key, live)
                 self._remove_objects_of(target)
             return Answer(200, _deleted(target, meta["uid"]))
-        marked = _marked(live, finalizers, self.now())
+        marked = collection.marked(live, finalizers, self.now())
         if same(marked, live) or is_dry:
             return Answer(200, marked)
         return Answer(200, self.store.put(target.resource.storage, target.key, marked))
@@ -69,14 +63,11 @@ class Deletions:
                 raise errors.conflict(resource.group, resource.kind, target.name, text)
 
 
-def _marked(live: Object, finalizers: list[str], now: str) -> Object:
-    """Return the object as its deletion has begun."""
-    meta = {**live["metadata"], "finalizers": finalizers}
-    if "deletionTimestamp" not in meta:
-        meta |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
-        if "generation" in meta:
-            meta["generation"] += 1
-    return {**live, "metadata": meta}
+def _finalizers(meta: Object, policy: str) -> list[str]:
+    """Return the finalizers that hold a deleted object: the garbage collector's depend on the policy."""
+    of_policy = {"Foreground": [collection.FOREGROUND], "Orphan": [collection.ORPHAN]}.get(policy, [])
+    others = [name for name in meta.get("finalizers") or () if name not in collection.OF_POLICIES]
+    return [*others, *of_policy]
 
 
 def _deleted(target: Target, uid: str) -> Object:

@@ -64,6 +64,14 @@ def place(meta: Object, target: Target) -> None:
         )
 
 
+def check_name(meta: Object, target: Target) -> None:
+    """Set the name of the URL. Raise Refused if the object has another one."""
+    if (name := meta.setdefault("name", target.name)) != target.name:
+        raise errors.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+        )
+
+
 def manager_of(request: Request) -> str:
     """Return the field manager: the parameter, or the beginning of the user agent."""
     return request.query.get("fieldManager") or request.user_agent.partition("/")[0] or "unknown"

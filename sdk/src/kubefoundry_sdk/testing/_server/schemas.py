@@ -43,22 +43,17 @@ def prune(value: Any, schema: Schema, path: str, dropped: list[str], *, resource
         return [prune(item, items or {}, f"{path}[{index}]", dropped) for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
-    preserved = schema.get("x-kubernetes-preserve-unknown-fields")
-    implicit = _IMPLICIT if resource or schema.get("x-kubernetes-embedded-resource") else ()
+    is_open = schema.get("additionalProperties") or schema.get("x-kubernetes-preserve-unknown-fields")
+    is_resource = resource or schema.get("x-kubernetes-embedded-resource")
     kept = {}
     for name, child in value.items():
-        below = f"{path}.{name}" if path else name
-        if name in implicit:
-            kept[name] = child
-        elif name in properties:
-            kept[name] = prune(child, properties[name], below, dropped)
-        elif isinstance(others, Mapping):
-            kept[name] = prune(child, others, below, dropped)
-        elif others or preserved:
+        declared = None if is_resource and name in _IMPLICIT else _declared(schema, name)
+        if declared is not None:
+            kept[name] = prune(child, declared, _join(path, name), dropped)
+        elif is_open or (is_resource and name in _IMPLICIT):
             kept[name] = child
         else:
-            dropped.append(below)
+            dropped.append(_join(path, name))
     return kept
 
 

@@ -28,6 +28,7 @@ from kubefoundry_sdk.testing._server.requests import (
     Answer,
     Request,
     Target,
+    check_name,
     manager_of,
     place,
 )
@@ -77,13 +78,26 @@ class Writes:
     ) -> Object:
         """Store a new object, with the metadata that only the server sets."""
         resource = target.resource
+        is_dry = query.get("dryRun") == "All"
         if not target.name:
             text = "Required value: name or generateName is required"
             problems = [Problem("FieldValueRequired", "metadata.name", text)]
             raise errors.invalid(resource.group, resource.kind, "", problems)
         self._check_namespace(target)
-        if new["metadata"].get("resourceVersion") and query.get("dryRun") != "All":
+        if new["metadata"].get("resourceVersion") and not is_dry:
             raise Refused(500, "", "resourceVersion should not be set on objects to be created")
+        new = self._fresh(resource, new)
+        self._check(new, resource)
+        if self.store.get(resource.storage, target.key) is not None:
+            raise errors.already_exists(resource.group, resource.plural, target.name)
+        if is_dry:
+            return new
+        if resource.plural == "customresourcedefinitions":
+            return self.store_crd(crds.completed(new, self.now()))
+        return self.store.put(resource.storage, target.key, new, frozenset(empty) if resource.custom else ())
+
+    def _fresh(self, resource: Resource, new: Object) -> Object:
+        """Return the object with new metadata, and without a status."""
         meta = {**new["metadata"], "uid": str(uuid.uuid4()), "creationTimestamp": self.now()}
         for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"):
             meta.pop(name, None)
@@ -94,14 +108,7 @@ class Writes:
             new["status"] = {}
         if resource.custom or resource.plural == "deployments":
             meta["generation"] = 1
-        self._check(new, resource)
-        if self.store.get(resource.storage, target.key) is not None:
-            raise errors.already_exists(resource.group, resource.plural, target.name)
-        if query.get("dryRun") == "All":
-            return new
-        if resource.plural == "customresourcedefinitions":
-            return self.store_crd(crds.completed(new, self.now()))
-        return self.store.put(resource.storage, target.key, new, frozenset(empty) if resource.custom else ())
+        return new
 
     def store_crd(self, crd: Object) -> Object:
         """Store a complete CRD."""
@@ -141,11 +148,7 @@ class Writes:
         body = content.checked(content.decoded(request.body), target.resource)
         new = content.admitted(body, target.resource, request.query, warnings)
         place(new["metadata"], target)
-        named = new["metadata"].setdefault("name", target.name)
-        if named != target.name:
-            raise errors.bad_request(
-                f"the name of the object ({named}) does not match the name on the URL ({target.name})"
-            )
+        check_name(new["metadata"], target)
         live = self.live(target)
         uid, own = new["metadata"].get("uid"), live["metadata"]["uid"]
         if uid and uid != own:
@@ -182,20 +185,7 @@ class Writes:
             raise errors.invalid(
                 "meta.k8s.io", "PatchOptions", "", [Problem("FieldValueRequired", "fieldManager", text)]
             )
-        applied = content.checked(content.decoded(request.body), target.resource)
-        if not applied["metadata"]:
-            raise errors.bad_request("metadata is missing")
-        place(applied["metadata"], target)
-        if applied["metadata"].setdefault("name", target.name) != target.name:
-            raise errors.bad_request(
-                f"the name of the object ({applied['metadata']['name']}) does not match the name on the URL "
-                f"({target.name})"
-            )
-        unknown: list[str] = []
-        schemas.prune(applied, target.resource.schema, "", unknown, resource=True)
-        wrong = merging.check(applied, target.resource.type)
-        if unknown and not target.resource.is_complete and all(merging.UNDECLARED in text for text in wrong):
-            raise errors.unknown_feature(f"the field {unknown[0]} of the kind {target.resource.kind}")
+        applied = _applied(target, request)
         live = self.find(target)
         if live is None and target.subresource:
             raise errors.not_found(target.resource.group, target.resource.plural, target.name)
@@ -265,16 +255,13 @@ class Writes:
 
     def _prepared(self, target: Target, live: Object, new: Object) -> Object:
         """Return the object with all fields that this endpoint may not change as they were."""
-        resource, before = target.resource, live["metadata"]
+        before = live["metadata"]
         if target.subresource:
             entries = new["metadata"].get("managedFields")
-            meta = {key: value for key, value in before.items() if key != "managedFields"}
-            meta |= {"managedFields": entries} if entries else {}
-            kept = {key: value for key, value in live.items() if key != "status"}
-            new = {**kept, "metadata": meta, **({"status": new["status"]} if "status" in new else {})}
-        elif resource.has_status:
-            kept = {key: value for key, value in new.items() if key != "status"}
-            new = {**kept, **({"status": live["status"]} if "status" in live else {})}
+            meta = {**_without(before, "managedFields"), **({"managedFields": entries} if entries else {})}
+            new = _with_status_of(new, {**live, "metadata": meta})
+        elif target.resource.has_status:
+            new = _with_status_of(live, new)
         meta = {**new["metadata"], "resourceVersion": before["resourceVersion"]}
         for name in ("generation", "creationTimestamp", "deletionTimestamp"):
             meta.pop(name, None)
@@ -285,6 +272,31 @@ class Writes:
         if "generation" in before and not target.subresource and not same(_content(live), _content(new)):
             meta["generation"] = before["generation"] + 1
         return {**new, "metadata": meta}
+
+
+def _applied(target: Target, request: Request) -> Object:
+    """Return the body of an apply. Raise Refused for wrong metadata, and for fields that are not known here."""
+    applied = content.checked(content.decoded(request.body), target.resource)
+    if not applied["metadata"]:
+        raise errors.bad_request("metadata is missing")
+    place(applied["metadata"], target)
+    check_name(applied["metadata"], target)
+    unknown: list[str] = []
+    schemas.prune(applied, target.resource.schema, "", unknown, resource=True)
+    wrong = merging.check(applied, target.resource.type)
+    if unknown and not target.resource.is_complete and all(merging.UNDECLARED in text for text in wrong):
+        raise errors.unknown_feature(f"the field {unknown[0]} of the kind {target.resource.kind}")
+    return applied
+
+
+def _without(fields: Object, name: str) -> Object:
+    return {key: value for key, value in fields.items() if key != name}
+
+
+def _with_status_of(source: Object, obj: Object) -> Object:
+    """Return the object with the status of `source`, without one if `source` has none."""
+    status = {"status": source["status"]} if "status" in source else {}
+    return {**_without(obj, "status"), **status}
 
 
 def in_version(obj: Object, resource: Resource) -> Object:
