@@ -154,7 +154,6 @@ class Transport:
         method: str,
         url: str,
         parameters: Mapping[str, str] | None = None,
-        data: bytes | None = None,
         *,
         headers: Mapping[str, str],
         request: str,
@@ -166,7 +165,7 @@ class Transport:
         and Silent is raised.
         """
         options = {
-            **self._options(data, headers),
+            **self._options(None, headers),
             "timeout": aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence),
         }
         response = None

@@ -8,10 +8,10 @@ generation.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._api.untrusted import mappings
+from kubefoundry_sdk._api.untrusted import mapping, mappings
 from kubefoundry_sdk._provider.health.acknowledgement import is_generation
 from kubefoundry_sdk._runtime.wait import Wait
 
@@ -34,7 +34,7 @@ def acknowledged(live: Object, *, serving: bool = False, names_generation: bool 
         names_generation: Whether the status has to name a generation. True if the operator always writes it
             (`Upstream.names_generation`) and the newest generation is not known to serve.
     """
-    status: dict[str, Any] = live.get("status") or {}
+    status = mapping(live.get("status"))
     if not status:
         return False
     must_be_named = names_generation or "observedGeneration" in status

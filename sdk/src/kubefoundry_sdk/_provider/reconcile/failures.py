@@ -52,13 +52,8 @@ class Failures:
 
         `version` is the known state of the upstream object, empty if there is none.
         """
-        last = self._last
-        if (
-            last is None
-            or last.mark != mark
-            or now >= last.due
-            or (last.retries_on_change and last.version != version)
-        ):
+        last = self._of(mark)
+        if last is None or now >= last.due or (last.retries_on_change and last.version != version):
             return None
         return last.report, last.due - now
 
@@ -66,7 +61,7 @@ class Failures:
         self, mark: str, version: str, error: Exception, report: Report, stop: Stop, now: float
     ) -> float:
         """Add `stop` to the report if the failure is to be reported. Return the seconds until the retry."""
-        last = self._last if self._last is not None and self._last.mark == mark else None
+        last = self._of(mark)
         count = last.count + 1 if last else 1
         is_transient = _is_transient(error)
         # A conflict although the object is unchanged has another cause: a ResourceQuota.
@@ -81,6 +76,9 @@ class Failures:
         delay = _delay(count, error)
         self._last = _Failed(mark, version, retries_on_change, count, now + delay, reported)
         return delay
+
+    def _of(self, mark: str) -> _Failed | None:
+        return self._last if self._last is not None and self._last.mark == mark else None
 
     def reset(self) -> None:
         """Forget the failure, because a reconcile has completed."""

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from kubefoundry_sdk._api import reasons
 from kubefoundry_sdk._api.conditions import Condition, condition
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mappings
 from kubefoundry_sdk._provider.contract import Observation, Provider
 
 
@@ -226,9 +227,9 @@ _REQUESTED: Final = frozenset({"DryRun", "Recreating", "WaitingForCleanup", "Ter
 
 def transitions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Transition]:
     """Return an Event (type, reason, note) for each transition between two statuses (contract §4.21)."""
-    old = {item["type"]: item for item in before.get("conditions") or ()}
+    old = {item["type"]: item for item in mappings(before.get("conditions"))}
     events: list[Transition] = []
-    for item in after.get("conditions") or ():
+    for item in mappings(after.get("conditions")):
         previous, severity = old.get(item["type"], {}), _severity(item)
         if severity and (previous.get("status"), previous.get("reason")) != (item["status"], item["reason"]):
             events.append((severity, item["reason"], item["message"]))

@@ -97,15 +97,9 @@ def added(
     cannot be compared. `manager`, the provider's field manager, only applies. The provider leaves
     `ignored_differences` to others, with all that is below them.
     """
-    version = live.get("apiVersion")
-    if manifest.get("apiVersion") != version:
+    if manifest.get("apiVersion") != live.get("apiVersion"):
         return []
-    root = _root(manifest)
-    entries = [
-        entry
-        for entry in live["metadata"].get("managedFields") or ()
-        if not entry.get("subresource") and entry.get("apiVersion", version) == version
-    ]
+    root, entries = _root(manifest), _entries(live)
     own = next((_fields(entry) for entry in entries if _is_own(entry, manager)), {})
     ignored = {pattern(path) for path in ignored_differences}
     additions: dict[str, Addition] = {}
@@ -117,6 +111,16 @@ def added(
             if addition and not _is_within(pattern(path), ignored):
                 additions.setdefault(path, addition)
     return list(additions.values())
+
+
+def _entries(live: Object) -> list[Mapping[str, Any]]:
+    """Return the entries of managedFields about the object itself, in its version."""
+    version = live.get("apiVersion")
+    return [
+        entry
+        for entry in live["metadata"].get("managedFields") or ()
+        if not entry.get("subresource") and entry.get("apiVersion", version) == version
+    ]
 
 
 def _addition(path: str, entry: Mapping[str, Any], manager: str) -> Addition | None:

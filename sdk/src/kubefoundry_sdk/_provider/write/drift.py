@@ -49,18 +49,24 @@ def by_field(
     """Return `values` for each field of the manifest (`metadata`, `spec`) in which something differs."""
     ignored = {pattern(path) for path in ignored_differences}
     fields: dict[str, dict[str, Any]] = {}
-    for key, value in manifest.items():
-        differing: dict[str, Any] = {}
-        if key == "metadata":
-            _compare_metadata(value, live.get("metadata") or {}, differing)
-        elif key not in ("apiVersion", "kind"):
-            _compare(value, live.get(key), key, differing)
-        if key == "spec" and (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
-            _compare_selector(part(manifest, "spec", "selector"), part(live, "spec", "selector"), differing)
+    for key in manifest:
+        differing = _differing(key, manifest, live)
         kept = {path: value for path, value in differing.items() if pattern(path) not in ignored}
         if kept:
             fields[key] = kept
     return fields
+
+
+def _differing(key: str, manifest: Object, live: Object) -> dict[str, Any]:
+    """Return the live value at each path of a field of the manifest at which it differs."""
+    differing: dict[str, Any] = {}
+    if key == "metadata":
+        _compare_metadata(manifest[key], live.get(key) or {}, differing)
+    elif key not in ("apiVersion", "kind"):
+        _compare(manifest[key], live.get(key), key, differing)
+    if key == "spec" and (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Service"):
+        _compare_selector(part(manifest, "spec", "selector"), part(live, "spec", "selector"), differing)
+    return differing
 
 
 def _compare_metadata(applied: Object, live: Object, differing: dict[str, Any]) -> None:

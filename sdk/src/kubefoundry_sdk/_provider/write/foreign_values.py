@@ -7,6 +7,7 @@ from typing import Any
 
 from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping
 from kubefoundry_sdk._provider.contract import Provider, Rendered
 from kubefoundry_sdk._provider.write import documents
 
@@ -44,7 +45,7 @@ def _kept(live: Any, main: Any, path: Sequence[str]) -> Any:
     if not path:
         return live
     name, items, rest = path[0].removesuffix("[*]"), path[0].endswith("[*]"), path[1:]
-    if not isinstance(live, dict) or not isinstance(main, dict) or name not in live or name not in main:
+    if name not in mapping(live) or name not in mapping(main):
         return main
     theirs, ours = live[name], main[name]
     if not items:

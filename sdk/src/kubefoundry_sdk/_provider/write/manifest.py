@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from kubefoundry_sdk._api import managed_fields, names
 from kubefoundry_sdk._api.foreign_json import decode
 from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.untrusted import mapping
 from kubefoundry_sdk._provider import propagation
 from kubefoundry_sdk._provider.contract import Deployment, Propagation
 
@@ -146,7 +147,7 @@ def pack(record: Record) -> str:
 
 def applied(live: Object) -> Record | None:
     """Return the record of the last apply, read from the live object; None if it is absent or unreadable."""
-    annotations = live["metadata"].get("annotations") or {}
+    annotations = mapping(live["metadata"].get("annotations"))
     packed = annotations.get(names.APPLIED_ANNOTATION)
     if not packed:
         return None

@@ -19,24 +19,21 @@ from kubefoundry_sdk._provider.write.manifest import Record
 _MISSING: Final = object()
 
 
-def trusted(
-    record: Record, live: Object, fallback: Object, ignored_differences: Sequence[str] = ()
-) -> Record:
+def trusted(record: Record, live: Object, fallback: Object) -> Record:
     """Return the record, in which `fallback` replaces the values that the live object does not have.
 
     A value that is missing in `fallback`, too, is left out. Metadata stays as recorded, because whoever can write the
     record can write labels and annotations, too.
     """
-    trusted_record, _ = compared(record, live, fallback, ignored_differences)
-    return trusted_record
+    return compared(record, live, fallback, ())[0]
 
 
 def compared(
-    record: Record, live: Object, fallback: Object, ignored_differences: Sequence[str] = ()
+    record: Record, live: Object, fallback: Object, ignored_differences: Sequence[str]
 ) -> tuple[Record, dict[str, Any]]:
     """Return the trusted record, and the live values that differ from it, by path (`drift.values`).
 
-    Takes the arguments of `trusted`.
+    Others own `ignored_differences`, and may have changed them.
     """
     fields = drift.by_field(record.manifest, live, ignored_differences)
     if fields.keys() <= {"metadata"}:

@@ -28,7 +28,7 @@ class Deletions:
             raise errors.unknown_feature("the deletion of a namespace")
         # Parameters count only without a body.
         options: Any = content.decoded(request.body) if request.body else dict(request.query)
-        self._check_preconditions(target, live, options.get("preconditions") or {})
+        self._check_preconditions(target, live, options.get("preconditions"))
         is_dry = "All" in (options.get("dryRun") or ())
         meta = live["metadata"]
         finalizers = _finalizers(meta, options.get("propagationPolicy") or "Background")
@@ -51,10 +51,10 @@ class Deletions:
             meta = obj["metadata"]
             self.store.remove((group, plural), (meta.get("namespace", ""), meta["name"]), obj)
 
-    def _check_preconditions(self, target: Target, live: Object, stated: Mapping[str, Any]) -> None:
+    def _check_preconditions(self, target: Target, live: Object, stated: Mapping[str, Any] | None) -> None:
         meta, resource = live["metadata"], target.resource
         for name, title in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-            if stated.get(name) not in (None, meta[name]):
+            if stated and stated.get(name) not in (None, meta[name]):
                 text = (
                     f"the {title} in the precondition ({stated[name]}) does not match the {title} in record "
                     f"({meta[name]}). The object might have been "

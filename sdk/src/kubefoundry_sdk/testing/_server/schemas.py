@@ -39,22 +39,26 @@ _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\
 def prune(value: Any, schema: Schema, path: str, dropped: list[str], *, resource: bool = False) -> Any:
     """Return the value without undeclared fields, whose paths are added to `dropped`."""
     if isinstance(value, list):
-        items = schema.get("items")
-        return [prune(item, items or {}, f"{path}[{index}]", dropped) for index, item in enumerate(value)]
+        items = schema.get("items", {})
+        return [prune(item, items, f"{path}[{index}]", dropped) for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    is_open = schema.get("additionalProperties") or schema.get("x-kubernetes-preserve-unknown-fields")
-    is_resource = resource or schema.get("x-kubernetes-embedded-resource")
+    implicit = _IMPLICIT if resource or schema.get("x-kubernetes-embedded-resource") else ()
     kept = {}
     for name, child in value.items():
-        declared = None if is_resource and name in _IMPLICIT else _declared(schema, name)
+        declared = None if name in implicit else _declared(schema, name)
         if declared is not None:
             kept[name] = prune(child, declared, _join(path, name), dropped)
-        elif is_open or (is_resource and name in _IMPLICIT):
+        elif name in implicit or _is_open(schema):
             kept[name] = child
         else:
             dropped.append(_join(path, name))
     return kept
+
+
+def _is_open(schema: Schema) -> bool:
+    """Check whether fields that the schema does not declare are stored."""
+    return bool(schema.get("additionalProperties") or schema.get("x-kubernetes-preserve-unknown-fields"))
 
 
 def without_nulls(value: Any, schema: Schema) -> Any:

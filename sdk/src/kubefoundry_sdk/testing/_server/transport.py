@@ -100,7 +100,6 @@ class MemoryTransport(Transport):
         method: str,
         url: str,
         parameters: Mapping[str, str] | None = None,
-        data: bytes | None = None,
         *,
         headers: Mapping[str, str],
         request: str,
@@ -109,7 +108,7 @@ class MemoryTransport(Transport):
         """Yield the events of a watch, as Transport.stream does."""
         await asyncio.sleep(0)
         query = dict(parameters or {})
-        asked = Request(method, url, query, data, headers.get("Content-Type", ""), headers.get("Accept", ""))
+        asked = Request(method, url, query, accept=headers.get("Accept", ""))
         try:
             if not query.get("watch"):
                 raise errors.unknown_feature(f"the stream {url}")
