@@ -1,4 +1,4 @@
-"""`status.endpoint.model`: the name under which the pods serve that answer now."""
+"""`status.endpoint.model` and `apis`: the name and the APIs with which the pods serve that answer now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def render(deployment: Deployment, schema: Schema) -> Rendered:
 
 def observe(deployment: Deployment, thing: Object) -> Observation:
     seen = things.observe(deployment, thing)
-    endpoint = replace(seen.endpoint, model=deployment.spec.served_name or "")
+    name = deployment.spec.served_name or ""
+    endpoint = replace(seen.endpoint, model=name, apis=(f"api-of-{name}",))
     seen = replace(seen, endpoint=endpoint, updating="updating" in (thing.get("status") or {}))
     if deployment.spec.scaling.replicas:
         return seen
@@ -40,16 +41,16 @@ async def test_model_is_named_as_pods_of_reported_generation_serve_it() -> None:
         await harness.edit({"model": {"id": "org/model", "servedName": "second"}})
         await harness.upstream({"ready": 1, "updating": True})
         during = harness.status["endpoint"]
-        forged = {**harness.status, "endpoint": {**during, "model": "forged"}}
+        forged = {**harness.status, "endpoint": {**during, "model": "forged", "apis": ["forged"]}}
         url = path(MODEL_DEPLOYMENTS, NAMESPACE, harness.name) + "/status"
         harness._send("PUT", url, {**harness.model, "status": forged}, manager="somebody")
         await harness.advance(60)
         corrected = harness.status["endpoint"]
         await harness.upstream({"ready": 1})
 
-    assert before == {"service": "model", "port": 80, "model": "first"}
+    assert before == {"service": "model", "port": 80, "model": "first", "apis": ["api-of-first"]}
     assert during == corrected == before
-    assert harness.status["endpoint"] == {**before, "model": "second"}
+    assert harness.status["endpoint"] == {**before, "model": "second", "apis": ["api-of-second"]}
 
 
 @simulated
@@ -69,6 +70,6 @@ async def test_generation_from_before_zero_replicas_never_comes_back() -> None:
 
     assert (empty["phase"], empty["observedGeneration"]) == ("Pending", 2)
     assert (starting["phase"], starting["observedGeneration"]) == ("Running", 0)
-    assert "model" not in starting["endpoint"]
+    assert not {"model", "apis"} & starting["endpoint"].keys()
     assert harness.status["observedGeneration"] == 3
     assert harness.status["endpoint"]["model"] == "second"

@@ -14,6 +14,8 @@ from kubefoundry_dynamo.observe import observe
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.testing.generated import deployment
 
+CHAT = ("openai-chat", "openai-completions")
+
 SEQUENCES = yaml.safe_load((Path(__file__).parent / "status_sequences.yaml").read_text(encoding="utf-8"))
 
 
@@ -46,7 +48,8 @@ def test_sequences(sequence: dict[str, Any]) -> None:
         assert seen.update_failed is expect.get("update_failed", False), f"step {number}"
         assert seen.updating is expect.get("updating", False), f"step {number}"
         assert seen.unclear is expect.get("unclear", False), f"step {number}"
-        assert seen.endpoint == Endpoint("m-frontend", 8000, model="m")
+        apis = CHAT if "decode" in sequence["spec"] else ()
+        assert seen.endpoint == Endpoint("m-frontend", 8000, model="m", apis=apis)
 
 
 def test_scale_selects_workers_in_aggregated_mode_only() -> None:

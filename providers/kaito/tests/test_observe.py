@@ -17,6 +17,8 @@ from kubefoundry_sdk.testing.generated import deployment
 from support.timelines import State, states
 from support.upstream import requires_shared
 
+CHAT = ("openai-chat", "openai-completions")
+
 SEQUENCES = yaml.safe_load((Path(__file__).parent / "status_sequences.yaml").read_text(encoding="utf-8"))
 
 SPEC: dict[str, Any] = {"model": {"id": "o/m"}, "engine": {"type": "llamacpp"}, "image": "example/i:1"}
@@ -54,13 +56,15 @@ def condition(text: str) -> dict[str, str]:
     return {"type": type_, "status": status, "reason": reason, "message": message}
 
 
-@pytest.mark.parametrize(("server", "name"), [("aikit", ""), ("llama-server", "m")])
-def test_endpoint_is_the_service_with_the_served_model_name(server: str, name: str) -> None:
+@pytest.mark.parametrize(("server", "name", "apis"), [("aikit", "", ()), ("llama-server", "m", CHAT)])
+def test_endpoint_is_the_service_with_the_served_model_name(
+    server: str, name: str, apis: tuple[str, ...]
+) -> None:
     overrides = {"provider": {"name": "kaito", "overrides": {"llamacppServer": server}}}
 
     seen = observe(replace(MODEL, spec=deployment({**SPEC, **overrides}).spec), {"status": {}})
 
-    assert seen.endpoint == Endpoint("gemma", 80, model=name)
+    assert seen.endpoint == Endpoint("gemma", 80, model=name, apis=apis)
 
 
 @pytest.mark.parametrize(("generation", "acknowledged"), [(1, None), (2, None), (3, False), ("3", None)])

@@ -15,6 +15,8 @@ from kubefoundry_sdk._api.reasons import READY, REASONS
 from kubefoundry_sdk._provider.contract import Deployment, Endpoint
 from kubefoundry_sdk.testing.generated import deployment
 
+CHAT = ("openai-chat", "openai-completions")
+
 SEQUENCES = yaml.safe_load((Path(__file__).parent / "status_sequences.yaml").read_text(encoding="utf-8"))
 
 
@@ -50,7 +52,8 @@ def test_a_status_is_to_us(spec: dict[str, int], step: dict[str, Any]) -> None:
     assert seen.replicas.desired == sum(spec.values())
     assert seen.update_failed is expect.get("update_failed", False)
     assert seen.updating is expect.get("updating", False)
-    assert seen.endpoint == Endpoint("m-serve-svc", 8000, model="m")
+    apis = CHAT if "decode" in spec else ()
+    assert seen.endpoint == Endpoint("m-serve-svc", 8000, model="m", apis=apis)
 
 
 @pytest.mark.parametrize(("observed", "expected"), [(2, None), (1, False), (99, False), (None, False)])

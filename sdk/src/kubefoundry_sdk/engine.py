@@ -17,6 +17,7 @@ from kubefoundry_sdk._api.flag_names import DATA as DATA_PARALLEL
 from kubefoundry_sdk._api.flag_names import PIPELINE as PIPELINE_PARALLEL
 from kubefoundry_sdk._api.flag_names import TENSOR as TENSOR_PARALLEL
 from kubefoundry_sdk._api.flag_names import dashed, is_dotted
+from kubefoundry_sdk._api.served_apis import served_apis
 from kubefoundry_sdk._provider.command_line import (
     Derived,
     all_addresses,
@@ -46,6 +47,7 @@ __all__ = [
     "parallel",
     "repetitions",
     "reserved",
+    "served_apis",
     "stated_sizes",
     "states_tensor_parallelism",
     "typed_value",

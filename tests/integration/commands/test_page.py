@@ -58,6 +58,25 @@ async def test_objects_why_and_providers(suite: Suite, api: Client, namespace: s
     assert "No pods yet" in read["logs"]
 
 
+async def test_apis_of_endpoint_are_shown_on_page_and_terminal(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    await running(
+        api, namespace, {**GPU, "engine": {"type": "vllm", "args": {"runner": "generate"}}}, "dynamo"
+    )
+    access = Local(credentials.from_kubeconfig(str(suite.plane.kubeconfig)), namespace, 1)
+
+    async with TestServer(make(access)) as server, ClientSession(cookie_jar=CookieJar(unsafe=True)) as client:
+        base = f"http://127.0.0.1:{server.port}"
+        await (await client.get(f"{base}/?code={access.code}")).release()
+        async with client.get(f"{base}/models/{namespace}/m") as answer:
+            shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", await answer.text()))
+    done = await CommandLine(suite.plane.kubeconfig, namespace)("status", "m")
+
+    assert "Served as model APIs openai-chat, openai-completions" in shown
+    assert re.search(r"APIs: +openai-chat, openai-completions\n", done.out)
+
+
 async def test_page_and_doctor_give_a_model_the_same_sign(suite: Suite, api: Client, namespace: str) -> None:
     edits = {
         "zero": [{"op": "add", "path": "/spec/scaling", "value": {"replicas": 0}}],

@@ -52,7 +52,12 @@ async def test_it_serves_scales_and_goes(suite: Suite, api: Client, namespace: s
     made = await created(api, namespace)
     async with node(api, namespace):
         running = await until_deployment(api, "m", namespace, is_running)
-        assert running["status"]["endpoint"] == {"service": "m-server", "port": 8000, "model": "model-gguf"}
+        assert running["status"]["endpoint"] == {
+            "service": "m-server",
+            "port": 8000,
+            "model": "model-gguf",
+            "apis": ["openai-chat", "openai-completions"],
+        }
         assert running["status"]["provider"]["resourceKind"] == "Deployment"
         assert running["status"]["provider"]["resourceAPIVersion"] == "apps/v1"
 

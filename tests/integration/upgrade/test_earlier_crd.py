@@ -1,4 +1,4 @@
-"""A provider of this release on CRDs of the release before, whose status has no `endpoint.model`."""
+"""A provider of this release on earlier CRDs, whose status lacks `endpoint.model` or `endpoint.apis`."""
 
 from __future__ import annotations
 
@@ -18,32 +18,40 @@ from support.waiting import serves, until_deployment
 pytestmark = pytest.mark.integration
 
 
-def of_release_before() -> Object:
+GENERATING = {**GPU, "engine": {"type": "vllm", "args": {"runner": "generate"}}}
+
+
+def without(*lacking: str) -> Object:
+    """Return our CRD without these fields of `status.endpoint`."""
     crd: Object = crd_of_deployments()
     for version in crd["spec"]["versions"]:
         status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
-        del status["properties"]["endpoint"]["properties"]["model"]
+        for name in lacking:
+            del status["properties"]["endpoint"]["properties"][name]
     return crd
 
 
-async def test_model_runs_without_the_new_field(fresh: Suite, api: Client, namespace: str) -> None:
-    apply(fresh.plane, [of_release_before()])
+@pytest.mark.parametrize("lacking", [{"model", "apis"}, {"apis"}], ids=["both", "apis"])
+async def test_model_runs_without_the_new_field(
+    fresh: Suite, api: Client, namespace: str, lacking: set[str]
+) -> None:
+    apply(fresh.plane, [without(*lacking)])
     install_crd(fresh, standin("dynamo").document)
     fresh.simulate("dynamo")
     fresh.start("core", "dynamo")
     audit = AuditLog(fresh)
 
     await api.create(
-        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GPU, provider="dynamo"), manager="user"
+        MODEL_DEPLOYMENTS, model_deployment("m", namespace, GENERATING, provider="dynamo"), manager="user"
     )
     serving = await until_deployment(api, "m", namespace, serves)
     edit = [{"op": "add", "path": "/spec/scaling", "value": {"replicas": 2}}]
     await api.json_patch(MODEL_DEPLOYMENTS, "m", namespace, edit, manager="user")
     await until_deployment(api, "m", namespace, lambda obj: serves(obj) and replicas(obj) == 2)
 
-    assert serving["status"]["endpoint"].keys() == {"service", "port"}
+    assert serving["status"]["endpoint"].keys() == {"service", "port", "model", "apis"} - lacking
     requests = audit.requests("provider-dynamo", namespace, "modeldeployments")
-    assert [entry["responseStatus"]["code"] for entry in requests].count(500) == 1
+    assert [entry["responseStatus"]["code"] for entry in requests].count(500) == len(lacking)
 
 
 def replicas(obj: Object) -> int:

@@ -195,6 +195,7 @@ def _describe(obj: Object, health: Health) -> None:
         ),
         ("Endpoint", endpoint(status)),
         ("Served as", part(status, "endpoint").get("model")),
+        ("APIs", ", ".join(map(str, part(status, "endpoint").get("apis") or ()))),
         ("Generation", f"{meta['generation']} (observed {status.get('observedGeneration', 'none')})"),
         ("Age", age(meta.get("creationTimestamp"))),
     ]

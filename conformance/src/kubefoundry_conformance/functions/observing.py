@@ -243,7 +243,11 @@ def _schema_problems(provider: Provider, observation: Observation, live: Object)
 def _endpoint(observation: Observation) -> dict[str, Any]:
     """Return the endpoint as it would be published. The endpoint of a gateway has neither Service nor port."""
     endpoint = observation.endpoint
-    optional = {name: value for name in ("url", "model") if (value := getattr(endpoint, name))}
+    optional: dict[str, Any] = {
+        name: value for name in ("url", "model") if (value := getattr(endpoint, name))
+    }
+    if endpoint.apis:
+        optional["apis"] = list(endpoint.apis)
     if (endpoint.service, endpoint.port) == ("", 0) and (endpoint.url or observation.phase != "Running"):
         return optional
     return {"service": endpoint.service, "port": endpoint.port, **optional}

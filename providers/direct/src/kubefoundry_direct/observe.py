@@ -15,7 +15,7 @@ from typing import Final
 from kubefoundry_direct.names import PORT, SELECTED_BY, service
 from kubefoundry_direct.overrides import overrides_of
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
-from kubefoundry_sdk.spec import ModelDeploymentSpec
+from kubefoundry_sdk.engine import served_apis
 from kubefoundry_sdk.status import UpstreamCondition, count, mapping, outdated, upstream_conditions
 
 LATE: Final = "ProgressDeadlineExceeded"
@@ -77,7 +77,7 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         reason=reason,
         message="; ".join(filter(None, (message, paused if status.paused else "", trouble))),
         replicas=Replicas(status.desired, *_within(status.desired, status.ready, status.available)),
-        endpoint=Endpoint(service(deployment.name), PORT, model=_served_name(deployment.spec)),
+        endpoint=_endpoint(deployment),
         update_failed=phase == "Running" and bool(status.late),
         updating=status.old > 0,
         selector=f"{SELECTED_BY}={deployment.name}",
@@ -86,9 +86,12 @@ def observe(deployment: Deployment, live: Object) -> Observation:
     )
 
 
-def _served_name(spec: ModelDeploymentSpec) -> str:
-    """Return the model's name in requests, or an empty string if a command of the user's decides it."""
-    return "" if overrides_of(spec).command else spec.served_name or ""
+def _endpoint(deployment: Deployment) -> Endpoint:
+    """Return the endpoint. A command of the user's decides which name and which APIs its server has."""
+    spec = deployment.spec
+    if overrides_of(spec).command:
+        return Endpoint(service(deployment.name), PORT)
+    return Endpoint(service(deployment.name), PORT, model=spec.served_name or "", apis=served_apis(spec))
 
 
 def _within(desired: int, *counts: int) -> list[int]:

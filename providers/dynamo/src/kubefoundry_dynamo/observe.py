@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from kubefoundry_dynamo.graph import FRONTEND, Pool, pools
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.engine import served_apis
 from kubefoundry_sdk.status import (
     MAX_INT32,
     UpstreamCondition,
@@ -117,7 +118,10 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         message=message,
         replicas=_replicas(status, workers, serving=phase == "Running"),
         endpoint=Endpoint(
-            f"{deployment.name}-{FRONTEND.lower()}", PORT, model=deployment.spec.served_name or ""
+            f"{deployment.name}-{FRONTEND.lower()}",
+            PORT,
+            model=deployment.spec.served_name or "",
+            apis=served_apis(deployment.spec),
         ),
         update_failed=phase == "Running" and status.failed,
         updating=phase == "Running" and not status.failed and _updating(status),

@@ -65,7 +65,12 @@ def observe(deployment: Deployment, workspace: Object) -> Observation:
         reason=reason,
         message=message,
         replicas=Replicas(desired=deployment.spec.scaling.replicas, ready=ready, available=ready),
-        endpoint=Endpoint(deployment.name, SERVICE_PORT, model=template.served_name(deployment.spec)),
+        endpoint=Endpoint(
+            deployment.name,
+            SERVICE_PORT,
+            model=template.served_name(deployment.spec),
+            apis=template.apis(deployment.spec),
+        ),
         acknowledged=False if ready and _is_of_earlier_workspace(conditions, meta) else None,
     )
 

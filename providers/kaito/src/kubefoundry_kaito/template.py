@@ -7,7 +7,7 @@ from typing import Any, Final
 from kubefoundry_kaito import llamacpp, vllm
 from kubefoundry_kaito.overrides import overrides_of
 from kubefoundry_sdk import Deployment
-from kubefoundry_sdk.engine import argv, for_command_line
+from kubefoundry_sdk.engine import argv, for_command_line, served_apis
 from kubefoundry_sdk.pod import (
     LAST_WORDS,
     NO_SERVICE_LINKS,
@@ -61,8 +61,16 @@ def own_volumes(spec: ModelDeploymentSpec) -> dict[str, str]:
 
 def served_name(spec: ModelDeploymentSpec) -> str:
     """Return the model's name in requests, or an empty string if the image decides it (AIKit: the GGUF file)."""
-    is_aikit = spec.engine.type == "llamacpp" and overrides_of(spec).llamacpp_server == "aikit"
-    return "" if is_aikit else spec.served_name or ""
+    return "" if _is_aikit(spec) else spec.served_name or ""
+
+
+def apis(spec: ModelDeploymentSpec) -> tuple[str, ...]:
+    """Return the APIs of the server, or none if the image decides them (AIKit)."""
+    return () if _is_aikit(spec) else served_apis(spec)
+
+
+def _is_aikit(spec: ModelDeploymentSpec) -> bool:
+    return spec.engine.type == "llamacpp" and overrides_of(spec).llamacpp_server == "aikit"
 
 
 def notes(spec: ModelDeploymentSpec) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from kubefoundry_kuberay.status import (
     read,
 )
 from kubefoundry_sdk import Deployment, Endpoint, Object, Observation, ObservedPhase, ReadyReason, Replicas
+from kubefoundry_sdk.engine import served_apis
 from kubefoundry_sdk.pod import QUEUE_LABEL, is_label_value
 from kubefoundry_sdk.spec import ModelDeploymentSpec
 from kubefoundry_sdk.status import UpstreamCondition, mapping, text
@@ -64,7 +65,12 @@ def observe(deployment: Deployment, live: Object) -> Observation:
         reason=reason,
         message=message,
         replicas=Replicas(desired, ready, ready),
-        endpoint=Endpoint(f"{deployment.name}-serve-svc", PORT, model=deployment.spec.served_name or ""),
+        endpoint=Endpoint(
+            f"{deployment.name}-serve-svc",
+            PORT,
+            model=deployment.spec.served_name or "",
+            apis=served_apis(deployment.spec),
+        ),
         update_failed=serving and failure is not None,
         updating=serving and failure is None and _updating(status),
         selector=_selector(deployment, live),

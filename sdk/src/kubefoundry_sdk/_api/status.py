@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -104,6 +104,10 @@ class SelectionStatus(ApiModel):
     checks that (--check-provider-use)."""
 
 
+MOST_APIS: Final = 16
+"""APIs of an endpoint."""
+
+
 class ReplicasStatus(ApiModel):
     """Numbers of serving units. In disaggregated mode, prefill and decode together."""
 
@@ -132,6 +136,15 @@ class EndpointStatus(ApiModel):
 
     model: Annotated[str, Field(max_length=253, pattern=formats.SERVED_NAME)] | None = None
     """Name of the model in requests to the API; absent if the spec does not show it, as for a model in an image."""
+
+    apis: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=63, pattern=formats.DNS_LABEL)]],
+        # not a set, in which values that others add would stay
+        Field(max_length=MOST_APIS, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = Field(default_factory=list)
+    """APIs that the server offers: openai-chat (/v1/chat/completions), openai-completions (/v1/completions),
+    openai-embeddings (/v1/embeddings), or another one that the provider names. Absent if the spec does not show
+    them."""
 
 
 class ModelDeploymentStatus(ApiModel):

@@ -92,12 +92,15 @@ class Endpoint:
             verified (`--verify-endpoint`).
         model: The name by which a request addresses the model (`"model"` in its body); empty if the spec does not
             show it, as for a model inside an image.
+        apis: The APIs that the server offers (`kubefoundry_sdk.engine.served_apis`); empty if the spec does not show
+            them.
     """
 
     service: str = ""
     port: int = 0
     url: str = ""
     model: str = ""
+    apis: tuple[str, ...] = ()
 
 
 ObservedPhase = Literal["Pending", "Deploying", "Running", "Failed"]

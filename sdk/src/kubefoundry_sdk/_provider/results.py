@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, get_args
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.fields import MAX_INT32
 from kubefoundry_sdk._api.kinds import HELPER_KINDS, Object
+from kubefoundry_sdk._api.status import MOST_APIS
 from kubefoundry_sdk._provider import pod_defaults, propagation
 from kubefoundry_sdk._provider.contract import (
     Deployment,
@@ -188,6 +189,8 @@ def _wrong_types_of_endpoint(endpoint: Any) -> Iterator[str]:
     for title, value in (("URL", endpoint.url), ("service", endpoint.service), ("model", endpoint.model)):
         if not isinstance(value, str):
             yield f"{title} {_quoted(value)}, which is not a string"
+    if not isinstance(endpoint.apis, tuple | list) or not all(isinstance(api, str) for api in endpoint.apis):
+        yield f"apis {_quoted(endpoint.apis)}, which is not a tuple of strings"
     if not isinstance(endpoint.port, int) or isinstance(endpoint.port, bool):
         yield f"port {_quoted(endpoint.port)}, which is not a number"
 
@@ -208,6 +211,11 @@ def endpoint_problems(endpoint: Endpoint) -> Iterator[str]:
         yield f"URL {_quoted(endpoint.url)}, which is not {form}"
     if len(endpoint.model) > LONGEST_NAME or not _NAME.fullmatch(endpoint.model):
         yield f"model {_quoted(endpoint.model)}, which is not a name that model.servedName may have"
+    if len(endpoint.apis) > MOST_APIS or len(set(endpoint.apis)) < len(endpoint.apis):
+        yield f"apis {_quoted(endpoint.apis)}, which are not at most {MOST_APIS} different names"
+    for api in endpoint.apis:
+        if len(api) > 63 or not _LABEL.fullmatch(api):
+            yield f"API {_quoted(api)}, which is not a name of lower-case letters, digits and inner dashes"
     if endpoint.url and (endpoint.service, endpoint.port) == ("", 0):
         return
     if len(endpoint.service) > 63 or not _LABEL.fullmatch(endpoint.service):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -69,8 +68,9 @@ class Context:
     """None if Kueue does not hold the provider's objects."""
     operator: OperatorWatch | None = None
     """None if the provider declares no operator."""
-    without_model_until: float = field(default=-math.inf, init=False)
-    """Until then, `status.endpoint.model` is not written: the CRD of an earlier release does not have it."""
+    lacking: dict[str, float] = field(default_factory=dict, init=False)
+    """Fields of `status.endpoint` that the CRD of an earlier release lacks, each with the time until which it is not
+    written."""
 
     def __post_init__(self) -> None:
         self.secrets = ReferenceCheck(self.client, self.recorder, SECRETS)

@@ -98,7 +98,7 @@ def _not_read(context: Context, live: Object, report: Report, error_text: str) -
 def _published(endpoint: Mapping[str, Any]) -> Endpoint:
     """Return `status.endpoint`."""
     strings = {name: endpoint.get(name, "") for name in ("service", "url", "model")}
-    return Endpoint(port=endpoint.get("port", 0), **strings)
+    return Endpoint(port=endpoint.get("port", 0), apis=tuple(endpoint.get("apis") or ()), **strings)
 
 
 async def _observe(context: Context, live: Object, report: Report, last_record: LastRecord) -> float | None:
@@ -286,14 +286,15 @@ def _hold_back(context: Context, live: Object, upstream: Object, report: Report)
     )
     holdback = reported_generation.judge(generations, snapshot)
     if holdback is None:
-        generations.name = seen.endpoint.model
+        generations.endpoint = seen.endpoint
         return None
     report.seen_generation, report.held_back = holdback.generation, holdback.why
-    # The serving pods know the name of the generation that they were created for.
-    name = generations.name or _published(LiveModelDeployment(live).status.get("endpoint") or {}).model
+    # The serving pods have the name and the APIs of the generation that they were created for.
+    served = generations.endpoint or _published(LiveModelDeployment(live).status.get("endpoint") or {})
     if not holdback.generation:
-        name = ""
-    report.observation = replace(seen, endpoint=replace(seen.endpoint, model=name))
+        served = Endpoint()
+    endpoint = replace(seen.endpoint, model=served.model, apis=served.apis)
+    report.observation = replace(seen, endpoint=endpoint)
     return holdback.left
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -19,6 +20,9 @@ log = logging.getLogger(__name__)
 
 AGAIN: Final = 600.0
 """Seconds after which a field that the CRD seemed to lack is written again."""
+
+_NEW: Final = ("model", "apis")
+"""Fields of `endpoint` that the CRDs of an earlier release lack."""
 
 _PUBLISHED: Final = ("endpoint", "replicas", "selector")
 """Fields that clients and autoscalers act on."""
@@ -51,38 +55,33 @@ async def write(context: Context, live: Object, desired: Mapping[str, Any]) -> b
 
 
 async def _apply(context: Context, live: Object, desired: Mapping[str, Any]) -> bool:
-    """Apply the status, without `endpoint.model` if the CRD lacks it.
+    """Apply the status, without the fields of `endpoint` that the CRD lacks.
 
     The CRDs may be those of an earlier release. For a field that they lack, the API server refuses the whole status
     with an error that has neither a reason nor a cause, so only its text names the field.
     """
-
-    async def apply(fields: Mapping[str, Any]) -> bool:
-        return await status.write(
-            context.client,
-            context.deployments,
-            MODEL_DEPLOYMENTS,
-            live,
-            fields,
-            manager=context.manager,
-            named=True,
-        )
-
-    endpoint = desired.get("endpoint") or {}
-    if "model" not in endpoint:
-        return await apply(desired)
-    earlier = {**desired, "endpoint": {name: value for name, value in endpoint.items() if name != "model"}}
-    if context.clock() < context.without_model_until:
-        return await apply(earlier)
-    try:
-        return await apply(desired)
-    except ApiError as error:
-        if error.code != 500 or ".status.endpoint.model" not in error.message:
-            raise
-        written = await apply(earlier)
-        context.without_model_until = context.clock() + AGAIN
-        log.warning("status.endpoint.model is left out: %s; upgrade the CRDs of KubeFoundry", error.message)
-        return written
+    while True:
+        endpoint = desired.get("endpoint") or {}
+        lacking = {name for name in endpoint if context.clock() < context.lacking.get(name, -math.inf)}
+        left = {name: value for name, value in endpoint.items() if name not in lacking}
+        fields = {**desired, "endpoint": left} if lacking else desired
+        try:
+            return await status.write(
+                context.client,
+                context.deployments,
+                MODEL_DEPLOYMENTS,
+                live,
+                fields,
+                manager=context.manager,
+                named=True,
+            )
+        except ApiError as error:
+            named = [name for name in _NEW if name in left and f".status.endpoint.{name}" in error.message]
+            if error.code != 500 or not named:
+                raise
+            context.lacking |= dict.fromkeys(named, context.clock() + AGAIN)
+            text = ", ".join(f"status.endpoint.{name}" for name in named)
+            log.warning("%s left out: %s; upgrade the CRDs of KubeFoundry", text, error.message)
 
 
 async def unpublish(context: Context, live: Object, desired: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from kubefoundry_sdk._api import reasons
@@ -119,7 +119,7 @@ class Report:
                 status["selector"] = self.observation.selector
             if phase == "Running":
                 endpoint = self.observation.endpoint
-                published = {name: getattr(endpoint, name) for name in ("service", "port", "url", "model")}
+                published = asdict(endpoint) | {"apis": list(endpoint.apis)}
                 status["endpoint"] = {name: value for name, value in published.items() if value}
             elif self.endpoint is not None:
                 status["endpoint"] = dict(self.endpoint)

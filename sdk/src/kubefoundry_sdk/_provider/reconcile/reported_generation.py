@@ -15,7 +15,7 @@ from kubefoundry_sdk._api import conditions, reasons
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._api.untrusted import mapping
-from kubefoundry_sdk._provider.contract import Observation, Provider
+from kubefoundry_sdk._provider.contract import Endpoint, Observation, Provider
 from kubefoundry_sdk._provider.health.acknowledgement import Acknowledgement, is_generation
 from kubefoundry_sdk._provider.reconcile.report import Report
 from kubefoundry_sdk._provider.upstream_status import outdated
@@ -38,8 +38,8 @@ class Generations:
     """The uid and generation of the upstream object when nothing was serving."""
     serving: int | None = None
     """The generation that this process found serving last. None if it has not looked, so that the status names it."""
-    name: str = ""
-    """The model's name in requests when the newest generation served last."""
+    endpoint: Endpoint | None = None
+    """The endpoint when the newest generation served last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def note_idle(generations: Generations, upstream: Object) -> None:
 
 def forget_serving(generations: Generations) -> None:
     """Record that nothing serves. Pods that serve later may be of any generation, so none is remembered."""
-    generations.serving, generations.name = NO_GENERATION, ""
+    generations.serving, generations.endpoint = NO_GENERATION, None
 
 
 @dataclass(frozen=True, slots=True)
