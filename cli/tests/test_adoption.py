@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,13 +19,15 @@ from kubefoundry_cli.provenance import text
 from kubefoundry_cli.providers import installed, probed
 from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.kinds import Object
-from kubefoundry_sdk._provider.contract import Provider
+from kubefoundry_sdk._provider.contract import PodDefaults, Provider
 from kubefoundry_sdk._provider.reconcile.context import read
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write.plan import plan
 from kubefoundry_sdk.testing.generated import specs
 from support.deployments import GPU
 from support.upstream import PROVIDERS, standin
+
+POD_DEFAULTS = PodDefaults((("HTTPS_PROXY", "http://proxy.example.com"),), "company-ca/ca.crt")
 
 
 def schema_of(provider: Provider) -> Schema:
@@ -86,6 +89,19 @@ def test_import_keeps_memory_limit(name: str) -> None:
 
     assert found.fits
     assert found.obj["spec"]["resources"] == spec["resources"]
+
+
+@pytest.mark.parametrize("name", [*PROVIDERS, "direct"])
+@pytest.mark.parametrize("written_with", [PodDefaults(), POD_DEFAULTS], ids=["without", "with"])
+def test_import_changes_nothing_beside_pod_defaults(name: str, written_with: PodDefaults) -> None:
+    provider = installed()[name]
+    schema = schema_of(provider)
+    spec = {**GPU, "image": "example.com/vllm:2.55.0", "provider": {"name": name}}
+    live, helpers = left_behind(replace(provider, pod_defaults=written_with), schema, spec)
+
+    found = adoption.adoption(replace(provider, pod_defaults=POD_DEFAULTS), schema, live, helpers)
+
+    assert found.fits, found.changes
 
 
 @pytest.mark.parametrize("name", [*PROVIDERS, "direct"])

@@ -186,8 +186,7 @@ class Models(Closed):
     )
     caBundle: Literal[""] | Annotated[str, Field(pattern=CA_BUNDLE)] = Field(
         "",
-        description="CONFIGMAP/KEY with the certificate authorities that the pods trust, in the namespace of each "
-        "model.",
+        description="CONFIGMAP/KEY, in the namespace of each model, with the authorities that its pods trust.",
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from kubefoundry_sdk import Deployment, Rendered, Schema
 from kubefoundry_sdk._api import names
+from kubefoundry_sdk._api.pod_spec import CA_VOLUME
 from kubefoundry_sdk._provider import pod_defaults
 from kubefoundry_sdk._provider.contract import PodDefaults, Provider
 from kubefoundry_sdk._provider.run import parser
@@ -78,7 +79,7 @@ def test_new_model_takes_the_flag() -> None:
     todo = planned(deployment(), subject=with_pod(PROXY))
 
     assert [variable["name"] for variable in todo.main["spec"]["env"]] == NAMES
-    assert [volume["name"] for volume in todo.main["spec"]["volumes"]] == [pod_defaults.CA_VOLUME]
+    assert [volume["name"] for volume in todo.main["spec"]["volumes"]] == [CA_VOLUME]
 
 
 def stated(*flags: str) -> PodDefaults:

@@ -20,7 +20,7 @@ from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.validation import validate
 from kubefoundry_sdk._provider import results
-from kubefoundry_sdk._provider.contract import NotReadable, Provider
+from kubefoundry_sdk._provider.contract import NotReadable, PodDefaults, Provider
 from kubefoundry_sdk._provider.reconcile.context import read
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write import documents, drift, foreign_values, manifest
@@ -152,7 +152,11 @@ def model(live: Object, spec: Object) -> Object:
 def compared(
     provider: Provider, schema: Schema, obj: Object, live: Object, helpers: Sequence[Object]
 ) -> Adoption:
-    """Render a valid ModelDeployment, and compare the result with the live objects."""
+    """Render a valid ModelDeployment, and compare the result with the live objects.
+
+    The spec states each setting of the pods itself. The administrator's settings would restart the pods.
+    """
+    provider = replace(provider, pod_defaults=PodDefaults())
     deployment = read(valid_stored(obj))
     rendered = results.render(provider, deployment, schema)
     main = with_live_texts(provider, live, with_pod_labels_of(live, rendered.main))

@@ -162,5 +162,8 @@ POD_SETTINGS: Final = tuple(
 )
 """Paths of the settings in a ModelDeployment, for `refused_fields`."""
 
+CA_VOLUME: Final = "kubefoundry-ca-bundle"
+"""Name of a volume that pods without an engine mount, too, because they may talk to the hub."""
+
 ENGINE_ONLY: Final = frozenset({"volumes", "resourceClaims"})
 """Fields of PodSpec that only pods with an engine get: frontends and heads mount no weights and use no devices."""

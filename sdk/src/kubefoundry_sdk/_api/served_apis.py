@@ -11,11 +11,9 @@ from typing import Final
 from kubefoundry_sdk._api.flag_names import dashed
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 
-Apis = tuple[str, ...]
-
-GENERATES: Final[Apis] = ("openai-chat", "openai-completions")
-EMBEDS: Final[Apis] = ("openai-embeddings",)
-UNKNOWN: Final[Apis] = ()
+GENERATES: Final = ("openai-chat", "openai-completions")
+EMBEDS: Final = ("openai-embeddings",)
+UNKNOWN: Final[tuple[str, ...]] = ()
 
 _DECIDING: Final = {
     "vllm": ("runner", "convert", "task"),
@@ -29,7 +27,7 @@ _VARIABLES: Final = ("LLAMA_ARG_EMBEDDINGS", "LLAMA_ARG_RERANKING")
 """llama-server reads these for the same flags."""
 
 
-def served_apis(spec: ModelDeploymentSpec) -> Apis:
+def served_apis(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     """Return the APIs that the engine's server offers; empty if the spec does not show them.
 
     `openai-chat` is `/v1/chat/completions`, `openai-completions` is `/v1/completions`, and `openai-embeddings` is
@@ -64,7 +62,7 @@ def served_apis(spec: ModelDeploymentSpec) -> Apis:
     return EMBEDS if spec.engine.args.get("convert") == "embed" else UNKNOWN
 
 
-def _of_llama_server(spec: ModelDeploymentSpec) -> Apis:
+def _of_llama_server(spec: ModelDeploymentSpec) -> tuple[str, ...]:
     """Return the APIs of llama-server: with its flag for embeddings, it offers nothing else."""
     if any(variable.get("name") in _VARIABLES for variable in spec.env) or spec.secrets.hugging_face_token:
         # Each key of the Secret is a variable, too.

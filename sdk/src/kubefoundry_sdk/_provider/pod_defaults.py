@@ -17,6 +17,7 @@ from typing import Any, Final
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
+from kubefoundry_sdk._api.pod_spec import CA_VOLUME
 from kubefoundry_sdk._provider.contract import Deployment, PodDefaults
 
 HF_ENDPOINT: Final = "pod_hf_endpoint"
@@ -27,9 +28,6 @@ CA_BUNDLE: Final = "pod_ca_bundle"
 
 FLAGS: Final = (HF_ENDPOINT, HTTP_PROXY, HTTPS_PROXY, NO_PROXY, CA_BUNDLE)
 """Attributes of the parsed flags."""
-
-CA_VOLUME: Final = "kubefoundry-ca-bundle"
-"""Name of the volume. Pods that run no engine mount a volume of this name, too, because they may talk to the hub."""
 
 CA_PATH: Final = "/etc/kubefoundry/ca"
 CA_FILE: Final = "ca-bundle.crt"

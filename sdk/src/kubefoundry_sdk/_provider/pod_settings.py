@@ -14,8 +14,7 @@ from typing import Any
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.model_storage import MODULES, OFFLINE, cache_variables
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._api.pod_spec import ENGINE_ONLY, EngineContainer, PodSpec
-from kubefoundry_sdk._provider.pod_defaults import CA_VOLUME
+from kubefoundry_sdk._api.pod_spec import CA_VOLUME, ENGINE_ONLY, EngineContainer, PodSpec
 
 
 def with_pod_settings(pod: Object, spec: ModelDeploymentSpec, *, runs_engine: bool = True) -> Object:

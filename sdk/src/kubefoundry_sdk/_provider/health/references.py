@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from kubefoundry_sdk._api import formats
 from kubefoundry_sdk._api.kinds import Kind, Object
+from kubefoundry_sdk._api.pod_spec import CA_VOLUME
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError, Unreachable
 from kubefoundry_sdk._cluster.permission import may
-from kubefoundry_sdk._provider.pod_defaults import CA_VOLUME
 from kubefoundry_sdk._runtime.recorder import Recorder
 
 FORBIDDEN: Final = 60.0
