@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubefoundry_llamastack import checks, distribution, workload
+from kubefoundry_llamastack import checks, distribution, template_inputs, workload
 from kubefoundry_llamastack.names import MANAGER, PROVIDER_SECONDS_ANNOTATION
 from kubefoundry_llamastack.render import ca_bundle
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, UserConfig
@@ -98,7 +98,7 @@ def test_valid_cr_is_not_refused(make: Make) -> None:
 
 def digest(cr: Distribution, pod_inputs: PodInputs = FOUND, override: str = "", **server: Any) -> str:
     raw = {"server": {"distribution": {"image": "example.com/stack:1"}, **server}}
-    return workload.digest_inputs(cr, pod_inputs, override, raw)
+    return template_inputs.digest_inputs(cr, pod_inputs, override, raw)
 
 
 def test_inputs_digest_changes_with_each_input(make: Make) -> None:
@@ -147,13 +147,19 @@ def test_scaling_keeps_template_of_any_operator(
     cr = make({"replicas": 3 if several else 1}, externalProviders={"inference": [ECHO]})
     raw: Object = {"server": {}}
     inputs = (cr, FOUND, "", raw)
-    old = workload.digest_inputs(*inputs, several=several, restricted=restricted)
+    old = template_inputs.digest_inputs(*inputs, several=several, restricted=restricted)
     first = workload.decide(cr, replace(FOUND, restricted=restricted), Settings(), old, None, None)
     scaled = replace(cr, spec=cr.spec.model_copy(update={"replicas": replicas}))
-    before = workload.PreviousState(tools=[FOUND.tool], digests=workload.earlier_digests(*inputs))
+    before = workload.PreviousState(tools=[FOUND.tool], digests=template_inputs.earlier_digests(*inputs))
 
     decision = workload.decide(
-        scaled, FOUND, Settings(), workload.digest_inputs(*inputs), applied(first.body), first.record, before
+        scaled,
+        FOUND,
+        Settings(),
+        template_inputs.digest_inputs(*inputs),
+        applied(first.body),
+        first.record,
+        before,
     )
 
     assert decision.body["spec"]["template"] == first.body["spec"]["template"]

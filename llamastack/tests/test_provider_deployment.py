@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from kubefoundry_llamastack import names, workload
+from kubefoundry_llamastack import names, template_inputs
 from kubefoundry_llamastack.render import children, provider_deployment, server, tool
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings
@@ -246,7 +246,7 @@ def test_change_of_own_pods_replaces_server_only_if_needed(
         cr = make(externalProviders={"safety": [provider]})
         raw = {"server": {"externalProviders": {"safety": [provider]}}}
         body: Object = deployment(cr, FOUND, Settings())["spec"]["template"]
-        return workload.digest_inputs(cr, FOUND, "", raw), body
+        return template_inputs.digest_inputs(cr, FOUND, "", raw), body
 
     before, after = rendered(guard()), rendered(guard(**service))
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from kubefoundry_llamastack import workload
+from kubefoundry_llamastack import template_inputs, workload
 from kubefoundry_llamastack.reconcile import read
 from kubefoundry_llamastack.render.children import autoscaler
 from kubefoundry_llamastack.render.request import PodInputs, Settings, UserConfig
@@ -71,7 +71,7 @@ def digest(live: Object, *, restricted: bool = False) -> str:
         tool="chat-provider-tool-0",
         restricted=restricted,
     )
-    inputs_digest = workload.digest_inputs(cr, inputs, "", live["spec"])
+    inputs_digest = template_inputs.digest_inputs(cr, inputs, "", live["spec"])
     decision = workload.decide(cr, inputs, Settings(), inputs_digest, None, None)
     record = workload.record_config_map(cr, decision.record)
     text = json.dumps([decision.body, inputs_digest, record, autoscaler(cr)], sort_keys=True)

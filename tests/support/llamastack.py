@@ -38,7 +38,7 @@ def crd_without_services() -> Object:
     for section in at(schema, "spec.server.externalProviders")["properties"].values():
         del section["items"]["properties"]["service"]
     del at(schema, "status")["properties"]["providersReady"]
-    for field in ("type", "mode", "container", "ready", "restarts"):
+    for field in ("type", "mode", "container", "endpoint", "ready", "restarts"):
         del at(schema, "status.externalProviderStatus[]")["properties"][field]
     return crd
 
@@ -103,11 +103,20 @@ async def deployment(api: Client, name: str, namespace: str) -> Object:
 async def new_pod(api: Client, name: str, namespace: str, image: str) -> Object:
     """Return a pod of the CR that runs the image, once it exists."""
 
-    def fits(obj: Object) -> bool:
+    def runs_image(obj: Object) -> bool:
         parts = (*obj["spec"].get("initContainers", ()), *obj["spec"]["containers"])
-        return not obj["metadata"].get("deletionTimestamp") and image in {item["image"] for item in parts}
+        return image in {item["image"] for item in parts}
 
-    selector = {"labelSelector": f"app.kubernetes.io/instance={name}"}
+    return await until_pod(api, namespace, f"app.kubernetes.io/instance={name}", runs_image)
+
+
+async def until_pod(api: Client, namespace: str, label: str, holds: Callable[[Object], Any]) -> Object:
+    """Return a pod with this label that is not being deleted, once `holds` is true of one."""
+
+    def fits(obj: Object) -> bool:
+        return not obj["metadata"].get("deletionTimestamp") and bool(holds(obj))
+
+    selector = {"labelSelector": label}
     async with asyncio.timeout(SECONDS):
         items, version = await api.list(PODS, namespace, selector=selector)
         for item in filter(fits, items):
@@ -118,7 +127,7 @@ async def new_pod(api: Client, name: str, namespace: str, image: str) -> Object:
             if event["type"] in ("ADDED", "MODIFIED") and fits(event["object"]):
                 pod: Object = event["object"]
                 return pod
-    raise AssertionError(f"no pod of {namespace}/{name} runs {image}")
+    raise AssertionError(f"no pod of {namespace} with {label} is as expected")
 
 
 async def pod_status(api: Client, pod: Object, status: Object) -> None:

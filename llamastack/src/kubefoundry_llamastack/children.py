@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import replace
 
 from kubefoundry_llamastack import (
     dependencies,
@@ -13,14 +12,16 @@ from kubefoundry_llamastack import (
     kubernetes_release,
     names,
     reasons,
+    template_inputs,
     tool_config_maps,
     workload,
 )
 from kubefoundry_llamastack.dependencies import Source
 from kubefoundry_llamastack.memory import Memories
-from kubefoundry_llamastack.model_deployments import Resolved
 from kubefoundry_llamastack.observe import deployments, pods
+from kubefoundry_llamastack.outcome import Outcome
 from kubefoundry_llamastack.ownership import controller_of, ownership
+from kubefoundry_llamastack.provider_children import ProviderChildren
 from kubefoundry_llamastack.render import ca_bundle, sidecars
 from kubefoundry_llamastack.render import children as render
 from kubefoundry_llamastack.render.request import Distribution, Settings, owner
@@ -35,31 +36,8 @@ from kubefoundry_sdk._api.server_release import Release
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._runtime.refusals import Refused
 
-Event = tuple[Literal["Normal", "Warning"], str, str]
-
 CONDITIONS = {names.SERVICES: reasons.SERVICE_READY, names.CLAIMS: reasons.STORAGE_READY}
 """The condition that reports a child that could not be written. All others are in DeploymentReady."""
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The result of one write of all children.
-
-    Attributes:
-        obstacles: Children that could not be written, and why.
-        resolved: The CR's ModelDeployments.
-        retry: Seconds until the next attempt, None to wait for an event.
-        events: Type, reason and note of each Event to record.
-    """
-
-    obstacles: list[Obstacle] = field(default_factory=list)
-    resolved: list[Resolved] = field(default_factory=list)
-    retry: float | None = None
-    events: list[Event] = field(default_factory=list)
-
-    def retry_after(self, seconds: float) -> None:
-        """Retry after these seconds, or earlier if another child needs it."""
-        self.retry = seconds if self.retry is None else min(self.retry, seconds)
 
 
 class Children:
@@ -81,6 +59,7 @@ class Children:
         self._now = now
         self._memory = memory
         self._release: Release | None = None
+        self._provider_children = ProviderChildren(self._writer, stores, memory, now)
 
     async def write(self, cr: Distribution, raw_spec: Object) -> Outcome:
         """Bring the children to the state that the CR requests, as far as possible.
@@ -101,6 +80,7 @@ class Children:
         for kind, manifest in first:
             if manifest is not None:
                 await self._apply(kind, manifest, cr, outcome)
+        await self._provider_children.write(cr, outcome)
         release = await self._read_release() if sidecars.of(cr) else None
         await self._deployment(cr, raw_spec, config, release, outcome)
         by_container = release is not None and release >= kubernetes_release.CONTAINER_METRICS
@@ -116,6 +96,7 @@ class Children:
         await self._delete_unrequested(
             cr, {kind for kind, manifest in (*first, *rest) if manifest is not None}, outcome
         )
+        await self._provider_children.delete_unused(cr, outcome)
         return outcome
 
     async def _read_release(self) -> Release:
@@ -156,14 +137,12 @@ class Children:
 
     def _add_obstacle(self, kind: Kind, error: Conflict | Refused, outcome: Outcome) -> None:
         type_ = CONDITIONS.get(kind, reasons.DEPLOYMENT_READY)
-        reason = "NameConflict" if isinstance(error, Conflict) else "ApplyRejected"
+        reason = ""
         if type_ == reasons.SERVICE_READY and isinstance(error, Refused):
             reason = "ServiceFailed"
         elif type_ == reasons.STORAGE_READY:
             reason = "StorageFailed"
-        outcome.obstacles.append(Obstacle(type_, reason, str(error)))
-        if isinstance(error, Refused):
-            outcome.retry_after(error.retry)
+        outcome.add_obstacle(type_, error, reason)
 
     async def _deployment(
         self,
@@ -213,11 +192,11 @@ class Children:
             dependency.user_config_version,
             is_ca_current,
             tools,
-            workload.earlier_digests(*inputs),
+            template_inputs.earlier_digests(*inputs),
             live is not None and self._is_refused_by_restricted(live),
         )
         decision = workload.decide(
-            cr, pod_inputs, self._settings, workload.digest_inputs(*inputs), live, record, before
+            cr, pod_inputs, self._settings, template_inputs.digest_inputs(*inputs), live, record, before
         )
         mounted = workload.tool_of(decision.body["spec"]["template"])
         missing = mounted == self._tool.name(cr.name) and mounted not in self._tool_config_maps(cr)

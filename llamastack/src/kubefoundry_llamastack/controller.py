@@ -17,7 +17,7 @@ from kubefoundry_llamastack.render.request import PORT, Settings
 from kubefoundry_llamastack.server_poll import ServerPoll
 from kubefoundry_llamastack.stores import watch_all
 from kubefoundry_llamastack.workload import RECORD
-from kubefoundry_sdk._api.kinds import Object
+from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Key
 
@@ -43,8 +43,8 @@ class Controller:
             self._poll.answer,
         )
         self._queue = process.queue(LABEL, self._reconcile, of=self._stores.distributions)
-        self._pods: dict[Key, Key] = {}
-        """CR of each pod and ReplicaSet, because a deletion event has no labels."""
+        self._followed: dict[tuple[Kind, Key], Key] = {}
+        """CR of each object whose labels name it, because a deletion event has no labels."""
         self._subscribe()
         process.export(ProviderGauges(self._counted))
         for name, followed in (
@@ -88,10 +88,11 @@ class Controller:
         stores.distributions.subscribe(self._distribution)
         for kind, store in stores.children.items():
             store.subscribe(self._enqueue_owner(SUFFIXES[kind]))
+            store.subscribe(self._follow(kind, names.LLSD_LABEL))
         stores.own_config_maps.subscribe(self._own_config_map)
         stores.config_maps.subscribe(self._config_map)
-        stores.pods.subscribe(self._pod)
-        stores.replica_sets.subscribe(self._pod)
+        for kind, store in ((names.PODS, stores.pods), (names.REPLICA_SETS, stores.replica_sets)):
+            store.subscribe(self._follow(kind, names.LLSD_LABEL, INSTANCE_LABEL))
         stores.namespaces.subscribe(lambda key, obj: self._namespace(key[1]))
         stores.anyuid.subscribe(lambda key, obj: self._enqueue_all())
         stores.operator_config.subscribe(self._operator_config)
@@ -155,13 +156,19 @@ class Controller:
             if any(item.get("name") == key[1] for item in server.get("modelDeployments") or ()):
                 self._queue.add(cr_key)
 
-    def _pod(self, key: Key, obj: Object | None) -> None:
-        name = (obj["metadata"].get("labels") or {}).get(INSTANCE_LABEL) if obj else None
-        if name:
-            self._pods[key] = (key[0], name)
-        cr = self._pods.get(key) if obj else self._pods.pop(key, None)
-        if cr:
-            self._enqueue(cr)
+    def _follow(self, kind: Kind, *labels: str) -> Callable[[Key, Object | None], None]:
+        """Return a subscriber that enqueues the CR which the first of the labels names."""
+
+        def changed(key: Key, obj: Object | None) -> None:
+            stated = (obj["metadata"].get("labels") or {}) if obj else {}
+            place = (kind, key)
+            if name := next((stated[label] for label in labels if stated.get(label)), ""):
+                self._followed[place] = (key[0], name)
+            cr = self._followed.get(place) if obj else self._followed.pop(place, None)
+            if cr:
+                self._enqueue(cr)
+
+        return changed
 
     def _operator_config(self, key: Key, obj: Object | None) -> None:
         for problem in distribution.read(obj).problems:

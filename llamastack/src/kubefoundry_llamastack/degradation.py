@@ -10,6 +10,8 @@ from kubefoundry_llamastack import reasons
 from kubefoundry_llamastack.observe.pods import Problem
 from kubefoundry_llamastack.observe.sidecars import Failure, ServiceState
 from kubefoundry_llamastack.reasons import condition
+from kubefoundry_llamastack.render.provider_deployment import ProviderDeployment
+from kubefoundry_llamastack.render.sidecars import Sidecar
 from kubefoundry_sdk._api.conditions import Condition, find
 from kubefoundry_sdk._api.kinds import Object
 
@@ -22,6 +24,7 @@ DEPLOYMENT_REASONS: Final = {
     "ServiceImagePullFailed": "ImagePullFailed",
     "ServiceConfigInvalid": "ContainerConfigInvalid",
     "ServiceNotReady": "PodsUnavailable",
+    "ServiceUnschedulable": "Unschedulable",
 }
 """Reason of DeploymentReady by the reason of ProviderDegraded."""
 
@@ -40,7 +43,7 @@ def with_services(rows: list[Object], states: list[ServiceState], *, server_read
         states: The services.
         server_ready: Whether the server is ready in every pod. A provider without a service runs inside it.
     """
-    by_id = {state.sidecar.provider_id: state for state in states}
+    by_id = {state.service.provider_id: state for state in states}
     result = []
     for row in rows:
         is_installed = row["phase"] == "Ready"
@@ -48,22 +51,26 @@ def with_services(rows: list[Object], states: list[ServiceState], *, server_read
         if state is None:
             result.append({**row, "mode": "Inline", "ready": is_installed and server_ready})
             continue
+        own_pods = state.service if isinstance(state.service, ProviderDeployment) else None
         fields: Object = {
-            "mode": state.sidecar.spec.mode,
-            "container": state.sidecar.container,
+            "mode": state.service.spec.mode,
+            "container": own_pods.name if own_pods else state.service.container,
             "ready": is_installed and state.ready,
             "restarts": state.restarts,
         }
-        if is_installed and state.failure:
+        if own_pods:
+            fields["endpoint"] = own_pods.address
+        # Pods of its own may fail before the server has any.
+        if state.failure and (is_installed or own_pods):
             fields["message"] = state.failure.cause
         result.append({**row, **fields})
     return result
 
 
 def with_service_failure(problem: Problem | None, states: list[ServiceState]) -> Problem | None:
-    """Return the failure of a required service instead of its consequences in the same pods."""
-    failures = (state.failure for state in states if state.failure and state.sidecar.spec.required)
-    failure = next(failures, None)
+    """Return the failure of a required service instead of its consequences in the pods of the server."""
+    required = (state for state in states if state.service.spec.required and not state.ready)
+    failure = next((state.failure for state in required if state.failure), None)
     if failure is None or (problem is not None and problem.part not in CONSEQUENCES):
         return problem
     return Problem("service", DEPLOYMENT_REASONS[failure.reason], failure.message)
@@ -71,24 +78,24 @@ def with_service_failure(problem: Problem | None, states: list[ServiceState]) ->
 
 def unready(states: list[ServiceState]) -> list[str]:
     """Return the providers whose required service is not ready."""
-    return [state.sidecar.provider_id for state in states if state.sidecar.spec.required and not state.ready]
+    return [state.service.provider_id for state in states if state.service.spec.required and not state.ready]
 
 
 def warnings(states: list[ServiceState]) -> Iterator[str]:
     """Yield a warning for each optional service that is not ready."""
     for state in states:
-        if not state.ready and not state.sidecar.spec.required:
-            cause = f"The service of provider '{state.sidecar.provider_id}' is not ready"
-            yield (
-                f"WARNING: {state.failure.cause if state.failure else cause}; it is not required, but its pod gets "
-                "no requests until its container runs"
-            )
+        if not state.ready and not state.service.spec.required:
+            cause = f"The service of provider '{state.service.provider_id}' is not ready"
+            consequence = ", but its pod gets no requests until its container runs"
+            if isinstance(state.service, ProviderDeployment):
+                consequence = ", so the server serves without it"
+            yield f"WARNING: {state.failure.cause if state.failure else cause}; it is not required{consequence}"
 
 
 def pods_without_requests(states: list[ServiceState]) -> str:
-    """Describe the failure of an optional service, which keeps requests away from its pod. Empty without any."""
+    """Describe the failure of an optional sidecar, which keeps requests away from its pod. Empty without any."""
     for state in states:
-        if state.failure and not state.sidecar.spec.required:
+        if state.failure and not state.service.spec.required and isinstance(state.service, Sidecar):
             return f". {state.failure.cause}, and its pod gets no requests until its container runs"
     return ""
 
@@ -107,7 +114,7 @@ def conditions(
     """
     type_, earlier = reasons.PROVIDER_DEGRADED, find(before.get("conditions"), reasons.PROVIDER_DEGRADED)
     services = [row for row in rows if "container" in row]
-    failures = {state.sidecar.provider_id: state.failure for state in states if state.failure}
+    failures = {state.service.provider_id: state.failure for state in states if state.failure}
     if failure := _failure(failures, services, earlier, now):
         return [condition(type_, True, failure.reason, failure.message, generation=generation)]
     if earlier is None or all(row["ready"] and _has_lasted(row, now) for row in services):

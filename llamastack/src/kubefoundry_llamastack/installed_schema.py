@@ -10,9 +10,9 @@ from kubefoundry_sdk._api.kinds import Object
 
 
 def fitting(status: Object, definition: Object | None) -> Object:
-    """Return the status without the fields that the CRD lacks.
+    """Return the status without the fields and the values that the CRD lacks.
 
-    The API server refuses a whole server-side apply with such a field.
+    The API server refuses a whole server-side apply with one of them.
     """
     schema = _schema(definition)
     if schema is None:
@@ -51,5 +51,7 @@ def _without_unknown_fields(value: Any, schema: Mapping[str, Any]) -> Any:
     if not isinstance(value, dict) or not fields or schema.get("x-kubernetes-preserve-unknown-fields"):
         return value
     return {
-        name: _without_unknown_fields(child, fields[name]) for name, child in value.items() if name in fields
+        name: _without_unknown_fields(child, fields[name])
+        for name, child in value.items()
+        if name in fields and child in fields[name].get("enum", (child,))
     }

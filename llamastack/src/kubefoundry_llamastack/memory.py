@@ -28,6 +28,8 @@ class Memory:
     """Digest of the certificates' source, and the certificates."""
     applied: str | None = None
     """Digest of the Deployment that was applied last."""
+    kept: set[str] = field(default_factory=set)
+    """Providers with a service that is kept for older pods of a stalled rollout."""
     other_operator: str | None = None
     """Value of the refresh annotation when the existing operator was last detected."""
 

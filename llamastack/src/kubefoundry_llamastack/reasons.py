@@ -40,6 +40,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
             "CrashLoop",
             "OutOfMemory",
             "WaitingForModelDeployments",
+            "WaitingForProviders",
             "ScaledToZero",
         }
     ),
@@ -68,6 +69,7 @@ REASONS: Final[dict[str, frozenset[str]]] = {
             "ServiceOutOfMemory",
             "ServiceImagePullFailed",
             "ServiceConfigInvalid",
+            "ServiceUnschedulable",
         }
     ),
     MODELS_RESOLVED: frozenset(
@@ -80,13 +82,16 @@ REASONS: Final[dict[str, frozenset[str]]] = {
 """StorageExclusive, ServerStable and SoleOperator exist only while False, and Paused and ProviderDegraded only while
 True."""
 
+WAITING: Final = frozenset({"WaitingForModelDeployments", "WaitingForProviders"})
+"""Reasons of a Deployment that waits for objects of the same spec."""
+
 PROGRESS: Final = frozenset(
     {
         "DeploymentPending",
         "ProvidersPending",
         "StoragePending",
         "ScaledToZero",
-        "WaitingForModelDeployments",
+        *WAITING,
         "NotReady",
         "NoService",
     }

@@ -32,8 +32,10 @@ from kubefoundry_llamastack.memory import Memory
 from kubefoundry_llamastack.names import DEPLOYMENTS, LLSD, MANAGER
 from kubefoundry_llamastack.observe import pods as observed
 from kubefoundry_llamastack.observe.deployments import counts
+from kubefoundry_llamastack.observe.own_pods import OwnPods
 from kubefoundry_llamastack.ownership import ownership
 from kubefoundry_llamastack.reasons import condition
+from kubefoundry_llamastack.render import provider_deployment
 from kubefoundry_llamastack.render.children import SUFFIXES
 from kubefoundry_llamastack.render.request import Distribution, Settings
 from kubefoundry_llamastack.snapshot import Answer, Obstacle, Snapshot
@@ -143,7 +145,7 @@ class Operator:
         """Check whether another operator forbids all writes, and report it."""
         definition = self.stores.definition.definition
         memory = self.memories[cr.namespace, cr.name]
-        if conflict := coexistence.find_conflict(cr, self._deployment(cr), definition, memory):
+        if conflict := coexistence.find_conflict(cr, self._deployment(cr, cr.name), definition, memory):
             await self._report_other_operator(live, conflict)
             return True
         children = {
@@ -176,21 +178,14 @@ class Operator:
         self, cr: Distribution, live: Object, obstacles: list[Obstacle], resolved: list[Any]
     ) -> float | None:
         """Write the status. Return the seconds after which time alone changes it."""
-        deployment = self._deployment(cr)
-        newest = None
-        pods: list[Object] = []
-        if deployment is not None:
-            newest = observed.newest(self.stores.replica_sets_of(deployment), deployment["metadata"]["uid"])
-        if newest is not None:
-            pods = observed.live_pods(
-                self.stores.pods.indexed(newest["metadata"]["uid"], namespace=cr.namespace), newest
-            )
+        server = self._observe(cr, cr.name)
+        own_pods = {item.provider_id: self._observe(cr, item.name) for item in provider_deployment.of(cr)}
         child_stores = self.stores.children
         snapshot = Snapshot(
             cr,
-            deployment,
-            newest,
-            pods,
+            server.live,
+            server.newest,
+            server.pods,
             tuple(obstacles),
             resolved,
             self.answer((cr.namespace, cr.name)),
@@ -199,6 +194,7 @@ class Operator:
             service=child_stores[names.SERVICES].get((cr.namespace, f"{cr.name}-service")),
             ingress=child_stores[names.INGRESSES].get((cr.namespace, f"{cr.name}-ingress")),
             operator_version=self.version,
+            own_pods=own_pods,
         )
         before = live.get("status") or {}
         now = _now()
@@ -206,13 +202,22 @@ class Operator:
         await self._write(live, installed_schema.fitting(new_status, self.stores.definition.definition))
         return seconds_to_change(new_status, now)
 
+    def _observe(self, cr: Distribution, name: str) -> OwnPods:
+        """Return the CR's Deployment of that name, with its newest ReplicaSet and pods."""
+        live = self._deployment(cr, name)
+        newest = observed.newest(self.stores.replica_sets_of(live), live["metadata"]["uid"]) if live else None
+        if newest is None:
+            return OwnPods(live)
+        pods = self.stores.pods.indexed(newest["metadata"]["uid"], namespace=cr.namespace)
+        return OwnPods(live, newest, observed.live_pods(pods, newest))
+
     def _shared_claims(self, cr: Distribution, live: Object) -> dict[str, str]:
         if not storage.written_claims(cr.name, live):
             return {}
         return storage.shared_claims(cr.name, self.stores.distributions_in(cr.namespace))
 
-    def _deployment(self, cr: Distribution) -> Object | None:
-        live = self.stores.children[DEPLOYMENTS].get((cr.namespace, cr.name))
+    def _deployment(self, cr: Distribution, name: str) -> Object | None:
+        live = self.stores.children[DEPLOYMENTS].get((cr.namespace, name))
         return live if live and ownership(live, cr.uid) == "ours" else None
 
     async def _report_failure(self, key: Key, live: Object, reason: str, text: str) -> None:

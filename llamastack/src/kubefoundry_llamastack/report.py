@@ -9,7 +9,7 @@ from typing import Any
 from kubefoundry_llamastack import degradation, model_deployments, reasons, storage
 from kubefoundry_llamastack.disclosure import disclosed
 from kubefoundry_llamastack.distribution import IMAGES, status_name
-from kubefoundry_llamastack.observe import deployments, pods, sidecars
+from kubefoundry_llamastack.observe import deployments, own_pods, pods, sidecars
 from kubefoundry_llamastack.observe.containers import status_of
 from kubefoundry_llamastack.observe.deployments import Counts
 from kubefoundry_llamastack.observe.pods import Problem
@@ -48,7 +48,7 @@ def status(snapshot: Snapshot, before: Mapping[str, Any], now: str) -> Object:
     cr = snapshot.cr
     counts = deployments.counts(snapshot.live)
     snapshot = replace(snapshot, answer=_answer(snapshot, before, counts))
-    services = sidecars.states(cr, snapshot.pods)
+    services = [*sidecars.states(cr, snapshot.pods), *own_pods.states(cr, snapshot.own_pods)]
     rows = _rows(snapshot, services, before, now)
     is_refused = any(item.reason == "InvalidSpec" for item in snapshot.obstacles)
     shown = _installed(rows, before) if is_refused else rows
@@ -93,10 +93,7 @@ def phase(snapshot: Snapshot, counts: Counts, is_failing: bool) -> str:
     if counts.enough:
         return "Ready"
     if is_failing and counts.available == 0:
-        is_waiting = (
-            all(item.reason == "WaitingForModelDeployments" for item in snapshot.obstacles)
-            and snapshot.obstacles
-        )
+        is_waiting = all(item.reason in reasons.WAITING for item in snapshot.obstacles) and snapshot.obstacles
         return "Pending" if is_waiting else "Failed"
     if snapshot.live is None or counts.desired == 0:
         return "Pending"

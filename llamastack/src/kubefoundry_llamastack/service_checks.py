@@ -41,10 +41,7 @@ def refusal(cr: Distribution, settings: Settings) -> str | None:
         (problem for item in own_pods for problem in _problems_of_own_pods(item)),
         (problem for item in services for problem in _problems(item)),
     )
-    problem = next(problems, None) or _find_shared_port(cr) or _check_sizes(cr)
-    if problem is None and own_pods:
-        return f"{_name(own_pods[0])} has mode: Deployment, which is not run yet; use mode: Sidecar"
-    return problem
+    return next(problems, None) or _find_shared_port(cr) or _check_sizes(cr)
 
 
 def _name(item: ServiceContainer) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kubefoundry_llamastack.model_deployments import Resolved
+from kubefoundry_llamastack.observe.own_pods import OwnPods
 from kubefoundry_llamastack.reasons import condition
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api.conditions import Condition
@@ -59,6 +60,7 @@ class Snapshot:
         service: The live Service.
         ingress: The live Ingress.
         operator_version: The operator's version.
+        own_pods: Live objects of the services with pods of their own, by provider id.
     """
 
     cr: Distribution
@@ -73,6 +75,7 @@ class Snapshot:
     service: Object | None = None
     ingress: Object | None = None
     operator_version: str = ""
+    own_pods: Mapping[str, OwnPods] = field(default_factory=dict)
 
     def obstacle(self, type_: str) -> Condition | None:
         """Return the condition of that type for the first obstacle to it."""

@@ -14,13 +14,13 @@ from kubefoundry_sdk._runtime.process import Process
 from kubefoundry_sdk._runtime.store import Store
 
 OWN_LABELS = {"labelSelector": f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}"}
-PODS = {"labelSelector": f"app={names.APP}"}
+PODS = {"labelSelector": f"app in ({names.APP},{names.PROVIDER_APP})"}
 OWN_MANAGERS = frozenset({names.MANAGER})
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """One store for each kind. `children` are the kinds whose names lead to their CR."""
+    """One store for each kind. `children` are the kinds whose names or labels lead to their CR."""
 
     distributions: Store
     """The CRs, indexed by namespace."""
@@ -76,7 +76,10 @@ def watch_all(process: Process, changed: Callable[[], None]) -> Stores:
     )
     return Stores(
         distributions=process.watch(names.LLSD, managers=OWN_MANAGERS, index=namespace_of),
-        children={kind: process.watch(kind, selector=OWN_LABELS, managers=OWN_MANAGERS) for kind in kinds},
+        children={
+            kind: process.watch(kind, selector=OWN_LABELS, managers=OWN_MANAGERS, index=owner_uid)
+            for kind in kinds
+        },
         config_maps=process.watch(
             CONFIG_MAPS, selector={"fieldSelector": "metadata.name!=kube-root-ca.crt"}, trim=reduce_to_digests
         ),

@@ -21,28 +21,22 @@ from kubefoundry_llamastack import ownership
 from kubefoundry_llamastack.names import (
     CA_BUNDLE_HASH,
     MANAGER,
-    PROVIDER_SECONDS_ANNOTATION,
     USER_CONFIG_HASH,
     endpoint_variable,
 )
-from kubefoundry_llamastack.render import provider_deployment, sidecars
+from kubefoundry_llamastack.render import sidecars
 from kubefoundry_llamastack.render.deployment import deployment
 from kubefoundry_llamastack.render.request import Distribution, PodInputs, Settings, child
-from kubefoundry_sdk._api import names
 from kubefoundry_sdk._api.foreign_json import Unreadable, decode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.managed_fields import owned, project
 from kubefoundry_sdk._api.untrusted import part
-from llamastack_providers import service
 
 RECORD: Final = "-applied"
 """Suffix of the ConfigMap with the record, after the CR's name."""
 
 PROBES: Final = ("readinessProbe", "livenessProbe")
 """Parts of the server's container that the existing operator does not set. The next change of the pods adds them."""
-
-NOT_IN_TEMPLATE: Final = ("podDisruptionBudget", "autoscaling")
-"""Parts of spec.server that no pod template depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,84 +97,6 @@ class Workload:
     template_changed: bool = False
 
 
-def digest_inputs(
-    cr: Distribution,
-    pod_inputs: PodInputs,
-    image_override: str,
-    raw_spec: Object,
-    *,
-    several: bool = False,
-    restricted: bool = False,
-) -> str:
-    """Digest the inputs of the pod template.
-
-    Args:
-        cr: The CR.
-        pod_inputs: Its resolved dependencies.
-        image_override: The image in the operator's ConfigMap for the distribution's name. The operator's
-            default image is not an input.
-        raw_spec: The CR's spec as stored.
-        several: Only for `earlier_digests`.
-        restricted: Only for `earlier_digests`.
-    """
-    server = {
-        key: value for key, value in (raw_spec.get("server") or {}).items() if key not in NOT_IN_TEMPLATE
-    }
-    server = _without_own_pods(server)
-    # A larger claim needs no new pods.
-    if isinstance(server.get("storage"), dict):
-        server["storage"] = {key: value for key, value in server["storage"].items() if key != "size"}
-    parts = {
-        "server": server,
-        "several": several,
-        "image": image_override,
-        "userConfig": pod_inputs.user_config.digest if pod_inputs.user_config else "",
-        "caBundle": pod_inputs.ca_digest or "",
-        "endpoints": dict(pod_inputs.endpoints),
-        "restricted": restricted,
-        "refresh": cr.annotations.get(names.REFRESH_ANNOTATION, ""),
-    }
-    if seconds := cr.annotations.get(PROVIDER_SECONDS_ANNOTATION):
-        # left out if absent, so that existing digests without it stay the same
-        parts["providerSeconds"] = seconds
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
-def _without_own_pods(server: Object) -> Object:
-    """Return the part without the fields of services that change only pods of their own."""
-    sections = server.get("externalProviders")
-    if not isinstance(sections, dict):
-        return server
-    reduced = {
-        section: [_reduced(item) for item in items] if isinstance(items, list) else items
-        for section, items in sections.items()
-    }
-    return {**server, "externalProviders": reduced}
-
-
-def _reduced(provider: object) -> object:
-    own_service = part(provider, "service")
-    if not isinstance(provider, dict) or own_service.get("mode") != service.DEPLOYMENT:
-        return provider
-    kept = {key: own_service[key] for key in provider_deployment.INPUTS if key in own_service}
-    return {**provider, "service": kept}
-
-
-def earlier_digests(
-    cr: Distribution, pod_inputs: PodInputs, image_override: str, raw_spec: Object
-) -> frozenset[str]:
-    """Return all digests of these inputs by operators up to 0.2.0.
-
-    They included whether the CR has several pods, and whether the namespace was `restricted`.
-    """
-    return frozenset(
-        digest_inputs(cr, pod_inputs, image_override, raw_spec, several=several, restricted=restricted)
-        for several in (False, True)
-        for restricted in (False, True)
-    )
-
-
 def read_record(config_map: Object | None) -> Record | None:
     """Return the record of the last apply, or None if there is no readable one."""
     data = (config_map or {}).get("data") or {}
@@ -208,15 +124,20 @@ def record_config_map(cr: Distribution, record: Record) -> Object:
     return child("ConfigMap", "v1", f"{cr.name}{RECORD}", cr, data=data)
 
 
-def latched_urls(cr: Distribution, live: Object | None) -> dict[str, str]:
-    """Return the base URLs in the Deployment for the CR's ModelDeployments, by provider id.
+def server_variables(cr: Distribution, live: Object | None) -> dict[str, str]:
+    """Return the variables of the Deployment's server that have a value.
 
-    Only the server's variables count. It is the first container if the CR has just renamed it.
+    It is the first container if the CR has just renamed it.
     """
     containers = part(live, "spec", "template", "spec").get("containers") or [{}]
     name = cr.spec.server.container_spec.name
     server = next((item for item in containers if item.get("name") == name), containers[0])
-    values = {item["name"]: str(item["value"]) for item in server.get("env") or () if item.get("value")}
+    return {item["name"]: str(item["value"]) for item in server.get("env") or () if item.get("value")}
+
+
+def latched_urls(cr: Distribution, live: Object | None) -> dict[str, str]:
+    """Return the base URLs in the Deployment for the CR's ModelDeployments, by provider id."""
+    values = server_variables(cr, live)
     return {
         item.id: values[endpoint_variable(item.id)]
         for item in cr.spec.server.model_deployments
@@ -398,15 +319,21 @@ def _keep_start_script(cr: Distribution, container: Object, live_container: Obje
 
 
 def _set_replicas(cr: Distribution, body: Object, live: Object | None) -> None:
-    """Set the number of pods, which an autoscaler owns if there is one.
-
-    While we still own the field, we apply the live value until the autoscaler has taken it over. An apply
-    without the field would reset it to 1.
-    """
+    """Set the number of pods, which an autoscaler owns if there is one."""
     if cr.spec.server.autoscaling is None:
         body["spec"]["replicas"] = cr.spec.replicas
-    elif live is not None and "f:replicas" in ((owned(live, MANAGER) or {}).get("f:spec") or {}):
-        body["spec"]["replicas"] = live["spec"].get("replicas", 1)
+    elif (replicas := kept_replicas(live)) is not None:
+        body["spec"]["replicas"] = replicas
+
+
+def kept_replicas(live: Object | None) -> int | None:
+    """Return the number of pods to apply beside an autoscaler, None once the field is not ours.
+
+    Until the autoscaler has taken it over, we apply the live value. An apply without the field would reset it to 1.
+    """
+    if live is None or "f:replicas" not in ((owned(live, MANAGER) or {}).get("f:spec") or {}):
+        return None
+    return int(live["spec"].get("replicas", 1))
 
 
 def digest(text: str) -> str:

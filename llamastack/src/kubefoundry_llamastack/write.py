@@ -63,7 +63,7 @@ class Writer:
         match ownership.ownership(live, cr.uid):
             case "ours":
                 return live
-            case "leaving":
+            case "leaving" if not _is_of_other(live, cr):
                 raise Conflict(
                     f"{kind.kind} '{key[1]}' of an earlier LlamaStackDistribution is still being deleted"
                 )
@@ -180,6 +180,12 @@ class Writer:
             return False
         await server_side_apply.delete(self.client, kind, live)
         return True
+
+
+def _is_of_other(live: Object, cr: Distribution) -> bool:
+    """Check whether the object belongs to a CR of another name, which may stay."""
+    controller = ownership.controller_of(live)
+    return controller is not None and controller.get("name") != cr.name
 
 
 def _taken(kind: Kind, name: str) -> str:

@@ -13,7 +13,7 @@ Phase = Literal["Pending", "Initializing", "Ready", "Failed", "Terminating"]
 ProviderPhase = Literal["Pending", "Installing", "Ready", "Failed"]
 """A new phase would be refused by the CRD of an earlier release, so services have fields of their own."""
 
-ProviderMode = Literal["Inline", "Sidecar"]
+ProviderMode = Literal["Inline", "Sidecar", "Deployment"]
 Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
@@ -112,10 +112,14 @@ class ExternalProviderStatus(ApiModel):
     """Where the provider works: Inline in the server, or with a service of its own."""
 
     container: str | None = None
-    """Container of the service."""
+    """Container of the service, or its Deployment if it has pods of its own."""
+
+    endpoint: str | None = None
+    """Address of a service with pods of its own."""
 
     ready: bool | None = None
-    """Whether the provider works: the server, or its service, is ready in every pod."""
+    """Whether the provider works: the server, or its service, is ready in every pod. One available pod is enough for
+    a service with pods of its own."""
 
     restarts: int | None = None
     """Restarts of the service in all pods."""

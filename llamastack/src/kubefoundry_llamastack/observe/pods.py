@@ -53,7 +53,7 @@ def newest(replica_sets: Iterable[Object], deployment_uid: str) -> Object | None
         for item in replica_sets
         if _owned(item, deployment_uid) and not item["metadata"].get("deletionTimestamp")
     ]
-    return max(own, key=_revision, default=None)
+    return max(own, key=revision, default=None)
 
 
 def live_pods(pods: Iterable[Object], replica_set: Object | None) -> list[Object]:
@@ -76,8 +76,9 @@ def _owned(obj: Object, uid: str) -> bool:
     return any(item.get("uid") == uid for item in obj["metadata"].get("ownerReferences") or ())
 
 
-def _revision(replica_set: Object) -> int:
-    text = (replica_set["metadata"].get("annotations") or {}).get(REVISION, "0")
+def revision(obj: Object) -> int:
+    """Return the revision of a ReplicaSet, or of the newest one of a Deployment. 0 if there is none yet."""
+    text = (obj["metadata"].get("annotations") or {}).get(REVISION, "0")
     return int(text) if _NUMBER.fullmatch(text) else 0
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from kubefoundry_llamastack.observe import containers
 from kubefoundry_llamastack.render import sidecars
 from kubefoundry_llamastack.render.request import Distribution
+from kubefoundry_llamastack.render.service_container import ServiceContainer
 from kubefoundry_llamastack.render.sidecars import Sidecar
 from kubefoundry_sdk._api import pod_status
 from kubefoundry_sdk._api.kinds import Object
@@ -43,13 +44,14 @@ class ServiceState:
     """The state of a service.
 
     Attributes:
-        sidecar: The service.
-        ready: Whether its container is ready in every pod.
+        service: The service.
+        ready: Whether the server can call it: its container is ready in every pod of the server, or one of its own
+            pods is available.
         restarts: Restarts of its containers in all pods.
         failure: The first failure, None without any. A service that starts has none.
     """
 
-    sidecar: Sidecar
+    service: ServiceContainer
     ready: bool
     restarts: int
     failure: Failure | None
@@ -68,7 +70,7 @@ def _state(
     """Return the state of a service in pods with their containers' statuses."""
     own = [statuses.get(sidecar.container) or {} for _, statuses in by_pod]
     failures = (
-        _failure(sidecar, pod, statuses.get(sidecar.container) or {}, statuses.get(server) or {})
+        failure_in(sidecar, pod, statuses.get(sidecar.container) or {}, statuses.get(server) or {})
         for pod, statuses in by_pod
     )
     return ServiceState(
@@ -95,81 +97,100 @@ def eviction_remedy(cr: Distribution, text: str) -> str:
     return ""
 
 
-def _failure(
-    sidecar: Sidecar, pod: Object, own: Mapping[str, Any], server: Mapping[str, Any]
+def failure_in(
+    item: ServiceContainer, pod: Object, own: Mapping[str, Any], server: Mapping[str, Any]
 ) -> Failure | None:
-    """Return why the service does not work in this pod. Its last end counts until it has started again."""
+    """Return why the service does not work in this pod. Its last end counts until it has started again.
+
+    Args:
+        item: The service.
+        pod: The pod.
+        own: Status of the service's container.
+        server: Status of the container that starts once the service is ready.
+    """
     if own.get("ready"):
         return None
     meta = pod["metadata"]
     log = (
-        "See the container's log: "
-        f"kubectl logs -n {meta.get('namespace')} {meta['name']} -c {sidecar.container}"
+        f"See the container's log: kubectl logs -n {meta.get('namespace')} {meta['name']} -c {item.container}"
     )
-    if failure := _waiting_failure(sidecar, pod, *(pod_status.waiting(own) or ("", ""))):
+    if failure := _waiting_failure(item, pod, *(pod_status.waiting(own) or ("", ""))):
         return failure
     end, is_running = pod_status.ended(own), pod_status.running(own) is not None
     if end and not (is_running and own.get("started")):
-        return _ended(sidecar, pod, end, log)
+        return _ended(item, pod, end, log)
     if is_running and (end or server.get("started")):
         remedy = f"It runs, but its health check fails. {log}"
-        return _built(sidecar, pod, "ServiceNotReady", "is not ready", remedy)
+        return _built(item, pod, "ServiceNotReady", "is not ready", remedy)
     return None
 
 
-def _waiting_failure(sidecar: Sidecar, pod: Object, reason: str, text: str) -> Failure | None:
+def _waiting_failure(item: ServiceContainer, pod: Object, reason: str, text: str) -> Failure | None:
     """Return why a waiting container cannot start, None if it may."""
     if reason in pod_status.PULL:
         remedy = (
             "Check service.image. If the registry requires credentials, add a Secret of type "
             "kubernetes.io/dockerconfigjson to imagePullSecrets of the pods' ServiceAccount."
         )
-        return _built(
-            sidecar, pod, "ServiceImagePullFailed", f"has no image: {_detail(reason, text)}", remedy
-        )
+        return _built(item, pod, "ServiceImagePullFailed", f"has no image: {_detail(reason, text)}", remedy)
     if reason in pod_status.CONFIGURATION:
         remedy = containers.configuration_remedy(text, "service.command") or (
             "Correct what the message names in the provider's service, or use another image."
         )
-        return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(reason, text)}", remedy)
+        return _built(item, pod, "ServiceConfigInvalid", f"cannot start: {_detail(reason, text)}", remedy)
     return None
 
 
-def _ended(sidecar: Sidecar, pod: Object, end: Mapping[str, Any], log: str) -> Failure:
+def _ended(item: ServiceContainer, pod: Object, end: Mapping[str, Any], log: str) -> Failure:
     code, reason = end.get("exitCode"), str(end.get("reason") or "")
     if reason == pod_status.OUT_OF_MEMORY:
         remedy = "Raise service.resources.limits.memory of the provider."
         text = "was killed, because it used more memory than its limit"
-        return _built(sidecar, pod, "ServiceOutOfMemory", text, remedy)
+        return _built(item, pod, "ServiceOutOfMemory", text, remedy)
     if reason in NOT_STARTED:
         text = str(end.get("message") or "")
         remedy = "Correct service.command, or use an image that contains it."
         if "exec format error" in text:
             remedy = "The image is built for another processor architecture; use one for the node's."
-        return _built(sidecar, pod, "ServiceConfigInvalid", f"cannot start: {_detail(reason, text)}", remedy)
+        return _built(item, pod, "ServiceConfigInvalid", f"cannot start: {_detail(reason, text)}", remedy)
     remedy = f"{log} --previous"
     if code == 0:
         remedy = f"A service must run until it is stopped. {remedy}"
     elif code in KILLED:
         remedy = (
             "The kubelet ends a service whose health check fails, and one that is not healthy "
-            f"{sidecar.spec.health.start_seconds} s after its start (service.health.startSeconds). {remedy}"
+            f"{item.spec.health.start_seconds} s after its start (service.health.startSeconds). {remedy}"
         )
-    return _built(sidecar, pod, "ServiceCrashLoop", f"ended with exit code {code}", remedy)
+    return _built(item, pod, "ServiceCrashLoop", f"ended with exit code {code}", remedy)
 
 
 def _detail(reason: str, text: str) -> str:
     return f"{reason}: {pod_status.one_line(text)}" if text else reason
 
 
-def _built(sidecar: Sidecar, pod: Object, reason: str, text: str, remedy: str) -> Failure:
-    cause = f"The service of provider '{sidecar.provider_id}' {text}"
+def _built(item: ServiceContainer, pod: Object, reason: str, text: str, remedy: str) -> Failure:
+    place = {"Pod": pod["metadata"]["name"], "Container": item.container}
+    return described(item, place, reason, text, remedy)
+
+
+def described(
+    item: ServiceContainer, place: Mapping[str, str], reason: str, text: str, remedy: str
+) -> Failure:
+    """Return the failure with all its facts.
+
+    Args:
+        item: The service.
+        place: Kind and name of the failed objects.
+        reason: Reason of ProviderDegraded.
+        text: What happened to the service.
+        remedy: What to do.
+    """
+    cause = f"The service of provider '{item.provider_id}' {text}"
     facts = {
-        "Provider": sidecar.provider_id,
-        "Mode": sidecar.spec.mode,
-        "Image": sidecar.image,
-        "Pod": pod["metadata"]["name"],
-        "Container": sidecar.container,
+        "Provider": item.provider_id,
+        "Mode": item.spec.mode,
+        "Image": item.image,
+        **place,
         "Resolution": remedy,
     }
     return Failure(reason, cause, "\n".join([cause, *(f"{key}: {value}" for key, value in facts.items())]))

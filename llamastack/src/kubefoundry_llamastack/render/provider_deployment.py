@@ -40,16 +40,11 @@ class ProviderDeployment(ServiceContainer):
 
     Attributes:
         name: Name of all its objects.
-        namespace: Their namespace.
+        address: The address at which the server's container reaches it.
     """
 
     name: str
-    namespace: str
-
-    @property
-    def address(self) -> str:
-        """Return the address at which the server's container reaches it."""
-        return f"http://{self.name}.{self.namespace}.svc"
+    address: str
 
     @property
     def replicas(self) -> int | None:
@@ -69,11 +64,16 @@ def of(cr: Distribution) -> tuple[ProviderDeployment, ...]:
             item.service.port or PORT,
             None if item.service.health.exec else item.service.health.port or HEALTH_PORT,
             name_of(cr.name, item.provider_id),
-            cr.namespace,
+            address_of(cr, item.provider_id),
         )
         for _, item in cr.spec.providers()
         if item.service is not None and item.service.mode == service.DEPLOYMENT
     )
+
+
+def address_of(cr: Distribution, provider_id: str) -> str:
+    """Return the address of a service, also of one that the CR no longer requests."""
+    return f"http://{name_of(cr.name, provider_id)}.{cr.namespace}.svc"
 
 
 def name_of(cr: str, provider_id: str) -> str:
