@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
-import yaml
 
 from kubefoundry_local.control_plane import ControlPlane
-from kubefoundry_local.suite import PROBE, Suite, end
+from kubefoundry_local.suite import Suite, end
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._cluster.client import Client
 from kubefoundry_sdk._cluster.errors import ApiError
-from kubefoundry_simulators import webhooks
-from kubefoundry_simulators.cluster import connect
 from support.refusing_webhook import refusing
 from support.suites import install_crd
 from support.upstream import PROVIDERS, standin
@@ -27,31 +23,21 @@ pytestmark = pytest.mark.integration
 WORKSPACES = Kind("kaito.sh", "v1beta1", "workspaces", "Workspace")
 GRAPHS = Kind("nvidia.com", "v1alpha1", "dynamographdeployments", "DynamoGraphDeployment")
 RAY_SERVICES = Kind("ray.io", "v1", "rayservices", "RayService")
-SERVICES = Kind("", "v1", "services", "Service")
-WEBHOOKS = Kind(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    namespaced=False,
-)
 PROVIDER = "provider-of-the-test"
-LINUX = {"kubernetes.io/os": "linux"}
 
 
-def workspace(namespace: str, nodes: Mapping[str, str] = LINUX) -> Object:
+def workspace(namespace: str) -> Object:
     return {
         "apiVersion": WORKSPACES.api_version,
         "kind": "Workspace",
         "metadata": {"name": "m", "namespace": namespace},
-        "resource": {"labelSelector": {"matchLabels": dict(nodes)}},
+        "resource": {"labelSelector": {"matchLabels": {"kubernetes.io/os": "linux"}}},
         "inference": {"template": {"spec": {"containers": [{"name": "model", "image": "x"}]}}},
     }
 
 
-def graph(namespace: str, *workers: str) -> Object:
-    workers = workers or ("Worker",)
-    parts = {"Frontend": "frontend"} | dict.fromkeys(workers, "worker")
+def graph(namespace: str) -> Object:
+    parts = {"Frontend": "frontend", "Worker": "worker"}
     services = {
         name: {"componentType": type_, "replicas": 1, "extraPodSpec": {"mainContainer": {"image": "x"}}}
         for name, type_ in parts.items()
@@ -91,13 +77,13 @@ def ray_service(namespace: str, *, replicas: int = 1, model: str = "llama") -> O
 
 @pytest.fixture(scope="module")
 def operators(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """All three, with their webhooks, on the stand-in CRDs."""
+    """All three, on the stand-in CRDs."""
     suite = Suite(cluster, tmp_path_factory.mktemp("operators"))
     documents = [standin(provider).document for provider in PROVIDERS]
     crds = [document["metadata"]["name"] for document in documents]
     for document in documents:
         install_crd(suite, document)
-    process = suite.simulate(*PROVIDERS, flags=["--webhooks"])
+    process = suite.simulate(*PROVIDERS)
     yield
     cluster.kubectl("delete", "workspaces,dynamographdeployments,rayservices", "--all", "-A")
     assert end(process) == 0
@@ -178,21 +164,6 @@ async def test_a_failure_comes_on_demand_and_goes(
 
 
 @EVERY
-async def test_a_deletion_leaves_the_services_to_the_garbage_collector(
-    operators: None, api: Client, namespace: str, kind: Kind, make: Make, case: str, shows: str
-) -> None:
-    made = await api.apply(kind, make(namespace), manager=PROVIDER)
-    await until(api, kind, "m", namespace, ready)
-    services, _ = await api.list(SERVICES, namespace)
-
-    await api.delete(kind, "m", namespace, uid=made["metadata"]["uid"])
-
-    await until(api, kind, "m", namespace, lambda it: it is None)
-    owners = [owner for service in services for owner in service["metadata"]["ownerReferences"]]
-    assert {owner["uid"] for owner in owners if owner["controller"]} == {made["metadata"]["uid"]}
-
-
-@EVERY
 async def test_operator_repeats_refused_writes(
     operators: None, api: Client, namespace: str, kind: Kind, make: Make, case: str, shows: str
 ) -> None:
@@ -229,66 +200,3 @@ async def refused_once(api: Client, kind: Kind, example: Object, *, marker: str)
     async with refusal as refused, asyncio.timeout(SECONDS):
         yield
         await refused.wait()
-
-
-@pytest.mark.parametrize(
-    ("kind", "made", "edited", "says"),
-    [
-        pytest.param(
-            WORKSPACES,
-            workspace,
-            lambda namespace: workspace(namespace, nodes={"other": "node"}),
-            "validation failed: field is immutable: resource.labelSelector",
-            id="kaito",
-        ),
-        pytest.param(
-            GRAPHS,
-            graph,
-            lambda namespace: graph(namespace, "Worker", "Another"),
-            "service topology is immutable",
-            id="dynamo",
-        ),
-    ],
-)
-async def test_webhooks_refuse_immutable_edits(
-    operators: None, api: Client, namespace: str, kind: Kind, made: Make, edited: Make, says: str
-) -> None:
-    await until(api, WEBHOOKS, f"simulated-{kind.plural}", None, lambda it: it is not None)
-    await api.apply(kind, made(namespace), manager=PROVIDER)
-    await until(api, kind, "m", namespace, ready)
-
-    refused = await until_refused(api, kind, edited(namespace))
-    assert refused.code == 400
-    assert says in refused.message
-
-
-async def until_refused(api: Client, kind: Kind, body: Object) -> ApiError:
-    """Tries it, and stores nothing: the API server learns of webhooks in its own time."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            try:
-                await api.apply(kind, body, manager=PROVIDER, dry_run=True)
-            except ApiError as error:
-                return error
-            await asyncio.sleep(PROBE)
-
-
-async def test_they_end_though_the_api_server_has_ended_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What they have registered cannot be taken back then."""
-    monkeypatch.setattr(webhooks, "FAREWELL", 0.05)
-    config = {
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-        "users": [{"name": "u", "user": {"token": "t"}}],
-        "current-context": "c",
-    }
-    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(config))
-    cluster = await connect(tmp_path / "kubeconfig")
-    served = await webhooks.serve(cluster)
-    served._registered.append(f"{webhooks.CONFIGURATIONS}/registered")
-
-    async with asyncio.timeout(SECONDS):
-        await served.close()
-        await cluster.close()
