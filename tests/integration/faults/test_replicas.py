@@ -103,7 +103,8 @@ async def test_frozen_leader_changes_nothing_when_it_is_thawed(
     frozen = {name: asyncio.Event() for name in MANAGERS}
     frozen_at: dict[str, datetime] = {}
     last_writes: dict[str, web.Request] = {}
-    thawed, writes = asyncio.Event(), []
+    thawed = asyncio.Event()
+    writes: list[tuple[str, web.Request]] = []
     events: list[tuple[str, web.Request]] = []
 
     def freezing(name: str, request: web.Request) -> Fault | None:
@@ -111,10 +112,8 @@ async def test_frozen_leader_changes_nothing_when_it_is_thawed(
         component = fresh.components[name]
         if request.method not in WRITES or "/leases" in request.path:
             return None
-        if thawed.is_set() and is_event(request):
-            events.append((name, request))
-        elif thawed.is_set():
-            writes.append(f"{name}: {request.method} {request.path}")
+        if thawed.is_set():
+            (events if is_event(request) else writes).append((name, request))
         elif f"/namespaces/{namespace}/" in request.path and not frozen[name].is_set():
             assert component.process is not None
             component.process.send_signal(signal.SIGSTOP)
@@ -141,7 +140,7 @@ async def test_frozen_leader_changes_nothing_when_it_is_thawed(
             for name in MANAGERS:
                 await until_competing(fresh.components[name])
 
-            assert writes == []
+            assert writes == [], "of the former leader"
             for name, request in events:
                 event = json.loads(await request.read())
                 is_older = datetime.fromisoformat(event["eventTime"]) <= frozen_at[name]
