@@ -65,7 +65,7 @@ def test_verdict(reported: list[Told], holds: bool, line: str) -> None:
 
 
 @pytest.mark.parametrize(("test", "holds"), [("tests/pods/a.py::t", True), ("tool/tests/a.py::t", False)])
-def test_what_a_stand_in_cannot_show(test: str, holds: bool) -> None:
+def test_point_of_a_stand_in_is_not_shown_on_a_real_server(test: str, holds: bool) -> None:
     reported = [Told(test, "passed", ("SC-008",))]
 
     found = verdict(points("SC-008 optional imports may fail\n"), reported)
@@ -100,7 +100,9 @@ def test_what_a_stand_in_cannot_show(test: str, holds: bool) -> None:
         "an unmarked failure",
     ],
 )
-def test_a_run(tmp_path: Path, capfd: pytest.CaptureFixture[str], source: str, code: int, line: str) -> None:
+def test_acceptance_run_ends_with_its_verdict(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], source: str, code: int, line: str
+) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = accept\n")
     (tmp_path / "test_it.py").write_text(MARK + source)
 

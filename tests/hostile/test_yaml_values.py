@@ -125,6 +125,6 @@ READERS: Final[dict[str, Callable[[str, Path], None]]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
-def test_it_is_read_or_refused_as_that_reader_refuses(reader: str, tmp_path: Path) -> None:
+def test_yaml_value_is_read_or_refused_as_by_the_reference(reader: str, tmp_path: Path) -> None:
     for tag, value, place in product(TAGS, VALUES, PLACES):
         READERS[reader](place.format(tag + value), tmp_path)

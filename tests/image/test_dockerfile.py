@@ -145,7 +145,7 @@ def test_only_what_a_pod_needs_is_there(image: Image) -> None:
     assert not packages & {"kubernetes", "pip", "uv", "hatchling"}
 
 
-def test_all_is_compiled(image: Image) -> None:
+def test_image_modules_are_compiled(image: Image) -> None:
     sources = set((image.environment / "lib").rglob("*.py"))
     compiled = {Path(source_from_cache(str(path))) for path in (image.environment / "lib").rglob("*.pyc")}
 
@@ -176,7 +176,7 @@ def test_make_images_has_the_same_packages(image: Image) -> None:
     assert [path for path, content in contents.items() if installed[path] != content] == []
 
 
-def test_the_default_command_starts_it(image: Image) -> None:
+def test_image_default_command_starts_the_component(image: Image) -> None:
     done = run(image, *image.command)
 
     assert done.returncode == 1

@@ -32,7 +32,7 @@ def compared(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.yaml")))
-def test_it_is_the_one_that_we_ship(name: str) -> None:
+def test_generated_manifest_equals_shipped_manifest(name: str) -> None:
     shipped = [one for one in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()) if one]
 
     made = manifest(installed()[name], f"kubefoundry/provider-{name}:0.2.0")

@@ -38,7 +38,7 @@ async def may(api: Client, name: str, verb: str, resource: str, *, namespace: st
 
 
 @components
-async def test_it_reads_no_secret_but_core_its_own(suite: Suite, api: Client, name: str) -> None:
+async def test_component_reads_no_secret_except_core_its_own(suite: Suite, api: Client, name: str) -> None:
     own = await may(api, name, "get", "secrets=kubefoundry-core-tls", namespace=NAMESPACE)
 
     assert own == (name == "core")
@@ -49,14 +49,16 @@ async def test_it_reads_no_secret_but_core_its_own(suite: Suite, api: Client, na
 
 @components
 @pytest.mark.parametrize("verb", ["get", "create", "patch", "delete"])
-async def test_it_touches_no_other_providers_kind(suite: Suite, api: Client, name: str, verb: str) -> None:
+async def test_provider_may_access_its_own_upstream_kind_only(
+    suite: Suite, api: Client, name: str, verb: str
+) -> None:
     assert {kind for kind in UPSTREAM.values() if await may(api, name, verb, kind)} == (
         {UPSTREAM[name]} if name in UPSTREAM else set()
     )
 
 
 @components
-async def test_it_registers_no_other_provider(suite: Suite, api: Client, name: str) -> None:
+async def test_provider_may_register_itself_only(suite: Suite, api: Client, name: str) -> None:
     assert {
         provider
         for provider in UPSTREAM
@@ -65,19 +67,21 @@ async def test_it_registers_no_other_provider(suite: Suite, api: Client, name: s
 
 
 @components
-async def test_it_makes_and_deletes_no_model_deployment(suite: Suite, api: Client, name: str) -> None:
+async def test_component_may_not_create_or_delete_models(suite: Suite, api: Client, name: str) -> None:
     for verb in ("create", "update", "delete"):
         assert not await may(api, name, verb, "modeldeployments.kubefoundry.ai")
 
 
 @components
-async def test_it_writes_config_maps_only_where_it_makes_some(suite: Suite, api: Client, name: str) -> None:
+async def test_config_maps_are_writable_for_providers_with_helpers(
+    suite: Suite, api: Client, name: str
+) -> None:
     for verb in ("create", "patch", "delete"):
         assert await may(api, name, verb, "configmaps") == (name in HELPERS)
 
 
 @components
-async def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, api: Client, name: str) -> None:
+async def test_provider_may_watch_its_operators_deployment_only(suite: Suite, api: Client, name: str) -> None:
     if name in OF_KUBERNETES:
         return
     watched = {
@@ -92,9 +96,7 @@ async def test_it_looks_at_no_deployment_but_its_operators(suite: Suite, api: Cl
 
 
 @components
-async def test_it_watches_pods_only_to_tell_why_a_model_does_not_serve(
-    suite: Suite, api: Client, name: str
-) -> None:
+async def test_provider_may_watch_pods_and_not_enter_them(suite: Suite, api: Client, name: str) -> None:
     for verb in ("list", "watch"):
         assert await may(api, name, verb, "pods") == (name in UPSTREAM)
     for verb, resource in (

@@ -212,7 +212,7 @@ def test_a_new_provider_passes_its_tests_at_once(vendor: Path) -> None:
     assert "--leader-elect" in run(python, str(python.with_name(PACKAGE)), "--help")
 
 
-def test_its_manifest_is_made_from_it(vendor: Path) -> None:
+def test_manifest_of_a_new_provider_is_generated(vendor: Path) -> None:
     python = vendor / "venv" / "bin" / "python"
     command = [
         str(python.with_name("kubefoundry")),
@@ -241,7 +241,7 @@ def test_nothing_of_the_example_is_left_in_it(vendor: Path) -> None:
             assert not re.search(r"widget|example\.com", file.read_text(), re.I), file
 
 
-def test_its_image_is_built_from_the_wheels_alone(vendor: Path, wheels: Path, tmp_path: Path) -> None:
+def test_image_of_a_new_provider_needs_wheels_only(vendor: Path, wheels: Path, tmp_path: Path) -> None:
     recipe = (vendor / PACKAGE / "Dockerfile").read_text()
     context = tmp_path / "context"
     for source, target in re.findall(r"^COPY (?!--from)(\S+) (\S+)$", recipe, re.M):
@@ -286,7 +286,7 @@ def test_the_kit_passes_it_without_a_checkout(vendor: Path, running: Suite) -> N
     assert re.search(r"^\d\d passed, 0 failed", process, re.M), process
 
 
-def test_its_own_control_plane_needs_the_checkout(vendor: Path) -> None:
+def test_conformance_without_a_cluster_needs_the_checkout(vendor: Path) -> None:
     package = vendor / PACKAGE
     command = [str(vendor / "venv/bin/kubefoundry-conformance"), "provider"]
     files = {"manifest": "manifest.yaml", "crd": "acme-llm.crd.yaml", "cases": "cases.yaml"}

@@ -162,7 +162,7 @@ async def test_authority_and_leaf_are_renewed_under_load(fresh: Suite, api: Clie
 
 
 @pytest.mark.parametrize("lost", ["deleted", "broken"])
-async def test_a_lost_secret_is_recreated_under_load(
+async def test_lost_certificate_secret_is_recreated_under_load(
     fresh: Suite, api: Client, namespace: str, lost: str
 ) -> None:
     fresh.start("core")
@@ -185,7 +185,7 @@ async def test_a_lost_secret_is_recreated_under_load(
     assert (reported.wrong, failed_open(fresh)) == ([], passed)
 
 
-async def test_a_spoilt_bundle_is_put_back(fresh: Suite, api: Client, namespace: str) -> None:
+async def test_spoilt_ca_bundle_is_restored(fresh: Suite, api: Client, namespace: str) -> None:
     fresh.start("core")
     material = await stored(api, bool)
     bundle = base64.b64encode(material.bundle).decode()

@@ -55,7 +55,7 @@ def answers(cluster: ControlPlane, specs: list[Any]) -> list[str | dict[str, Any
     return dry_runs(cluster, NAMESPACE, specs)
 
 
-def test_each_rule_refuses_in_its_words(installed: ControlPlane) -> None:
+def test_crd_rule_refuses_with_its_message(installed: ControlPlane) -> None:
     reported = answers(installed, [refused.spec for refused in REFUSED])
 
     for refused, answer in zip(REFUSED, reported, strict=True):

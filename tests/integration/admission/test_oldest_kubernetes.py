@@ -36,7 +36,7 @@ def test_both_crds_are_taken(crdcheck: str) -> None:
     ]
 
 
-def test_what_is_newer_is_found(crdcheck: str, tmp_path: Path) -> None:
+def test_crd_features_newer_than_1_26_are_found(crdcheck: str, tmp_path: Path) -> None:
     crd = yaml.safe_load((ROOT / "crds" / "modeldeployments.yaml").read_text())
     version = crd["spec"]["versions"][0]
     version["selectableFields"] = [{"jsonPath": ".status.provider.name"}]

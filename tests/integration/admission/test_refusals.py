@@ -62,7 +62,9 @@ def until_warned(suite: Suite, body: Object, reported: list[str]) -> None:
         assert time.monotonic() < until, found
 
 
-async def test_all_is_refused_while_the_suite_runs(suite: Suite, api: Client, namespace: str) -> None:
+async def test_invalid_specs_are_refused_while_the_suite_runs(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     for case in REFUSED:
         reported = await refusal(api, namespace, case.spec)
         assert BY_CRD.sub("", reported) == case.message, case.name
@@ -149,7 +151,7 @@ async def test_a_bad_change_is_refused_and_the_object_stays(
         ),
     ],
 )
-def test_what_is_said_in_vain_is_warned_of(
+def test_unused_override_is_warned_about(
     suite: Suite, namespace: str, spec: dict[str, Any], provider: str | None, reported: list[str]
 ) -> None:
     until_warned(suite, model_deployment("m", namespace, spec, provider=provider), reported)

@@ -70,7 +70,9 @@ def judged(obj: Object) -> bool:
 
 
 @pytest.mark.needs_kubernetes("1.30", "updates of objects that are older than a rule of their CRD")
-async def test_they_wait_with_the_reason(upgraded: Suite, api: Client, namespace: str) -> None:
+async def test_invalid_stored_model_waits_with_the_reason(
+    upgraded: Suite, api: Client, namespace: str
+) -> None:
     for name, reported in ALL:
         obj = await until_deployment(api, name, namespace, judged)
         validated = find(obj["status"]["conditions"], "Validated") or {}
@@ -89,7 +91,9 @@ async def test_they_wait_with_the_reason(upgraded: Suite, api: Client, namespace
     assert [workspace["metadata"]["name"] for workspace in workspaces] == ["good"]
 
 
-async def test_they_serve_once_they_are_corrected(upgraded: Suite, api: Client, namespace: str) -> None:
+async def test_invalid_stored_model_serves_when_corrected(
+    upgraded: Suite, api: Client, namespace: str
+) -> None:
     for name, _ in ALL:
         await api.json_patch(
             MODEL_DEPLOYMENTS,

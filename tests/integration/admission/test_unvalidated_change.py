@@ -26,7 +26,7 @@ def without_core(suite: Suite) -> Iterator[Suite]:
     suite.start("core")
 
 
-async def test_what_stood_in_the_way_is_reported_until_core_has_looked(
+async def test_unvalidated_change_is_reported_until_core_validates(
     without_core: Suite, api: Client, namespace: str
 ) -> None:
     kind = UPSTREAM["dynamo"]

@@ -379,7 +379,9 @@ async def test_the_doctor_finds_what_fails(kubefoundry: CommandLine, api: Client
         )
 
 
-async def test_on_behalf_of_another_user(kubefoundry: CommandLine, api: Client, namespace: str) -> None:
+async def test_impersonation_has_the_rights_of_user_and_groups(
+    kubefoundry: CommandLine, api: Client, namespace: str
+) -> None:
     body = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",

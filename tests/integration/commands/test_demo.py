@@ -219,7 +219,7 @@ def test_a_kill_leaves_nothing_that_runs(tmp_path: Path) -> None:
         time.sleep(0.1)
 
 
-def test_what_is_missing_is_said_in_one_line(tmp_path: Path) -> None:
+def test_demo_names_missing_program_in_one_line(tmp_path: Path) -> None:
     # Binaries of one's own are announced, but not there.
     given = environment(tmp_path, CI="true", KUBEBUILDER_ASSETS=str(tmp_path / "none"))
 

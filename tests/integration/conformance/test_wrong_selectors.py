@@ -85,7 +85,7 @@ def test_a_fault_is_seen_by_its_check(rig: Rig, fault: str) -> None:
     assert passed >= CONTROL - {rule} - UNCHECKED.get(fault, set())
 
 
-def test_a_slow_one_has_no_fault(rig: Rig) -> None:
+def test_slow_selector_has_no_fault(rig: Rig) -> None:
     """Each of its writes is answered after seven seconds; providers are counted as silent after six."""
     results = checked(rig, "slow", {"SEL-4"})
 

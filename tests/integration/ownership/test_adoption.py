@@ -390,7 +390,7 @@ async def test_ejected_although_it_was_never_resumed(
         ),
     ],
 )
-async def test_what_cannot_be_adopted(
+async def test_import_refuses_object_that_cannot_be_adopted(
     kubefoundry: CommandLine, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     done = await kubefoundry(*arguments)

@@ -34,7 +34,7 @@ def touch(suite: Suite, namespace: str, name: str) -> str:
 
 
 @pytest.mark.needs_kubernetes("1.30", "ValidatingAdmissionPolicy")
-async def test_it_touches_what_it_has_made_and_nothing_else(
+async def test_config_map_policy_protects_foreign_config_maps(
     suite: Suite, api: Client, namespace: str, policy: None
 ) -> None:
     async with asyncio.timeout(SECONDS):

@@ -398,7 +398,7 @@ async def test_direct_takes_the_models_that_kaito_refuses(suite: Suite, api: Cli
     )
 
 
-async def test_it_hands_over_and_takes_over(suite: Suite, api: Client, namespace: str) -> None:
+async def test_direct_hands_over_and_takes_over(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace)
     async with node(api, namespace):
         await until_deployment(api, "m", namespace, is_running)

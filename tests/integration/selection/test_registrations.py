@@ -14,7 +14,7 @@ from support.kinds import UPSTREAM
 pytestmark = pytest.mark.integration
 
 
-async def test_its_documentation_can_be_opened_from_anywhere(suite: Suite, api: Client) -> None:
+async def test_registered_documentation_is_a_public_link(suite: Suite, api: Client) -> None:
     """Who reads a registration has no checkout beside it."""
     for name in UPSTREAM:
         link = urlsplit((await api.get(PROVIDER_CONFIGS, name))["spec"]["documentation"])

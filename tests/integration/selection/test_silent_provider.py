@@ -70,7 +70,9 @@ def what_must_not_move(obj: Object) -> dict[str, Any]:
     return {"spec": obj["spec"], "finalizers": obj["metadata"]["finalizers"], "status": status}
 
 
-async def test_it_is_reported_once_and_nothing_moves(suite: Suite, api: Client, namespace: str) -> None:
+async def test_silent_provider_is_reported_once_and_moves_no_model(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     before = {
         "named": await running(api, namespace, GPU, "dynamo", "named"),
         "chosen": await running(api, namespace, SGLANG, None, "chosen"),

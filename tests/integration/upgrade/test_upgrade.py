@@ -128,7 +128,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 """By the name of a ModelDeployment what the user changes on it, and the image that it has then."""
 
 
-async def test_what_takes_the_new_default_image(
+async def test_edited_models_take_the_new_default_image(
     suite: Suite, api: Client, namespace: str, provider: str
 ) -> None:
     before = {name: await running(api, namespace, name, provider) for name in CHANGES}

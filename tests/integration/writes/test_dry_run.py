@@ -135,7 +135,7 @@ async def test_a_dry_run_on_what_runs_changes_nothing(
     )
 
 
-async def test_a_result_that_holds_no_more_is_taken_away(suite: Suite, api: Client, namespace: str) -> None:
+async def test_outdated_dry_run_result_is_removed(suite: Suite, api: Client, namespace: str) -> None:
     await api.create(MODEL_DEPLOYMENTS, dry(namespace, "dynamo"), manager="test")
     await until_deployment(api, "m", namespace, lambda obj: said(obj))
 

@@ -18,7 +18,9 @@ from support.wishes import change_spec
 pytestmark = pytest.mark.integration
 
 
-async def test_it_is_made_before_the_object_that_names_it(suite: Suite, api: Client, namespace: str) -> None:
+async def test_helper_is_created_before_its_upstream_object(
+    suite: Suite, api: Client, namespace: str
+) -> None:
     made = await running(api, namespace, GPU, "kaito")
 
     config = await config_of(api, namespace)
@@ -35,7 +37,7 @@ async def test_it_is_made_before_the_object_that_names_it(suite: Suite, api: Cli
     assert written == ["configmaps", "workspaces"]
 
 
-async def test_it_follows_the_spec(suite: Suite, api: Client, namespace: str) -> None:
+async def test_helper_is_replaced_when_the_spec_changes(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     before = await config_of(api, namespace)
     name = before["metadata"]["name"]
@@ -51,7 +53,7 @@ async def test_it_follows_the_spec(suite: Suite, api: Client, namespace: str) ->
     await until(api, CONFIG_MAPS, name, namespace, lambda obj: obj is None)
 
 
-async def test_it_goes_when_it_is_no_longer_rendered(suite: Suite, api: Client, namespace: str) -> None:
+async def test_helper_is_deleted_when_no_longer_rendered(suite: Suite, api: Client, namespace: str) -> None:
     await running(api, namespace, GPU, "kaito")
     name = (await config_of(api, namespace))["metadata"]["name"]
 
@@ -65,7 +67,7 @@ async def test_it_goes_when_it_is_no_longer_rendered(suite: Suite, api: Client, 
     assert "config" not in workspace["inference"]
 
 
-async def test_it_goes_with_the_deployment(suite: Suite, api: Client, namespace: str) -> None:
+async def test_helper_is_deleted_with_the_model(suite: Suite, api: Client, namespace: str) -> None:
     made = await running(api, namespace, GPU, "kaito")
 
     await api.delete(MODEL_DEPLOYMENTS, "m", namespace, uid=made["metadata"]["uid"])

@@ -153,7 +153,7 @@ async def test_a_fault_of_a_provider_that_has_made_nothing(suite: Suite, api: Cl
     await until_deployment(api, "m", namespace, lambda obj: phase(obj) == "Running")
 
 
-async def test_a_status_that_the_provider_cannot_read(suite: Suite, api: Client, namespace: str) -> None:
+async def test_unreadable_upstream_status_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     before = await served(api, namespace)
 
     await says(api, namespace, state="Unreadable")
@@ -171,7 +171,7 @@ async def test_a_status_that_the_provider_cannot_read(suite: Suite, api: Client,
     assert find(failed["status"]["conditions"], "StaleStatus") is None
 
 
-async def test_an_answer_that_cannot_be_stored(suite: Suite, api: Client, namespace: str) -> None:
+async def test_unstorable_answer_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     before = await served(api, namespace)
 
     await says(api, namespace, state="Impossible")

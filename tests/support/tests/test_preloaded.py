@@ -56,7 +56,7 @@ def output(launch: Launch, command: Sequence[str], folder: Path) -> tuple[int, s
 
 
 @pytest.mark.slow
-def test_its_state_is_that_of_a_program(tmp_path: Path) -> None:
+def test_forked_process_has_the_state_of_a_program(tmp_path: Path) -> None:
     command = [*script(tmp_path, STATE), "--word", "ü"]
 
     def state(launch: Launch) -> dict[str, Any]:
@@ -90,7 +90,7 @@ signal.pause()
         (INTERRUPTED, -signal.SIGINT),
     ],
 )
-def test_it_ends_as_a_program_does(text: str, code: int, tmp_path: Path) -> None:
+def test_forked_process_ends_as_a_program(text: str, code: int, tmp_path: Path) -> None:
     preloaded = output(client.launch, script(tmp_path, text), tmp_path)
     started = output(execute, script(tmp_path, text), tmp_path)
 

@@ -64,7 +64,7 @@ def disturb(plane: ControlPlane) -> None:
     plane.kubectl("delete", "clusterrole", "-l", "rbac.authorization.k8s.io/aggregate-to-view=true")
 
 
-def test_what_a_test_leaves_is_gone_for_the_next(ours: None, tmp_path: Path) -> None:
+def test_reused_plane_has_no_content_of_the_last_test(ours: None, tmp_path: Path) -> None:
     with prepared_plane(tmp_path, ()) as first:
         before = seen(first)
         disturb(first)
@@ -96,7 +96,7 @@ def test_kubectl_reads_the_versions_that_are_served_now(ours: None, tmp_path: Pa
         second.kubectl("get", "md", "-A")
 
 
-def test_one_that_was_broken_is_not_used_again(ours: None, tmp_path: Path) -> None:
+def test_broken_plane_is_not_reused(ours: None, tmp_path: Path) -> None:
     with prepared_plane(tmp_path, ()) as first:
         first.stop_api_server()
 
