@@ -17,6 +17,7 @@ from kubefoundry_sdk._provider.reconcile.reported_generation import (
     Snapshot,
     judge,
     note_applied,
+    note_foreign_pods,
     note_idle,
 )
 from support.plans import provider
@@ -91,18 +92,6 @@ def test_earlier_generation_is_reported(changes: dict[str, Any], why: str) -> No
     assert held is not None
     assert held.generation == 3
     assert why in held.why and bool(why) == bool(held.why)
-
-
-def test_unreverted_change_keeps_the_newest_generation_back() -> None:
-    live, thing = model(4, 4), upstream()
-    why = "others changed data of ConfigMap 'c', which is not reverted yet"
-    report = Report(4, stop=REFUSED, unreverted=why)
-    generations = Generations(serving=3)
-    note_applied(generations, report, thing)
-
-    held = judge(generations, Snapshot(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
-
-    assert held == Holdback(3, why)
 
 
 @pytest.mark.parametrize("claimed", [4, 5, None])
@@ -220,34 +209,51 @@ def test_first_generation_is_reported_at_once() -> None:
     assert held is None
 
 
-@pytest.mark.parametrize(("status", "expected"), [(3, 3), (4, NO_GENERATION)])
-def test_generation_is_held_back_when_drift_is_not_reverted(status: int, expected: int) -> None:
-    generations, thing = Generations(), upstream()
+CHANGED = [
+    pytest.param({"left_alone": "spec.args of Engine 'm'"}, "someone keeps changing", id="left alone"),
+    pytest.param({"unreverted": "others changed spec.args", "stop": REFUSED}, "others changed", id="stopped"),
+    pytest.param({"replaced": "others added command to Engine 'm'"}, "others added", id="another program"),
+]
+
+
+@pytest.mark.parametrize(("changes", "why"), CHANGED)
+@pytest.mark.parametrize("serving", [3, 4])
+def test_no_generation_is_named_while_foreign_spec_is_in_force(
+    serving: int, changes: dict[str, Any], why: str
+) -> None:
+    live, thing = model(4, serving), upstream()
+    generations = Generations(serving=serving)
     note_applied(generations, Report(4), thing)
-    fought = Report(4, left_alone="spec.args of Engine 'm'")
 
-    held = judge(generations, Snapshot(model(4, status), thing, fought, SERVES, PLAIN, MANAGER, 1.0))
-    later = judge(generations, Snapshot(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0))
+    held = judge(generations, Snapshot(live, thing, Report(4, **changes), SERVES, PLAIN, MANAGER, 1.0))
+    before_apply = judge(generations, Snapshot(live, thing, Report(4), SERVES, PLAIN, MANAGER, 2.0))
+    note_applied(generations, Report(4), thing)
+    after_apply = judge(generations, Snapshot(live, thing, Report(4), SERVES, PLAIN, MANAGER, 3.0))
 
-    assert held == Holdback(
-        expected, "someone keeps changing spec.args of Engine 'm', which is no longer reverted"
-    )
-    assert later is not None and later.why == "it is not applied yet"
+    assert held is not None and held.generation == NO_GENERATION and why in held.why
+    assert before_apply == Holdback(NO_GENERATION, "it is not applied yet")
+    assert after_apply is None
 
 
-@pytest.mark.parametrize(("reported", "expected"), [(3, 3), (4, NO_GENERATION)])
-def test_program_of_others_is_not_the_newest_spec(reported: int, expected: int) -> None:
-    live, thing = model(4, reported), upstream()
-    report = Report(4, replaced="others added command to Engine 'm'")
-    generations = Generations()
-    note_applied(generations, report, thing)
+@pytest.mark.parametrize(
+    ("changes", "why"), [held for held in HELD if held.id in ("not seen", "rolling out")]
+)
+@pytest.mark.parametrize("served", [3, 4])
+def test_no_generation_is_named_until_revert_rolled_out(
+    served: int, changes: dict[str, Any], why: str
+) -> None:
+    """Whatever the status names: it is of the time before the change by others."""
+    thing, seen = changes.get("thing", upstream()), changes.get("seen", SERVES)
+    generations = Generations(serving=served, name="earlier")
 
-    held = judge(generations, Snapshot(live, thing, report, SERVES, PLAIN, MANAGER, 1.0))
+    note_foreign_pods(generations)
+    note_applied(generations, Report(4), thing)
+    held = judge(generations, Snapshot(model(4, served), thing, Report(4), seen, PLAIN, MANAGER, 1.0))
+    done = judge(generations, Snapshot(model(4, served), upstream(), Report(4), SERVES, PLAIN, MANAGER, 2.0))
 
-    assert held == Holdback(expected, "others added command to Engine 'm'")
-    # Once it is gone, the same spec serves.
-    after = Snapshot(model(4, expected), thing, Report(4), SERVES, PLAIN, MANAGER, 2.0)
-    assert judge(generations, after) is None
+    assert held is not None and held.generation == NO_GENERATION and why in held.why
+    assert done is None
+    assert generations.serving == 4
 
 
 @dataclass

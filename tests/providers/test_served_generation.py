@@ -1,13 +1,15 @@
-"""Generated histories of edits and failing pods: each claim of a status is true of a pod that serves."""
+"""Generated histories of edits, failing pods and changes by others: a serving pod proves each claim of a status."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from kubefoundry_sdk.testing import simulated
-from support.known_pods import PROVIDERS, World, harness
+from support.known_pods import PROVIDERS, REPLICAS, World, harness
 
 HISTORIES = 8
 """Histories of each provider."""
@@ -43,12 +45,82 @@ async def test_status_claims_only_what_pods_serve(provider: str, seed: int) -> N
         assert model.status["observedGeneration"] == 1, model.status
         for _ in range(STEPS):
             steps = [world.edit, world.see, world.fail, world.recover if world.pods else world.see]
-            step = chance.choice([*steps * 3, world.serve, world.restart, world.wait])
+            others = [world.serve, world.restart, world.wait, world.drift, world.drift_unseen]
+            step = chance.choice([*steps * 3, *others])
             history.append(step.__name__)
             await step()
             assert untrue(world) == [], f"{history}: {model.status} {world.pods}"
+        # Until then, a change by others may be left alone because there were many of them.
+        await world.wait()
         await world.serve()
 
         newest = model.model["metadata"]["generation"]
         assert (model.condition("Ready")["status"], model.status["observedGeneration"]) == ("True", newest)
         assert model.status["endpoint"]["model"] == f"name-{newest}"
+
+
+@pytest.mark.parametrize(("is_down", "is_edited"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != "kaito"])
+@simulated
+async def test_foreign_pods_are_of_no_generation_during_revert(
+    provider: str, is_down: bool, is_edited: bool
+) -> None:
+    async with harness(provider) as model:
+        world = World(provider, model, random.Random(1))
+        await world.start()
+
+        await world.change_upstream(REPLICAS, is_down=is_down, is_edited=is_edited)
+        for step in (world.see, world.wait, world.restart):
+            await step()
+            assert model.condition("Ready")["status"] == "True"
+            assert model.status["observedGeneration"] == 0
+            assert "model" not in model.status["endpoint"]
+        await world.serve()
+
+        newest = model.model["metadata"]["generation"]
+        assert (model.status["observedGeneration"], model.status["endpoint"]["model"]) == (
+            newest,
+            f"name-{newest}",
+        )
+
+
+def scale(obj: Any) -> None:
+    """Scale everything that has a number of replicas, as an autoscaler or a user does."""
+    for key, value in obj.items() if isinstance(obj, dict) else enumerate(obj):
+        if key == "status":
+            continue
+        if isinstance(value, dict | list):
+            scale(value)
+        elif key in ("replicas", "minReplicas"):
+            obj[key] = value + 1
+
+
+def add_label(obj: Any) -> None:
+    obj["metadata"]["labels"]["team"] = "a"
+
+
+def remove_labels(obj: Any) -> None:
+    obj["metadata"]["labels"] = {}
+
+
+@pytest.mark.parametrize("change", [scale, add_label, remove_labels])
+@pytest.mark.parametrize("provider", PROVIDERS)
+@simulated
+async def test_generation_is_kept_when_change_replaces_no_pod(
+    provider: str, change: Callable[[Any], None]
+) -> None:
+    async with harness(provider) as model:
+        world = World(provider, model, random.Random(1))
+        await world.start()
+        obj = model.upstream_object
+        before = len(model.writes)
+
+        change(obj)
+        model.put(obj, manager="autoscaler")
+        for step in (world.wait, world.see, world.restart, world.see):
+            await step()
+
+        reported = [write.body["status"] for write in model.writes[before:] if write.path.endswith("/status")]
+        assert {status["observedGeneration"] for status in [*reported, model.status]} == {1}
+        assert model.condition("Ready")["status"] == "True"
+        assert model.status["endpoint"]["model"] == "name-1"

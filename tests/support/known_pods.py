@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -21,6 +22,9 @@ from support.upstream import standin
 
 REPLICAS: Final = 2
 """KAITO serves one replica."""
+FOREIGN: Final = 99
+"""The generation of pods that have the spec of somebody else."""
+FOREIGN_NAME: Final = "name-of-others"
 IMPLEMENTED: Final = frozenset({"name", "image", "command", "args", "env", "ports"})
 """Fields of a container that the API server in memory has."""
 
@@ -30,7 +34,7 @@ class Pod:
     """A pod of the model.
 
     Attributes:
-        generation: The generation of the ModelDeployment that it was created for.
+        generation: The generation of the ModelDeployment that it was created for, or `FOREIGN`.
         newest: Whether it has the newest spec that the upstream has seen.
         ready: Whether it answers requests.
     """
@@ -51,7 +55,7 @@ class World:
         pods: The pods that exist.
         seen: The generation of the upstream object that the upstream has seen.
         uid: The uid of the upstream object.
-        generation: The generation of the ModelDeployment that the upstream has seen.
+        generation: The generation of the ModelDeployment that the upstream has seen, or `FOREIGN`.
     """
 
     provider: str
@@ -102,6 +106,38 @@ class World:
         """Restart the provider's process."""
         await self.harness.restart()
 
+    async def drift(self) -> None:
+        """Change the pods' command line upstream, which the provider reverts. The upstream may not have seen it."""
+        await self.change_upstream(self.random.randint(0, self._replicas))
+
+    async def drift_unseen(self) -> None:
+        """Change the pods' command line upstream, and maybe the spec, while the provider is down."""
+        count, is_edited = self.random.randint(0, self._replicas), self.random.random() < 0.5
+        await self.change_upstream(count, is_down=True, is_edited=is_edited)
+
+    async def change_upstream(self, count: int, *, is_down: bool = False, is_edited: bool = False) -> None:
+        """Change the pods' command line upstream, as somebody else does, and roll that out to so many pods.
+
+        `is_down`: whether the provider is down until then. `is_edited`: whether the spec is edited meanwhile.
+        """
+        if is_down:
+            await self.harness._end()
+        obj = self.harness.upstream_object
+        content = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+        assert _rename(content), content
+        self.harness.put({**obj, **content}, manager="kubectl-edit")
+        # KAITO rolls out no change of a Workspace.
+        if count and self.provider != "kaito":
+            self._see()
+            self.pods = [*self.pods[count:], *(Pod(self.generation) for _ in range(count))]
+            await self._report()
+        if is_edited:
+            await self.edit()
+        if is_down:
+            await self.harness._start()
+        await self.harness.advance(5)
+        self._replace_object()
+
     async def wait(self) -> None:
         """Let time pass."""
         await self.harness.advance(600)
@@ -114,7 +150,10 @@ class World:
         """Take in the newest spec. Return whether it is another one."""
         live = self.harness.upstream_object
         self._replace_object()
-        generation = int(live["metadata"]["annotations"][APPLIED_GENERATION_ANNOTATION])
+        is_foreign = FOREIGN_NAME in str(live)
+        generation = (
+            FOREIGN if is_foreign else int(live["metadata"]["annotations"][APPLIED_GENERATION_ANNOTATION])
+        )
         is_new = generation != self.generation
         for pod in self.pods:
             pod.newest = pod.generation == generation
@@ -130,6 +169,18 @@ class World:
     async def _report(self) -> None:
         if self.seen:
             await self.harness.upstream(STATUSES[self.provider](self.pods, self.seen, self._replicas))
+
+
+def _rename(value: Any) -> bool:
+    """Replace the model's name in requests in the first text that has it. Return whether one has."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(item, dict | list):
+            if _rename(item):
+                return True
+        elif isinstance(item, str) and "name-" in item:
+            value[key] = re.sub(r"name-\d+", FOREIGN_NAME, item)
+            return True
+    return False
 
 
 def spec(provider: str) -> Object:

@@ -27,6 +27,7 @@ async def write(context: Context, kind: Kind, write_plan: Plan, live: Object, re
     if write_plan.repairs:
         retry = await drift_repair.revert(context, kind, write_plan, live, report)
     else:
+        drift_repair.note_pods(context, live, write_plan.overwritten)
         if await apply.write(
             context.client,
             kind,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Sequence
+from typing import Final
 
 from kubefoundry_sdk._api import managed_fields, reasons
 from kubefoundry_sdk._api.conditions import first_of
 from kubefoundry_sdk._api.kinds import Kind, Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
-from kubefoundry_sdk._provider.reconcile import release
+from kubefoundry_sdk._provider.reconcile import release, reported_generation
 from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.report import Report
 from kubefoundry_sdk._provider.write import apply, drift, foreign_values, lost_ownership, manifest
@@ -21,6 +24,9 @@ from kubefoundry_sdk._runtime.store import key_of
 
 Repairs = list[tuple[Object, tuple[str, ...]]]
 
+_WITHOUT_PODS: Final = re.compile(r"metadata\b|.*\b(replicas|minReplicas|maxReplicas)$")
+"""Paths of a main object at which a change replaces no pod. A template's metadata begins with `spec`."""
+
 
 async def revert(
     context: Context, kind: Kind, write_plan: Plan, deployment: Object, report: Report
@@ -28,10 +34,8 @@ async def revert(
     """Apply the objects of the plan again, with an Event that names the fields and the manager that changed them.
 
     Values that admission changes are left as they are. After `repairs.LIMIT` repairs, report the limit and change
-    nothing. Raises as `apply.write`.
-
-    A value that admission removed is applied again, too, but is nobody's change: the back-off of its refusal bounds
-    these writes.
+    nothing. Raises as `apply.write`. A value that admission removed is applied again, too, but is nobody's change:
+    the back-off of its refusal bounds these writes.
 
     Returns:
         Seconds until the next attempt after the limit is reached, else None.
@@ -50,6 +54,7 @@ async def revert(
         return wait
     for obj, paths in changed:
         is_main = obj is write_plan.main
+        note_pods(context, deployment, paths if is_main else ())
         obj_kind = kind if is_main else kind_of(obj)
         store = context.upstream.objects if is_main else context.helpers.store(obj)
         # Read the writer first, because the apply makes the fields ours.
@@ -72,6 +77,15 @@ async def revert(
         if paths and not (writer == managed_fields.UNKNOWN and _is_refused(context, deployment)):
             report_drift(context, deployment, obj, paths, writer)
     return None
+
+
+def note_pods(context: Context, deployment: Object, paths: Sequence[str]) -> None:
+    """Note that pods of a foreign spec may serve if others changed the main object at one of these paths.
+
+    The revert alone does not end that. Its rollout may be stuck, while the foreign pods serve.
+    """
+    if any(_WITHOUT_PODS.match(path) is None for path in paths):
+        reported_generation.note_foreign_pods(context.memory(key_of(deployment)).generations)
 
 
 def pending(context: Context, write_plan: Plan, admission: Admission) -> str:

@@ -1,8 +1,15 @@
 """Decides which generation `Ready` and `status.observedGeneration` name while a model serves (contract §3).
 
-For all providers, both name the newest generation only once its own pods serve. `kubectl wait`, kstatus and Argo CD
-compare them with `metadata.generation`. So they do not report success for an edit that is refused, waiting, rolling
-out or failed.
+The rule, for all providers:
+
+1. The newest generation, from the moment at which it was applied completely and the upstream reports that its rollout
+   is complete (`_obstacle`). A later rollout of the same spec does not change that.
+2. Before that, the generation that served last.
+3. `NO_GENERATION` if that is unknown: nothing has served in between (`forget_serving`), or others have changed fields
+   that pods follow, so that pods of their spec may serve (`note_foreign_pods`). After that, 1. applies again.
+
+`kubectl wait`, kstatus and Argo CD compare both with `metadata.generation`. So they do not report success for an edit
+that is refused, waiting, rolling out or failed.
 """
 
 from __future__ import annotations
@@ -73,6 +80,12 @@ def forget_serving(generations: Generations) -> None:
     generations.serving, generations.endpoint = NO_GENERATION, None
 
 
+def note_foreign_pods(generations: Generations) -> None:
+    """Record that others changed fields that pods follow, so that no applied generation is known to serve."""
+    forget_serving(generations)
+    generations.applied = None
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One look at a model that serves.
@@ -117,20 +130,22 @@ def judge(generations: Generations, snapshot: Snapshot) -> Holdback | None:
 def _held(generations: Generations, snapshot: Snapshot) -> tuple[str, float | None] | None:
     """Return the obstacle to the newest generation, and the seconds until it may be gone; None if there is none."""
     report, model = snapshot.report, LiveModelDeployment(snapshot.live)
-    if report.left_alone:
-        generations.applied = None
-        return f"someone keeps changing {report.left_alone}, which is no longer reverted", None
-    if report.unreverted:
-        generations.applied = None
-        return report.unreverted, None
-    if report.replaced:
-        return report.replaced, None
+    if foreign := _foreign_spec(report):
+        note_foreign_pods(generations)
+        return foreign, None
     if model.is_true(reasons.READY) and _known(generations, model) >= report.generation:
         # The newest generation has been Ready, so any later change of the pods concerns its own pods.
         if report.generation == model.generation:
             generations.acknowledgement.confirm(snapshot.upstream)
         return None
     return _obstacle(generations, snapshot)
+
+
+def _foreign_spec(report: Report) -> str:
+    """Return the changes by others that are in force, in one clause; empty if there are none."""
+    if report.left_alone:
+        return f"someone keeps changing {report.left_alone}, which is no longer reverted"
+    return report.unreverted or report.replaced
 
 
 def _obstacle(generations: Generations, snapshot: Snapshot) -> tuple[str, float | None] | None:

@@ -40,6 +40,7 @@ class Plan:
         changed: The objects that differ from the last apply, or do not exist.
         recreate: Why the main object has to be deleted first.
         drifted: Paths on the live main object that someone has changed; only if nothing else has to be written.
+        overwritten: The same paths if something else has to be written, which overwrites or keeps the changes.
         edited: The objects of `changed` that are written only because someone has changed them at these paths.
         fresh: The helpers that the live main object does not name: creating and deleting them changes nothing
             that serves.
@@ -57,6 +58,7 @@ class Plan:
     fresh: tuple[Object, ...] = ()
     retained: tuple[Object, ...] = ()
     moved: Object | None = None
+    overwritten: tuple[str, ...] = ()
 
     @property
     def repairs(self) -> list[tuple[Object, tuple[str, ...]]]:
@@ -215,9 +217,9 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
     elif not same(manifest.content(main), record.manifest):
         changed.append(main)
     recreation = _recreation(inputs, applied, merged.rendered, live) if changed else None
-    drifted: tuple[str, ...] = ()
-    if not changed and record is not None:
-        drifted = inputs.admission.changed_by_others(mark(main), record.manifest, applied.differences)
+    foreign: tuple[str, ...] = ()
+    if record is not None:
+        foreign = inputs.admission.changed_by_others(mark(main), record.manifest, applied.differences)
     if recreation is None:
         # A new object begins with the rendered counts.
         foreign_values.keep(provider, main, live, base, inputs.rendered)
@@ -225,7 +227,18 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
             shared_entries.carry(shared_entries.paths(provider, live), main, live, record.manifest)
     edited = _edits(inputs, changed, main, live)
     fresh = _fresh(inputs, applied, merged.helpers)
-    return Plan(main, merged.helpers, changed, recreation, drifted, edited, fresh, merged.retained)
+    drifted, overwritten = ((), foreign) if changed else (foreign, ())
+    return Plan(
+        main,
+        merged.helpers,
+        changed,
+        recreation,
+        drifted,
+        edited,
+        fresh,
+        merged.retained,
+        overwritten=overwritten,
+    )
 
 
 def _recreation(inputs: _Inputs, applied: _Applied, desired: Rendered, live: Object) -> str | None:
