@@ -230,6 +230,48 @@ async def test_corrected_cause_is_not_reported_while_pod_loads(
     assert "cannot be pulled" not in loading["status"]["message"]
 
 
+async def test_foreign_pods_are_of_no_generation_during_revert(
+    suite: Suite, api: Client, namespace: str
+) -> None:
+    """The pods of the revert never get ready, so the pods of somebody else's image keep serving."""
+    is_stuck = False
+
+    def fate(pod: Object) -> Object | None:
+        return None if is_stuck and pod_image(pod) != OTHER_IMAGE else ready_status(pod)
+
+    async with node(api, namespace, fate=fate):
+        await created(api, namespace, scaling={"replicas": 2})
+        await until_deployment(api, "m", namespace, lambda obj: is_running(obj, 2))
+        is_stuck = True
+        suite.components["direct"].stop()
+        try:
+            image = {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": OTHER_IMAGE}
+            changed = await api.json_patch(DEPLOYMENTS, "m", namespace, [image], manager="kubectl-edit")
+            await until(api, DEPLOYMENTS, "m", namespace, lambda obj: is_rolled_out(obj, changed))
+        finally:
+            suite.start("direct")
+
+        reverted = await until_deployment(
+            api, "m", namespace, lambda obj: "1 updated, 2 of the previous spec" in obj["status"]["message"]
+        )
+        assert (phase(reverted), reverted["status"]["observedGeneration"]) == ("Running", 0)
+        assert reverted["status"]["endpoint"] == {"service": "m-server", "port": 8000}
+
+        is_stuck = False
+        listed, _ = await api.list(PODS, namespace)
+        for pod in listed:
+            await api.delete(PODS, pod["metadata"]["name"], namespace, uid=pod["metadata"]["uid"])
+        running = await until_deployment(api, "m", namespace, lambda obj: is_running(obj, 2))
+    assert running["status"]["endpoint"]["model"] == "model-gguf"
+
+
+def is_rolled_out(obj: Object | None, changed: Object) -> bool:
+    """Check whether all pods of a Deployment are of this version of it."""
+    status = (obj or {}).get("status") or {}
+    counts = {status.get(name) for name in ("replicas", "updatedReplicas", "availableReplicas")}
+    return status.get("observedGeneration") == changed["metadata"]["generation"] and counts == {2}
+
+
 async def test_a_paused_deployment_is_reported(suite: Suite, api: Client, namespace: str) -> None:
     await created(api, namespace)
     async with node(api, namespace):
