@@ -6,33 +6,44 @@ names, and a user who may write the object may have cut that entry, too.
 
 from __future__ import annotations
 
-from kubefoundry_sdk._api import reasons
+from kubefoundry_sdk._api import names, reasons
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.live import LiveModelDeployment
 from kubefoundry_sdk._provider.reconcile import release
 from kubefoundry_sdk._provider.reconcile.memory import Memory
-from kubefoundry_sdk._provider.write.apply import NOT_STORED
+from kubefoundry_sdk._provider.write.admission import Admission
 from kubefoundry_sdk._provider.write.manifest import Record
 
 
-def is_lost(live: Object, record: Record | None, manager: str) -> bool:
+def is_lost(
+    live: Object, upstream: Object, record: Record | None, main: Object, admission: Admission, manager: str
+) -> bool:
     """Check whether we have applied an earlier generation to the object, and its record is missing or unreadable.
 
-    If the newest generation was applied, the next apply drops no field. It was applied, too, if admission removed the
-    record from that apply. A model that was never edited has no other generation. An imported object has no record.
+    If the newest generation was applied, the next apply drops no field. A model that was never edited has no other
+    generation. An imported object has no record.
 
     Args:
         live: The ModelDeployment.
-        record: The record of its upstream object, which exists.
+        upstream: Its upstream object.
+        record: The record of the upstream object.
+        main: The main object that is about to be applied.
+        admission: The API server's responses to earlier applies.
         manager: Our field manager.
     """
     generation = live["metadata"]["generation"]
     if record is not None or generation == 1:
         return False
+    if admission.knows(main) or not release.owns_condition(live, manager, reasons.RESOURCE_CREATED):
+        return False
     created = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
-    was_applied = created.get("status") == "True" or NOT_STORED in str(created.get("message"))
-    is_newest = was_applied and created.get("observedGeneration") == generation
-    return release.owns_condition(live, manager, reasons.RESOURCE_CREATED) and not is_newest
+    if created.get("status") == "True":
+        return created.get("observedGeneration") != generation
+    # Admission may have removed the record from the apply of the newest generation. This process knows the response
+    # to that apply. A new process, also of a later release, finds the generation beside the record. If admission
+    # removed that, too, the record counts as lost. This is safe, because only the message depends on it.
+    annotations = upstream["metadata"].get("annotations") or {}
+    return annotations.get(names.APPLIED_GENERATION_ANNOTATION) != str(generation)
 
 
 def clause(live: Object, upstream: Object, memory: Memory) -> str:

@@ -231,7 +231,12 @@ async def apply_plan(turn: Turn) -> End | None:
     from an edit, is a refusal. Delete helpers that are no longer rendered.
     """
     if turn.upstream is not None and lost_record.is_lost(
-        turn.live, turn.last_record.of(turn.upstream), turn.context.manager
+        turn.live,
+        turn.upstream,
+        turn.last_record.of(turn.upstream),
+        turn.plan.main,
+        turn.memory.admission,
+        turn.context.manager,
     ):
         # Before the write, because admission may remove the new record, too: the next write would then know nothing.
         turn.memory.unchecked = str(turn.upstream["metadata"]["uid"])

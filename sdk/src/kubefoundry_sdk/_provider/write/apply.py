@@ -22,9 +22,6 @@ from kubefoundry_sdk._runtime.refusals import GRADUAL, Origin, Refused, policy_a
 from kubefoundry_sdk._runtime.server_side_apply import NameTaken, delete
 from kubefoundry_sdk._runtime.store import Store, key_of
 
-NOT_STORED: Final = "was not stored as sent"
-"""Words of the refusal of an object that was applied, and lacks a mark of ours such as the record."""
-
 GENERATED: Final = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 """The suffix that the API server appends to a `generateName` (Kubernetes 1.36, apimachinery, pkg/util/rand)."""
 
@@ -332,7 +329,7 @@ async def _store_response(
         await delete(client, kind, stored)
     if missing:
         raise Refused(
-            f"{kind.kind} '{obj['metadata']['name']}' was accepted, but {', '.join(missing)} {NOT_STORED}: "
+            f"{kind.kind} '{obj['metadata']['name']}' was accepted, but {', '.join(missing)} was not stored as sent: "
             f"an admission webhook or policy changes it; exempt objects with the label {names.MANAGED_BY_LABEL} "
             "from that"
         )
