@@ -98,9 +98,9 @@ def test_address_that_kubectl_accepts_is_accepted(
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        pytest.param(["nowhere"], "there is no FOLDER/nowhere;", id="missing"),
+        pytest.param(["nowhere"], "FOLDER/nowhere does not exist;", id="missing"),
         pytest.param(
-            ["nowhere", "nothing"], "there is no FOLDER/nowhere and no FOLDER/nothing;", id="two missing"
+            ["nowhere", "nothing"], "FOLDER/nowhere, FOLDER/nothing do not exist;", id="two missing"
         ),
         pytest.param(["empty"], "FOLDER/empty is empty;", id="empty"),
         pytest.param(["empty", "comment"], "FOLDER/empty, FOLDER/comment is empty;", id="two empty"),

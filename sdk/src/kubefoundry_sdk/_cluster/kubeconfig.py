@@ -105,8 +105,9 @@ def read(path: str | None, context: str | None = None) -> Kubeconfig:
     files = [Path(name).expanduser() for name in filter(None, named(path).split(os.pathsep))]
     contents = {file: _content(file) for file in files if file.exists()}
     if not contents:
-        missing = f"there is no {' and no '.join(map(str, files))}" if files else "KUBECONFIG names no file"
-        raise Unusable(missing)
+        if not files:
+            raise Unusable("KUBECONFIG names no file")
+        raise Unusable(f"{', '.join(map(str, files))} {'do' if len(files) > 1 else 'does'} not exist")
     # kubectl ignores an empty file beside others
     if not any(contents.values()):
         raise Unusable(f"{', '.join(map(str, contents))} is empty")
