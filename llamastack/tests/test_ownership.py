@@ -125,6 +125,31 @@ def test_differs_ignores_defaults_and_foreign_fields() -> None:
     assert not ownership.differs(WANTED, obj)
 
 
+CPU: Object = {"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 70}}}
+MEMORY: Object = {"type": "Resource", "resource": {"name": "memory", "target": {"averageUtilization": 80}}}
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_different"),
+    [
+        ([CPU, MEMORY], False),
+        ([MEMORY, CPU], False),
+        ([MEMORY], True),
+        ([MEMORY, CPU, CPU], True),
+        ([MEMORY, MEMORY], True),
+        ([MEMORY, {**CPU, "resource": {**CPU["resource"], "target": {"averageUtilization": 71}}}], True),
+    ],
+)
+def test_order_of_an_autoscalers_metrics_is_no_difference(stored: list[Object], is_different: bool) -> None:
+    """Kubernetes 1.26 returns that of the CPU last."""
+    entry = {"manager": MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": {"f:metrics": {}}}}
+    live_object = {"metadata": {"managedFields": [entry]}, "spec": {"metrics": stored}}
+
+    differs = ownership.differs({"metadata": {}, "spec": {"metrics": [CPU, MEMORY]}}, live_object)
+
+    assert differs == is_different
+
+
 @pytest.mark.parametrize(
     ("meta", "expected"),
     [

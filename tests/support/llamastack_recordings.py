@@ -91,6 +91,9 @@ def content(obj: Object) -> Object:
     for owner in meta.get("ownerReferences") or ():
         owner.pop("uid", None)
     spec = copied.get("spec") or {}
+    if metrics := spec.get("metrics"):
+        # older API servers return an autoscaler's metrics in another order
+        metrics.sort(key=lambda metric: str(metric["resource"]["name"]))
     if spec.get("clusterIP"):
         spec["clusterIP"], spec["clusterIPs"] = "CLUSTER-IP", ["CLUSTER-IP"]
     return copied

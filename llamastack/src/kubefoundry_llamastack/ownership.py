@@ -22,6 +22,9 @@ Ownership = Literal["ours", "leaving", "foreign"]
 
 AMOUNTS: Final = frozenset({"limits", "requests", "sizeLimit", "divisor"})
 """Fields that hold quantities: the API server normalizes them ("0.5" to "500m")."""
+UNORDERED: Final = frozenset({"metrics"})
+"""Lists whose order means nothing. An API server that stores autoscalers as autoscaling/v1 returns the metric of the
+CPU last (seen on Kubernetes 1.26)."""
 _DROPPED: Final[tuple[Any, ...]] = (None, "", False, 0, [], {})
 """Values that the API server drops from objects of built-in kinds."""
 
@@ -155,6 +158,10 @@ def _is_equal(desired: Any, live: Any, name: str, *, contained: bool = False) ->
 
 
 def _are_items_equal(desired: list[Any], live: list[Any], name: str, *, contained: bool) -> bool:
+    if name in UNORDERED:
+        return len(desired) == len(live) and all(
+            any(_is_equal(item, other, "") for other in live) for item in desired
+        )
     key_field = _list_key(desired) if contained else None
     if key_field is None:
         pairs = zip(desired, live, strict=False)

@@ -21,6 +21,7 @@ from kubefoundry_llamastack.names import (
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import CONFIG_MAPS, Object
 from kubefoundry_sdk._cluster.client import Client
+from support.audit import AuditLog
 from support.llamastack import (
     ECHO,
     deployment,
@@ -187,6 +188,19 @@ async def test_autoscaled_replicas_are_kept(api: Client, stack: Suite, namespace
     assert live["spec"]["replicas"] == 2
     assert changed["spec"]["replicas"] == 4
     assert back["spec"]["replicas"] == 2
+
+
+async def test_autoscaler_with_two_metrics_is_written_once(api: Client, stack: Suite, namespace: str) -> None:
+    """Older API servers return the metrics in another order."""
+    log = AuditLog(stack)
+    targets = {"targetCPUUtilizationPercentage": 70, "targetMemoryUtilizationPercentage": 80}
+    await make(api, llsd("twice", namespace, autoscaling={"maxReplicas": 5, **targets}))
+    await until_object(api, AUTOSCALERS, "twice-hpa", namespace)
+
+    await after(api, "twice", namespace, lambda server: server.update(workers=2))
+    await after(api, "twice", namespace, lambda server: server.update(workers=3))
+
+    assert len(log.writes("llamastack", namespace, "horizontalpodautoscalers")) == 1
 
 
 async def test_ingress_is_deleted_when_route_is_disabled(api: Client, stack: Suite, namespace: str) -> None:
