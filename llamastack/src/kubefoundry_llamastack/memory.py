@@ -15,6 +15,19 @@ Child = tuple[str, str]
 
 
 @dataclass(slots=True)
+class Applied:
+    """The last apply of a Deployment with a service's pods.
+
+    Attributes:
+        digest: Digest of the manifest.
+        repairs: The times at which it was applied again, because somebody had changed the live object.
+    """
+
+    digest: str = ""
+    repairs: Repairs = field(default_factory=Repairs)
+
+
+@dataclass(slots=True)
 class Memory:
     """The memory of one CR. It is dropped with the CR.
 
@@ -28,6 +41,8 @@ class Memory:
     """Digest of the certificates' source, and the certificates."""
     applied: str | None = None
     """Digest of the Deployment that was applied last."""
+    own_pods: dict[str, Applied] = field(default_factory=lambda: defaultdict(Applied))
+    """The last apply by name of the Deployment."""
     kept: set[str] = field(default_factory=set)
     """Providers with a service that is kept for older pods of a stalled rollout."""
     other_operator: str | None = None

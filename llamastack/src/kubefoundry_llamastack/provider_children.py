@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +12,7 @@ from kubefoundry_llamastack.memory import Memories
 from kubefoundry_llamastack.observe import pods
 from kubefoundry_llamastack.observe.deployments import counts
 from kubefoundry_llamastack.outcome import Outcome
-from kubefoundry_llamastack.ownership import ownership
+from kubefoundry_llamastack.ownership import differs, ownership
 from kubefoundry_llamastack.render import provider_deployment
 from kubefoundry_llamastack.render.provider_deployment import ProviderDeployment
 from kubefoundry_llamastack.render.request import Distribution
@@ -74,11 +75,23 @@ class ProviderChildren:
         if kind == names.DEPLOYMENTS and item.replicas is None:
             replicas = workload.kept_replicas(store.get(key_of(manifest)))
             manifest["spec"] |= {} if replicas is None else {"replicas": replicas}
+        applied = self.memory((cr.namespace, cr.name)).own_pods[item.name]
+        digest = workload.digest(json.dumps(manifest, sort_keys=True))
+        live = store.get(key_of(manifest))
+        is_repair = kind == names.DEPLOYMENTS and live is not None and applied.digest == digest
+        if is_repair and live and (wait := applied.repairs.wait(self.now())) and differs(manifest, live):
+            # Another writer keeps changing it, and each repair would replace the pods.
+            outcome.retry_after(wait)
+            return True
         try:
-            await self.writer.apply(kind, store, manifest, cr, self.now())
+            is_written = await self.writer.apply(kind, store, manifest, cr, self.now())
         except (Conflict, Refused) as error:
             outcome.add_obstacle(reasons.DEPLOYMENT_READY, error)
             return False
+        if kind == names.DEPLOYMENTS and is_written:
+            applied.digest = digest
+            if is_repair:
+                applied.repairs.note(self.now())
         return True
 
     def _server(self, cr: Distribution) -> Object | None:

@@ -13,29 +13,27 @@ from kubefoundry_llamastack.provider_children import KINDS
 from kubefoundry_local.suite import Suite
 from kubefoundry_sdk._api.kinds import Kind
 from kubefoundry_sdk._cluster.client import Client
+from kubefoundry_sdk._runtime.repairs import LIMIT
 from support.llamastack import (
     ECHO,
     GUARD,
     condition_of,
-    container,
     deployment,
     edit,
     llsd,
-    pod_status,
     reason,
     until_gone,
     until_object,
-    until_pod,
     until_status,
 )
 from support.llamastack_plane import plane_with_crds
+from support.own_pods import own_pod, run, run_server, server_label, variable
 
 pytestmark = pytest.mark.integration
 
 Object = dict[str, Any]
 
 OWN: Object = {"mode": "Deployment"}
-URL = "KUBEFOUNDRY_PROVIDER_GUARD_URL"
 
 
 @pytest.fixture(scope="module")
@@ -60,48 +58,6 @@ def set_service(service: Object | None) -> Any:
             provider["service"] = service
 
     return change
-
-
-def own_label(name: str) -> str:
-    return f"app=llama-stack-provider,kubefoundry.ai/llsd={name}"
-
-
-def server_label(name: str) -> str:
-    return f"app.kubernetes.io/instance={name}"
-
-
-async def own_pod(api: Client, name: str, namespace: str, image: str = "example.com/guard:1") -> Object:
-    """Return a pod of the service that runs the image, once it exists."""
-    return await until_pod(
-        api, namespace, own_label(name), lambda pod: pod["spec"]["containers"][0]["image"] == image
-    )
-
-
-async def run(api: Client, pod: Object, *, ready: bool = True) -> None:
-    """Report the pod as a kubelet does whose containers all run."""
-    statuses = [
-        {**container(item["name"], item["image"], running={}), "ready": ready, "started": True}
-        for item in pod["spec"]["containers"]
-    ]
-    conditions = [{"type": "Ready", "status": str(ready)}]
-    body = {"phase": "Running", "conditions": conditions, "containerStatuses": statuses}
-    await pod_status(api, pod, body)
-
-
-async def run_server(api: Client, name: str, namespace: str, address: str | None) -> None:
-    """Let a pod of the server run that has this address of the service."""
-    pod = await until_pod(
-        api, namespace, server_label(name), lambda pod: variable({"spec": {"template": pod}}) == address
-    )
-    await run(api, pod)
-
-
-def variable(body: Object) -> str | None:
-    """Return the address of the service in a Deployment of the server."""
-    [server] = [
-        item for item in body["spec"]["template"]["spec"]["containers"] if item["name"] == "llama-stack"
-    ]
-    return next((item["value"] for item in server["env"] if item["name"] == URL), None)
 
 
 async def until_served(api: Client, name: str, namespace: str) -> Object:
@@ -269,6 +225,43 @@ async def test_edited_object_of_service_is_restored(api: Client, stack: Suite, n
 
     assert policy["spec"]["ingress"][0]["from"][0]["podSelector"]["matchLabels"]["app"] == "llama-stack"
     assert body["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
+
+
+@pytest.mark.accept("L2-29")
+async def test_repair_of_own_pods_backs_off(api: Client, stack: Suite, namespace: str) -> None:
+    await api.create(LLSD, served("a", namespace), manager="user")
+    await deployment(api, "a-guard-provider", namespace)
+
+    async def set_image(image: str) -> int:
+        def change(obj: Object) -> None:
+            obj["spec"]["template"]["spec"]["containers"][0]["image"] = image
+
+        changed = await edit(api, "a-guard-provider", namespace, change, DEPLOYMENTS)
+        return int(changed["metadata"]["generation"])
+
+    for number in range(LIMIT):
+        generation = await set_image(f"example.com/other:{number}")
+        await until_object(
+            api,
+            DEPLOYMENTS,
+            "a-guard-provider",
+            namespace,
+            lambda obj: image_of(obj) == "example.com/guard:1",
+        )
+    last = await set_image("example.com/other:last")
+    await edit(api, "a", namespace, set_service({**OWN, "args": ["-x"]}))
+    live = await until_object(
+        api, DEPLOYMENTS, "a-guard-provider", namespace, lambda obj: image_of(obj) == "example.com/guard:1"
+    )
+
+    assert last == generation + 2
+    # The user's own change goes through at once, and nothing was written before.
+    assert live["metadata"]["generation"] == last + 1
+    assert live["spec"]["template"]["spec"]["containers"][0]["args"] == ["-x"]
+
+
+def image_of(body: Object) -> str:
+    return str(body["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
 @pytest.mark.accept("L2-29")
