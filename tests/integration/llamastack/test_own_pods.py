@@ -249,6 +249,18 @@ async def test_repair_of_own_pods_backs_off(api: Client, stack: Suite, namespace
             lambda obj: image_of(obj) == "example.com/guard:1",
         )
     last = await set_image("example.com/other:last")
+    await until_object(
+        api,
+        DEPLOYMENTS,
+        "a-guard-provider",
+        namespace,
+        lambda obj: obj["status"]["observedGeneration"] >= last,
+    )
+    cr = await edit(api, "a", namespace, lambda obj: obj["spec"].update(replicas=2))
+    seen = cr["metadata"]["generation"]
+    await until_status(
+        api, "a", namespace, lambda status: status["conditions"][0].get("observedGeneration") == seen
+    )
     await edit(api, "a", namespace, set_service({**OWN, "args": ["-x"]}))
     live = await until_object(
         api, DEPLOYMENTS, "a-guard-provider", namespace, lambda obj: image_of(obj) == "example.com/guard:1"
