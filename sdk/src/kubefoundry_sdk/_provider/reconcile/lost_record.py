@@ -38,7 +38,7 @@ def is_lost(
         return False
     created = LiveModelDeployment(live).condition(reasons.RESOURCE_CREATED) or {}
     if created.get("status") == "True":
-        return created.get("observedGeneration") != generation
+        return bool(created.get("observedGeneration") != generation)
     # Admission may have removed the record from the apply of the newest generation. This process knows the response
     # to that apply. A new process, also of a later release, finds the generation beside the record. If admission
     # removed that, too, the record counts as lost. This is safe, because only the message depends on it.
