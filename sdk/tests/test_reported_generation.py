@@ -244,7 +244,7 @@ def test_no_generation_is_named_until_revert_rolled_out(
 ) -> None:
     """Whatever the status names: it is of the time before the change by others."""
     thing, seen = changes.get("thing", upstream()), changes.get("seen", SERVES)
-    generations = Generations(serving=served, name="earlier")
+    generations = Generations(serving=served, endpoint=Endpoint("m", 80))
 
     note_foreign_pods(generations)
     note_applied(generations, Report(4), thing)
