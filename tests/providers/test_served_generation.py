@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from kubefoundry_sdk._api import names
 from kubefoundry_sdk.testing import simulated
+from kubefoundry_sdk.testing._server.requests import Answer, Request
+from kubefoundry_sdk.testing._server.server import Server
 from support.known_pods import PROVIDERS, REPLICAS, World, harness
 
 HISTORIES = 8
@@ -82,6 +86,102 @@ async def test_foreign_pods_are_of_no_generation_during_revert(
             newest,
             f"name-{newest}",
         )
+
+
+@pytest.mark.parametrize("annotations", [{}, {names.APPLIED_ANNOTATION: "x"}], ids=["none", "garbled"])
+@pytest.mark.parametrize("is_down", [False, True])
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != "kaito"])
+@simulated
+async def test_foreign_pods_are_of_no_generation_without_record(
+    provider: str, is_down: bool, annotations: dict[str, str]
+) -> None:
+    """As after `kubectl replace` with a file of the user."""
+    async with harness(provider) as model:
+        world = World(provider, model, random.Random(1))
+        await world.start()
+
+        await world.change_upstream(REPLICAS, is_down=is_down, annotations=annotations)
+        await world.see()
+        await world.wait()
+        during = model.status
+        await world.serve()
+
+        assert during["observedGeneration"] == 0 and "model" not in during["endpoint"]
+        assert (model.status["observedGeneration"], model.status["endpoint"]["model"]) == (1, "name-1")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@simulated
+async def test_change_by_others_is_named_before_validation(provider: str) -> None:
+    """An edit that core has not validated yet keeps the change from being reverted."""
+    async with harness(provider) as model:
+        world = World(provider, model, random.Random(1))
+        await world.start()
+        validate, model._do_core = model._do_core, lambda: None
+
+        await model.edit({"model": {"servedName": "name-2"}})
+        await world.change_upstream(REPLICAS)
+        await world.wait()
+        during = model.status
+        model._do_core = validate
+        validate()
+        await model.advance(30)
+        await world.serve()
+
+        assert during["observedGeneration"] == 0 and "model" not in during["endpoint"]
+        assert "others changed" in during["message"]
+        assert (model.status["observedGeneration"], model.status["endpoint"]["model"]) == (2, "name-2")
+
+
+@simulated
+async def test_kaito_keeps_its_generation_when_it_writes_no_status() -> None:
+    """KAITO replaces no pod for a change of a Workspace, and writes only conditions that change."""
+    async with harness("kaito") as model:
+        world = World("kaito", model, random.Random(1))
+        await world.start()
+
+        await world.change_upstream(1)
+        await model.advance(86_400)
+        after_a_day = model.status
+        await world.restart()
+
+        for status in (after_a_day, model.status):
+            assert (status["observedGeneration"], status["endpoint"]["model"]) == (1, "name-1")
+
+
+def mirror_images(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """Put a mirror in front of the images of one kind in each write, as a mutating webhook does."""
+    answer = Server.answer
+
+    def admitted(server: Server, request: Request) -> Answer:
+        if re.search(rf'"kind": ?"{kind}"'.encode(), request.body or b""):
+            mirrored = re.sub(rb'("image": ?")(?!mirror/)', rb"\1mirror/", request.body or b"")
+            request = request._replace(body=mirrored)
+        return answer(server, request)
+
+    monkeypatch.setattr(Server, "answer", admitted)
+
+
+@pytest.mark.parametrize("provider", [name for name in PROVIDERS if name != "kaito"])
+@simulated
+async def test_generation_is_kept_when_admission_changes_images(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with harness(provider) as model:
+        mirror_images(monkeypatch, model._provider.upstream.kind)
+        world = World(provider, model, random.Random(1))
+        await world.start()
+
+        await model._end()
+        await world.edit()
+        await model._start()
+        await world.see()
+        await world.wait()
+        stuck = model.status
+        await world.serve()
+
+        assert (stuck["observedGeneration"], stuck["endpoint"]["model"]) == (1, "name-1")
+        assert (model.status["observedGeneration"], model.status["endpoint"]["model"]) == (2, "name-2")
 
 
 def scale(obj: Any) -> None:

@@ -115,16 +115,26 @@ class World:
         count, is_edited = self.random.randint(0, self._replicas), self.random.random() < 0.5
         await self.change_upstream(count, is_down=True, is_edited=is_edited)
 
-    async def change_upstream(self, count: int, *, is_down: bool = False, is_edited: bool = False) -> None:
+    async def change_upstream(
+        self,
+        count: int,
+        *,
+        is_down: bool = False,
+        is_edited: bool = False,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
         """Change the pods' command line upstream, as somebody else does, and roll that out to so many pods.
 
         `is_down`: whether the provider is down until then. `is_edited`: whether the spec is edited meanwhile.
+        `annotations`: those of the object from then on; None keeps them, as an edit does.
         """
         if is_down:
             await self.harness._end()
         obj = self.harness.upstream_object
         content = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
         assert _rename(content), content
+        if annotations is not None:
+            obj["metadata"]["annotations"] = dict(annotations)
         self.harness.put({**obj, **content}, manager="kubectl-edit")
         # KAITO rolls out no change of a Workspace.
         if count and self.provider != "kaito":

@@ -24,10 +24,10 @@ async def write(context: Context, kind: Kind, write_plan: Plan, live: Object, re
     report.created = release.created_message(context.provider, live["metadata"]["name"])
     retry = None
     unseen = _unseen(context, write_plan, memory.admission)
+    drift_repair.note_overwritten(context, live, write_plan)
     if write_plan.repairs:
         retry = await drift_repair.revert(context, kind, write_plan, live, report)
     else:
-        drift_repair.note_pods(context, live, write_plan.overwritten)
         if await apply.write(
             context.client,
             kind,

@@ -82,10 +82,24 @@ async def revert(
 def note_pods(context: Context, deployment: Object, paths: Sequence[str]) -> None:
     """Note that pods of a foreign spec may serve if others changed the main object at one of these paths.
 
-    The revert alone does not end that. Its rollout may be stuck, while the foreign pods serve.
+    The revert alone does not end that. Its rollout may be stuck, while the foreign pods serve. An upstream object
+    that has to be recreated for an edit rolls nothing out, so there neither the change nor its revert replaces a pod.
     """
-    if any(_WITHOUT_PODS.match(path) is None for path in paths):
+    if not context.provider.edits_recreate and any(_WITHOUT_PODS.match(path) is None for path in paths):
         reported_generation.note_foreign_pods(context.memory(key_of(deployment)).generations)
+
+
+def note_overwritten(context: Context, deployment: Object, write_plan: Plan) -> None:
+    """Note pods of a foreign spec if the plan overwrites changes that others certainly made.
+
+    A new process does not know which values admission changes. There only a field that another manager owns counts.
+    """
+    live = context.upstream.objects.get(key_of(deployment))
+    admission, paths = context.memory(key_of(deployment)).admission, write_plan.overwritten
+    if live is None or not paths:
+        return
+    if admission.knows(live) or managed_fields.writer(live, paths, context.manager) is not None:
+        note_pods(context, deployment, paths)
 
 
 def pending(context: Context, write_plan: Plan, admission: Admission) -> str:

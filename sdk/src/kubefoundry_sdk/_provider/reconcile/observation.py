@@ -136,7 +136,7 @@ async def _observe(context: Context, live: Object, report: Report, last_record: 
         report.altered = context.memory(key).altered
         report.unchecked = lost_record.clause(live, upstream, context.memory(key))
         if record is not None:
-            if report.stop is not None:
+            if report.stop is not None or report.is_repeated:
                 differing = _differing(context, key, upstream, record)
                 report.is_mixed = bool(differing)
                 report.unreverted = _unreverted(context, key, upstream, differing)

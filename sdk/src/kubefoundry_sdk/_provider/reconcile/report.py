@@ -76,6 +76,8 @@ class Report:
     """Message of a True `ResourceCreated`."""
     override_warning: str | None = None
     stop: Stop | None = None
+    is_repeated: bool = False
+    """Whether this reconcile made no plan and repeats the last report."""
     observation: Observation | None = None
     live: Object | None = None
     endpoint: Mapping[str, Any] | None = None

@@ -39,6 +39,7 @@ def repeat_report(live: Object, report: Report, manager: str) -> None:
     """Repeat the last report, for the generation that it was about, because there is nothing new to report."""
     before = LiveModelDeployment(live).status
     report.compatible = report.created = None
+    report.is_repeated = True
     report.notes = []
     for type_, attribute in _REPORTED:
         condition = _own_condition(live, manager, type_)

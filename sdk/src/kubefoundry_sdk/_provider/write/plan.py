@@ -41,6 +41,7 @@ class Plan:
         recreate: Why the main object has to be deleted first.
         drifted: Paths on the live main object that someone has changed; only if nothing else has to be written.
         overwritten: The same paths if something else has to be written, which overwrites or keeps the changes.
+            Without a record, the paths at which the live object differs from the one to write.
         edited: The objects of `changed` that are written only because someone has changed them at these paths.
         fresh: The helpers that the live main object does not name: creating and deleting them changes nothing
             that serves.
@@ -225,6 +226,11 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
         foreign_values.keep(provider, main, live, base, inputs.rendered)
         if record is not None:
             shared_entries.carry(shared_entries.paths(provider, live), main, live, record.manifest)
+        else:
+            # Without a record, for instance after `kubectl replace`, the object to write shows what others changed.
+            foreign = inputs.admission.changed_by_others(
+                mark(main), main, drift.values(main, live, inputs.ignored)
+            )
     edited = _edits(inputs, changed, main, live)
     fresh = _fresh(inputs, applied, merged.helpers)
     drifted, overwritten = ((), foreign) if changed else (foreign, ())
