@@ -149,13 +149,14 @@ async def test_kaito_keeps_its_generation_when_it_writes_no_status() -> None:
             assert (status["observedGeneration"], status["endpoint"]["model"]) == (1, "name-1")
 
 
-def mirror_images(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def mirror_images(monkeypatch: pytest.MonkeyPatch, kind: str, mirror: str = "mirror") -> None:
     """Put a mirror in front of the images of one kind in each write, as a mutating webhook does."""
+    monkeypatch.undo()
     answer = Server.answer
 
     def admitted(server: Server, request: Request) -> Answer:
         if re.search(rf'"kind": ?"{kind}"'.encode(), request.body or b""):
-            mirrored = re.sub(rb'("image": ?")(?!mirror/)', rb"\1mirror/", request.body or b"")
+            mirrored = re.sub(rb'("image": ?")', rb"\1" + f"{mirror}/".encode(), request.body or b"")
             request = request._replace(body=mirrored)
         return answer(server, request)
 
@@ -182,6 +183,28 @@ async def test_generation_is_kept_when_admission_changes_images(
 
         assert (stuck["observedGeneration"], stuck["endpoint"]["model"]) == (1, "name-1")
         assert (model.status["observedGeneration"], model.status["endpoint"]["model"]) == (2, "name-2")
+
+
+@pytest.mark.parametrize("policy", ["other", ""], ids=["changed", "removed"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+@simulated
+async def test_restart_keeps_pods_when_admission_changed(
+    provider: str, policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with harness(provider) as model:
+        kind = model._provider.upstream.kind
+        mirror_images(monkeypatch, kind)
+        world = World(provider, model, random.Random(1))
+        await world.start()
+        before = model.upstream_object
+
+        mirror_images(monkeypatch, kind, policy) if policy else monkeypatch.undo()
+        for step in (world.wait, world.restart, world.wait):
+            await step()
+
+        assert model.upstream_object["metadata"]["generation"] == before["metadata"]["generation"]
+        assert [event.reason for event in model.events if event.reason == "DriftDetected"] == []
+        assert (model.status["observedGeneration"], model.status["endpoint"]["model"]) == (1, "name-1")
 
 
 def scale(obj: Any) -> None:

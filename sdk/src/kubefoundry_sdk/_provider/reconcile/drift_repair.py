@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from kubefoundry_sdk._api import managed_fields, reasons
 from kubefoundry_sdk._api.conditions import first_of
@@ -144,7 +144,8 @@ def _is_refused(context: Context, deployment: Object) -> bool:
 async def _changed_by_others(context: Context, kind: Kind, write_plan: Plan, deployment: Object) -> Repairs:
     """Return the repairs of the plan without the values that admission would change again.
 
-    If this process has not applied the object itself, a dry run shows what the API server would store.
+    If this process has not applied the object itself, its managed fields may show that nobody has written since our
+    last apply. Otherwise a dry run shows what the API server would store today.
     """
     admission = context.memory(key_of(deployment)).admission
     remaining: Repairs = []
@@ -155,20 +156,33 @@ async def _changed_by_others(context: Context, kind: Kind, write_plan: Plan, dep
         if live is None or (is_main and write_plan.moved is not None) or manifest.applied(live) is None:
             remaining.append((obj, paths))
             continue
-        if not admission.knows(obj):
+        applied = recorded(obj)
+        ignored = foreign_values.paths(context.provider) if is_main else ()
+        differences = drift.values(applied, live, ignored)
+        if not admission.knows(obj) and _is_as_stored(live, differences, context.manager):
+            # A policy that changed since then must not replace the pods of every model.
+            admission.note(obj, live)
+        elif not admission.knows(obj):
             obj_kind = kind if is_main else kind_of(obj)
             await apply.preview(
                 context.client, obj_kind, obj, live, manager=context.manager, admission=admission
             )
-        applied = recorded(obj)
-        ignored = foreign_values.paths(context.provider) if is_main else ()
-        differences = drift.values(applied, live, ignored)
         others = admission.changed_by_others(mark(obj), applied, differences)
         if lost_ownership.PATH in paths:
             others = (*others, lost_ownership.PATH)
         if others:
             remaining.append((obj, others))
     return remaining
+
+
+def _is_as_stored(live: Object, differences: Mapping[str, Any], manager: str) -> bool:
+    """Check whether the differences are values that admission stored in place of ours, because nobody else owns them.
+
+    A removed value leaves no trace, and managed fields without ours have been reset.
+    """
+    is_removed = any(value is None for value in differences.values())
+    is_reset = managed_fields.owned(live, manager) is None
+    return not (is_removed or is_reset) and managed_fields.writer(live, tuple(differences), manager) is None
 
 
 def _limit_message(fields: str) -> str:
