@@ -73,6 +73,23 @@ def test_available_service_is_ready_with_its_endpoint(make: Make) -> None:
     assert reason(status, "ExternalProvidersReady") == "ProvidersReady"
 
 
+@pytest.mark.parametrize(
+    ("unready_since", "degraded"),
+    [("00:00:01", ""), ("00:00:02", ""), ("00:00:32", "ServiceNotReady")],
+    ids=["before its start", "in the same second", "later"],
+)
+def test_pod_before_its_first_readiness_check_is_no_failure(
+    make: Make, unready_since: str, degraded: str
+) -> None:
+    running = container("provider-guard", running={"startedAt": "2026-01-01T00:00:02Z"})
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": f"2026-01-01T{unready_since}Z"}
+    starting = pod({**running, "started": True, "ready": False}, conditions=[condition])
+
+    status = status_of(cr_of(make), own(pod(READY), starting, desired=2))
+
+    assert reason(status, "ProviderDegraded") == degraded
+
+
 @pytest.mark.accept("L2-26")
 @pytest.mark.parametrize(
     ("found", "expected", "phrases"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubefoundry_llamastack.observe import containers, pods
 from kubefoundry_llamastack.observe.deployments import counts, creation_refused
@@ -12,6 +13,7 @@ from kubefoundry_llamastack.render import provider_deployment
 from kubefoundry_llamastack.render.provider_deployment import ProviderDeployment
 from kubefoundry_llamastack.render.request import Distribution
 from kubefoundry_sdk._api import pod_status
+from kubefoundry_sdk._api.conditions import find
 from kubefoundry_sdk._api.kinds import Object
 
 
@@ -64,10 +66,22 @@ def _failures(item: ProviderDeployment, found: OwnPods) -> Iterator[Failure]:
         if text := pods.describe_unscheduled(status):
             yield _of_text(item, place, "ServiceUnschedulable", text)
         own = containers.status_of(pod, item.container) or {}
-        if failure := failure_in(item, pod, own, own):
+        if failure := failure_in(item, pod, own, is_due=_has_been_ready(status, own)):
             yield failure
     if text := creation_refused(found.newest, len(found.pods)):
         yield _of_text(item, place, "ServiceNotReady", text)
+
+
+def _has_been_ready(status: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+    """Check whether a started container that is not ready was ready in this run.
+
+    A container is started a moment before its first readiness check. Then its pod has not been ready since before the
+    start.
+    """
+    since = (find(status.get("conditions"), "Ready") or {}).get("lastTransitionTime")
+    began = (pod_status.running(own) or {}).get("startedAt")
+    # A kubelet writes both times, whole seconds of its own clock, so they sort as text.
+    return bool(own.get("started")) and (not since or not began or str(since) > str(began))
 
 
 def _of_text(item: ProviderDeployment, place: Mapping[str, str], reason: str, text: str) -> Failure:

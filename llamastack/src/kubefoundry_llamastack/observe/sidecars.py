@@ -70,7 +70,13 @@ def _state(
     """Return the state of a service in pods with their containers' statuses."""
     own = [statuses.get(sidecar.container) or {} for _, statuses in by_pod]
     failures = (
-        failure_in(sidecar, pod, statuses.get(sidecar.container) or {}, statuses.get(server) or {})
+        failure_in(
+            sidecar,
+            pod,
+            statuses.get(sidecar.container) or {},
+            # The server starts once the service is ready.
+            is_due=bool((statuses.get(server) or {}).get("started")),
+        )
         for pod, statuses in by_pod
     )
     return ServiceState(
@@ -98,7 +104,7 @@ def eviction_remedy(cr: Distribution, text: str) -> str:
 
 
 def failure_in(
-    item: ServiceContainer, pod: Object, own: Mapping[str, Any], server: Mapping[str, Any]
+    item: ServiceContainer, pod: Object, own: Mapping[str, Any], *, is_due: bool
 ) -> Failure | None:
     """Return why the service does not work in this pod. Its last end counts until it has started again.
 
@@ -106,7 +112,7 @@ def failure_in(
         item: The service.
         pod: The pod.
         own: Status of the service's container.
-        server: Status of the container that starts once the service is ready.
+        is_due: Whether the service should be ready by now. One that has just started need not be.
     """
     if own.get("ready"):
         return None
@@ -119,7 +125,7 @@ def failure_in(
     end, is_running = pod_status.ended(own), pod_status.running(own) is not None
     if end and not (is_running and own.get("started")):
         return _ended(item, pod, end, log)
-    if is_running and (end or server.get("started")):
+    if is_running and (end or is_due):
         remedy = f"It runs, but its health check fails. {log}"
         return _built(item, pod, "ServiceNotReady", "is not ready", remedy)
     return None
