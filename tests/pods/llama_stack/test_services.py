@@ -9,7 +9,7 @@ import signal
 import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,7 @@ from pods.llama_stack.distributions import (
     until_answers,
     until_ready,
 )
+from pods.llama_stack.load import Load
 from pods.operator_process import OPERATOR
 from pods.rig import end_pods
 from support.llamastack import condition_of, edit, reason, until_status
@@ -50,14 +51,9 @@ LATE_COMMAND: Final = ["sh", "-c", f"sleep {LATE}; exec {' '.join(provider.SERVI
 DEGRADED: Final = "ProviderDegraded"
 RETRIED: Final = 4.0
 """Seconds for which the provider certainly tries a request again: it waits for up to 1 s of its 5 s at once."""
-PAUSE: Final = 0.25
-"""Seconds between two requests of a client. llama-stack 0.7.3 stores each answer in the background. It hangs for 30 s
-and more when over 15 of these queries wait, which four clients without such a pause cause on a busy machine."""
 ACCOUNT: Final = "/run/secrets/kubernetes.io/serviceaccount"
 """The folder of the token of a ServiceAccount, in an image where /var/run is a link."""
 TOKENS: Final = "/run/lls-provider-tokens/shout"
-BUSY: Final = 10
-"""Requests before the service is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,35 +278,6 @@ async def test_killed_service_restarts_alone_under_load(
     # Service refuses connections until its only pod is ready.
     assert [began for began in direct.failed if began + RETRIED > ready] == []
     assert [began for began in through_service.failed if began > restored] == []
-
-
-@dataclass(slots=True)
-class Load:
-    """Requests to a server, one after another for each client.
-
-    failed: the moments at which failed requests were sent. busy: set after BUSY requests.
-    """
-
-    server: Server
-    sent: int = 0
-    failed: list[float] = field(default_factory=list)
-    busy: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def run(self) -> None:
-        """Send requests until cancelled."""
-        while True:
-            self.sent += 1
-            if self.sent > BUSY:
-                self.busy.set()
-            began = time.monotonic()
-            try:
-                answer = await self.server.chat("shout/echo-1", "ping")
-                is_good = (answer.status, answer.body) == (200, "shout: PING")
-            except aiohttp.ClientError:
-                is_good = False
-            if not is_good:
-                self.failed.append(began)
-            await asyncio.sleep(PAUSE)
 
 
 def has_restarted(pod: Object | None) -> bool:
