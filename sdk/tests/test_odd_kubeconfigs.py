@@ -53,8 +53,37 @@ EDITS: Final[dict[str, tuple[Edit, str]]] = {
     "another scheme": (_address("ftp://api"), "which is not a URL"),
     "bracket": (_address("https://[::1"), "which is not a URL"),
     "port of the proxy": (_cluster(server="http://a", **{"proxy-url": "http://b:99999"}), "is not a URL"),
-    "host of the proxy": (_cluster(server="http://a", **{"proxy-url": "http://"}), "which names no host"),
+    "host of the proxy": (_cluster(server="http://a", **{"proxy-url": "http://"}), "is not a URL"),
+    "login of the proxy": (
+        _cluster(server="http://a", **{"proxy-url": "http://us%3Aer:pw@b"}),
+        "'http://***@b', whose log-in has characters that no proxy reads",
+    ),
+    "letters of the login": (
+        _cluster(server="http://a", **{"proxy-url": "http://u:%F0%9F%98%80@b"}),
+        "whose log-in has characters that no proxy reads",
+    ),
+    "socks": (
+        _cluster(server="http://a", **{"proxy-url": "socks5://user:s3cret@b:1"}),
+        "'socks5://***@b:1', which is not a URL such as http://proxy.example.com:3128",
+    ),
 }
+
+HOSTS: Final = {
+    "empty label": "a..b",
+    "dots": "..",
+    "long label": f"{'a' * 64}.b",
+    "NUL": "a\0b",
+    "escape": "a\x1b[31mb",
+    "line break": "a\nb",
+    "blank": "a b",
+    "backslash": "a\\b",
+    "direction": "a\u202eb",
+    "none": "",
+    "port": "a:99999",
+    "no port": "a:x",
+    "fraction": "a\u2100b",
+}
+"""Hosts that no URL has."""
 
 
 @pytest.fixture
@@ -83,8 +112,57 @@ def test_odd_part_is_named_in_one_line(tmp_path: Path, config: dict[str, Any], c
     assert len(str(raised.value)) < 400
 
 
+@pytest.mark.parametrize("login", ["", "user:s3cret@", "s3cret@", "user:s3/cret@", "s3cret@s3cret:s3cret@"])
+@pytest.mark.parametrize("field", ["server", "proxy-url"])
+@pytest.mark.parametrize("host", HOSTS)
+def test_impossible_host_is_named_without_a_password(
+    tmp_path: Path, config: dict[str, Any], host: str, field: str, login: str
+) -> None:
+    _cluster(**{"server": "https://a", field: f"https://{login}{HOSTS[host]}"})(config)
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+
+    with pytest.raises(NoCredentials, match="which is not a URL such as") as raised:
+        from_kubeconfig(str(tmp_path / "config"))
+
+    assert "s3" not in (text := str(raised.value))
+    assert text.isprintable()
+
+
+def test_login_in_the_environments_proxy_is_not_shown(
+    tmp_path: Path, config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _address("https://api.example.com")(config)
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:s3cret@a..b:3128")
+
+    with pytest.raises(NoCredentials, match=r"the environment's proxy is 'http://\*\*\*@a\.\.b:3128'"):
+        from_kubeconfig(str(tmp_path / "config"))
+
+
+@pytest.mark.parametrize("path", ["", "/k8s/x@y"])
+def test_login_of_the_server_is_ignored_as_by_kubectl(
+    tmp_path: Path, config: dict[str, Any], path: str
+) -> None:
+    _address(f"https://user:s3cret@127.0.0.1:1{path}")(config)
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+
+    credentials = from_kubeconfig(str(tmp_path / "config"))
+
+    assert credentials.server == f"https://127.0.0.1:1{path}"
+    assert credentials.token() == "t"
+
+
 @pytest.mark.parametrize(
-    "server", ["https://a", "HTTPS://a:6443/k8s/x", "a:8080", "https://[::1]:6443", "10.0.0.1"]
+    "server",
+    [
+        "https://a",
+        "HTTPS://a:6443/k8s/x",
+        "a:8080",
+        "https://[::1]:6443",
+        "10.0.0.1",
+        "https://bücher.example",
+        "https://a.",
+    ],
 )
 def test_address_that_kubectl_accepts_is_accepted(
     tmp_path: Path, config: dict[str, Any], server: str

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from kubefoundry_sdk._api.foreign_text import shown
 from kubefoundry_sdk._cluster import fixed_credentials
 from kubefoundry_sdk._cluster import kubeconfig as kubeconfig_files
 from kubefoundry_sdk._cluster.kubeconfig import Kubeconfig, Unusable
@@ -226,20 +224,10 @@ def _proxy(chosen: Kubeconfig) -> str | None:
     """Return the context's proxy, otherwise the environment's. Raise NoCredentials for one that we cannot use."""
     proxy: str | None = chosen.cluster.get("proxy-url")
     source = f"proxy-url of context '{chosen.name}'" if proxy else "the environment's proxy"
-    try:
-        proxy = proxy or from_environment(chosen.server, os.environ)
-        url = urlsplit(proxy or "")
-        # the port is checked when it is read
-        _ = url.port
-    except ValueError as error:
-        raise NoCredentials(f"no usable kubeconfig: {source} is not a URL: {error}") from error
-    if proxy and not url.hostname:
-        raise NoCredentials(f"no usable kubeconfig: {source} is '{shown(proxy)}', which names no host")
-    if proxy and url.scheme not in ("http", "https"):
-        raise NoCredentials(
-            f"no usable kubeconfig: {source} is '{proxy}', and only http and https proxies are supported: "
-            "use one of these"
-        )
+    proxy = proxy or from_environment(chosen.server, os.environ)
+    if proxy and (problem := kubeconfig_files.url_problem(proxy, "http://proxy.example.com:3128")):
+        shown = kubeconfig_files.without_login(proxy)
+        raise NoCredentials(f"no usable kubeconfig: {source} is '{shown}', {problem}")
     return proxy
 
 

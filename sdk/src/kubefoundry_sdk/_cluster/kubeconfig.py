@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from kubefoundry_sdk._api import foreign_yaml
 from kubefoundry_sdk._api.foreign_text import listed, shown
@@ -163,18 +164,46 @@ def _parts(
 
 
 def _url(cluster: Mapping[str, Any]) -> str:
-    """Return the server's URL with its scheme in lower case, so that HTTPS:// is not taken for http."""
-    scheme, separator, rest = str(cluster["server"]).rstrip("/").partition("://")
-    return f"{scheme.lower()}://{rest}" if separator else f"http://{scheme}"
+    """Return the server's URL as requests need it.
+
+    The scheme is in lower case, so that HTTPS:// is not taken for http. kubectl sends the token instead of a log-in.
+    """
+    scheme, separator, rest = str(cluster["server"]).partition("://")
+    if not separator:
+        scheme, rest = "http", scheme
+    return f"{scheme.lower()}://{re.sub(r'^[^/?#]*@', '', rest).rstrip('/')}"
 
 
-def _is_url(text: str) -> bool:
+def url_problem(text: str, example: str) -> str:
+    """Return why no request can be sent to the URL of a server or proxy, empty if one can.
+
+    Args:
+        text: The URL.
+        example: A valid URL.
+    """
     try:
         url = urlsplit(text)
-        # the port is checked when it is read
-        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        host = url.hostname or ""
+        # urlsplit drops line breaks. The codec refuses labels that no name has. The port is checked when it is read.
+        is_host = text.isprintable() and not set(host) & set(" \\") and bool(host.encode("idna"))
+        if not is_host or url.scheme not in ("http", "https") or url.port == 0:
+            return f"which is not a URL such as {example}"
     except ValueError:
-        return False
+        return f"which is not a URL such as {example}"
+    user, password = unquote(url.username or ""), unquote(url.password or "")
+    # RFC 7617 separates the two by a colon
+    if ":" in user or not _is_latin(user + password):
+        return "whose log-in has characters that no proxy reads"
+    return ""
+
+
+def _is_latin(text: str) -> bool:
+    return all(character <= "\xff" for character in text)
+
+
+def without_login(url: str) -> str:
+    """Return the URL for a message. A URL that cannot be parsed may have its password anywhere before an `@`."""
+    return shown(re.sub(r"(?s)^(\w+://)?.*@", r"\1***@", url))
 
 
 def _entry(
@@ -205,8 +234,8 @@ def _cluster_problems(cluster: Mapping[str, Any]) -> Iterator[str]:
     yield from _encoding_problems(cluster)
     if not cluster.get("server"):
         yield "has no server: add one"
-    elif not _is_url(_url(cluster)):
-        yield f"has the server {shown(cluster['server'])}, which is not a URL such as https://api.example.com:6443"
+    elif problem := url_problem(_url(cluster), "https://api.example.com:6443"):
+        yield f"has the server {without_login(cluster['server'])}, {problem}"
     if "certificate-authority" in cluster and "certificate-authority-data" in cluster:
         yield "has certificate-authority and certificate-authority-data: keep one"
     if "insecure-skip-tls-verify" in cluster and cluster.keys() & {
