@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kubefoundry_sdk._api.formats import CA_BUNDLE, ENDPOINT_URL
+from kubefoundry_sdk._api.formats import CA_BUNDLE, CA_BUNDLE_LENGTHS, ENDPOINT_URL, NO_PROXY
 from kubefoundry_sdk._api.images import REGISTRY
 
 OUR_LABELS: Final = (
@@ -170,6 +170,9 @@ class Providers(Closed):
 
 Url = Annotated[str, Field(pattern=ENDPOINT_URL)]
 """A URL without a user and a password."""
+CaBundle = Annotated[
+    str, Field(pattern=CA_BUNDLE, json_schema_extra={"allOf": [{"pattern": CA_BUNDLE_LENGTHS}]})
+]
 
 
 class Models(Closed):
@@ -180,11 +183,11 @@ class Models(Closed):
     )
     httpProxy: Literal[""] | Url = Field("", description="HTTP_PROXY.")
     httpsProxy: Literal[""] | Url = Field("", description="HTTPS_PROXY.")
-    noProxy: str = Field(
+    noProxy: Literal[""] | Annotated[str, Field(pattern=NO_PROXY)] = Field(
         "",
         description="NO_PROXY, separated by commas. Empty for addresses of the cluster by name, if there is a proxy.",
     )
-    caBundle: Literal[""] | Annotated[str, Field(pattern=CA_BUNDLE)] = Field(
+    caBundle: Literal[""] | CaBundle = Field(
         "",
         description="CONFIGMAP/KEY, in the namespace of each model, with the authorities that its pods trust.",
     )

@@ -105,8 +105,18 @@ def test_proxy_leaves_addresses_of_the_cluster_alone() -> None:
         (pod_defaults.ca_bundle, "Company/ca.crt"),
         (pod_defaults.ca_bundle, "company-ca/a/b"),
         (pod_defaults.ca_bundle, "company-ca/"),
+        (pod_defaults.ca_bundle, "company-ca/."),
+        (pod_defaults.ca_bundle, "company-ca/.."),
+        (pod_defaults.ca_bundle, "company-ca/..data"),
+        (pod_defaults.ca_bundle, f"{'a' * 254}/ca.crt"),
+        (pod_defaults.ca_bundle, f"company-ca/{'a' * 254}"),
     ],
 )
 def test_invalid_value_is_refused(read: Any, text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is not"):
         read(text)
+
+
+@pytest.mark.parametrize("text", ["", "a/b", "a.b-c/.ca", "a/a..b", "a/_", f"{'a' * 253}/{'a' * 253}"])
+def test_possible_bundle_is_accepted(text: str) -> None:
+    assert pod_defaults.ca_bundle(text) == text

@@ -229,8 +229,9 @@ def filled(schema: Object, definitions: Object) -> Any:
     if "$ref" in schema:
         return filled(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if "anyOf" in schema:
-        return filled(schema["anyOf"][0], definitions)
-    if schema["type"] == "string" and "enum" not in schema:
+        values = (filled(child, definitions) for child in schema["anyOf"])
+        return next((value for value in values if value is not None), None)
+    if schema["type"] == "string" and not schema.keys() & {"enum", "const"}:
         return "TEXT" if re.search(schema.get("pattern", ""), "word") else None
     if schema["type"] == "array":
         item = filled(schema["items"], definitions)

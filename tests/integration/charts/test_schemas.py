@@ -29,6 +29,11 @@ REFUSED: Final = {
     "label of a role": ["labels.rbac\\.authorization\\.k8s\\.io/aggregate-to-view=x"],
     "label of protection": ["labels.kubefoundry\\.ai/protected=x"],
     "address": ["networkPolicies.webhookFrom={everywhere}"],
+    "hosts with a log-in": ["models.noProxy=http://user:pw@p:1"],
+    "hosts with a blank": ["models.noProxy=a b"],
+    "key of dots": ["models.caBundle=company-ca/.."],
+    "long ConfigMap": [f"models.caBundle={'a' * 254}/ca.crt"],
+    "long key": [f"models.caBundle=company-ca/{'a' * 254}"],
 }
 REFUSED_FOR_CRDS: Final = {
     "label of protection for CRDs": ["labels.kubefoundry\\.ai/protected=x"],

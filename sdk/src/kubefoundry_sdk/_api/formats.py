@@ -48,8 +48,14 @@ FLAG: Final = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 CONFIG_KEY: Final = r"^[-._a-zA-Z0-9]+$"
 """Key in a Secret or ConfigMap."""
 
-CA_BUNDLE: Final = f"{DNS_SUBDOMAIN[:-1]}/{CONFIG_KEY[1:]}"
-"""A ConfigMap and its key: `company-ca/ca.crt`."""
+CA_BUNDLE: Final = f"{DNS_SUBDOMAIN[:-1]}/\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$"
+"""A ConfigMap and its key: `company-ca/ca.crt`. No key is a dot, or begins with two."""
+
+CA_BUNDLE_LENGTHS: Final = r"^[^/]{1,253}/[^/]{1,253}$"
+"""How long the name and the key of a `CA_BUNDLE` may be."""
+
+NO_PROXY: Final = r"^[A-Za-z0-9*._:/\[\]-]+(,[A-Za-z0-9*._:/\[\]-]+)*$"
+"""Hosts and ranges to which no proxy leads, without blanks."""
 
 ABSOLUTE_PATH: Final = r"^/[^:/][^:]*$"
 """Path of a mount below the root: Kubernetes allows no colon."""

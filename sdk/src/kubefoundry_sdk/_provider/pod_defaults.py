@@ -39,8 +39,9 @@ IN_CLUSTER: Final = "localhost,127.0.0.1,::1,.svc,.cluster.local"
 """NO_PROXY if only a proxy is set. Engines call themselves, and Services of the cluster."""
 
 _PROXY: Final = re.compile(formats.ENDPOINT_URL)
-_HOSTS: Final = re.compile(r"[A-Za-z0-9*._:/\[\]-]+(,[A-Za-z0-9*._:/\[\]-]+)*")
+_HOSTS: Final = re.compile(formats.NO_PROXY)
 _CA_BUNDLE: Final = re.compile(formats.CA_BUNDLE)
+_CA_BUNDLE_LENGTHS: Final = re.compile(formats.CA_BUNDLE_LENGTHS)
 
 
 def stated(arguments: argparse.Namespace) -> PodDefaults:
@@ -77,8 +78,10 @@ def hosts(text: str) -> str:
 
 def ca_bundle(text: str) -> str:
     """Return `CONFIGMAP/KEY`. Raise ArgumentTypeError for any other text."""
-    if text and not _CA_BUNDLE.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not CONFIGMAP/KEY")
+    if text and not (_CA_BUNDLE.fullmatch(text) and _CA_BUNDLE_LENGTHS.fullmatch(text)):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not CONFIGMAP/KEY, of which each has 253 characters at most"
+        )
     return text
 
 
