@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,8 @@ from kubefoundry_sdk._api.pod_spec import CA_VOLUME
 from kubefoundry_sdk._provider import pod_defaults
 from kubefoundry_sdk._provider.contract import PodDefaults, Provider
 from kubefoundry_sdk._provider.run import parser
+from kubefoundry_sdk._provider.write import manifest
+from kubefoundry_sdk._provider.write.plan import Plan
 from support.plans import deployment, planned, provider
 
 PROXY = PodDefaults((("HTTPS_PROXY", "http://proxy:3128"),), "company-ca/ca.crt")
@@ -73,6 +77,91 @@ def test_refresh_takes_the_flag() -> None:
     todo = planned(deployment(annotations={names.REFRESH_ANNOTATION: "1"}), live, with_pod(PROXY))
 
     assert [variable["name"] for variable in todo.main["spec"]["env"]] == NAMES
+
+
+def with_annotation(todo: Plan, text: str | None) -> Plan:
+    """Return a plan whose object has that annotation in place of the settings with which it was written."""
+    main = deepcopy(todo.main)
+    main["metadata"]["annotations"].pop(names.POD_SETTINGS_ANNOTATION, None)
+    if text is not None:
+        main["metadata"]["annotations"][names.POD_SETTINGS_ANNOTATION] = text
+    return replace(todo, main=main)
+
+
+def test_object_without_settings_has_no_annotation() -> None:
+    annotations = planned(deployment(), subject=with_pod(NONE)).main["metadata"]["annotations"]
+
+    assert names.POD_SETTINGS_ANNOTATION not in annotations
+
+
+@pytest.mark.parametrize("settings", [NONE, PROXY, OTHER, replace(PROXY, variables=())])
+def test_annotation_has_all_settings(settings: PodDefaults) -> None:
+    assert pod_defaults.unpacked(pod_defaults.packed(settings)) == settings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{",
+        "[]",
+        "1",
+        "[" * 100_000,
+        '{"HTTPS_PROXY":1}',
+        '{"HTTPS_PROXY":""}',
+        '{"HTTPS_PROXY":["http://evil:1"]}',
+        '{"HTTPS_PROXY":"http://user:password@evil:1"}',
+        '{"LD_PRELOAD":"http://evil:1"}',
+        '{"caBundle":"../x"}',
+        "\ud800",
+    ],
+)
+def test_invalid_annotation_counts_as_no_settings(text: str | None) -> None:
+    live = with_annotation(planned(deployment(), subject=with_pod(PROXY)), text)
+
+    assert (pod_defaults.unpacked(text), manifest.applied(live.main).settings) == (NONE, NONE)  # type: ignore[union-attr]
+    assert planned(deployment(), live, with_pod(PROXY)).changed == []
+
+
+@pytest.mark.parametrize("current", [NONE, PROXY])
+@pytest.mark.parametrize("written", [NONE, PROXY])
+@pytest.mark.parametrize("before", [[], [{"name": "A", "value": "1"}]])
+def test_forged_settings_bring_in_no_value(
+    written: PodDefaults, current: PodDefaults, before: list[Any]
+) -> None:
+    forged = {"HF_ENDPOINT": "http://evil", "HTTPS_PROXY": "http://evil", "caBundle": "evil/ca.crt"}
+    live = planned(deployment({"env": before}), subject=with_pod(written))
+    edit = {"env": [{"name": "B", "value": "1"}], "podTemplate": {"spec": {"volumes": [{"name": "own"}]}}}
+
+    todo = planned(deployment(edit), with_annotation(live, json.dumps(forged)), with_pod(current))
+
+    assert "evil" not in json.dumps(manifest.content(todo.main))
+
+
+@pytest.mark.parametrize("part", ["env", "volumes"])
+@pytest.mark.parametrize("current", [NONE, PROXY, OTHER])
+def test_removed_setting_is_restored_or_complete(part: str, current: PodDefaults) -> None:
+    live = planned(deployment(), subject=with_pod(PROXY))
+    main = deepcopy(live.main)
+    main["spec"][part].pop(0)
+
+    todo = planned(deployment(), replace(live, main=main), with_pod(current))
+
+    assert todo.main["spec"] == live.main["spec"]
+
+
+@pytest.mark.parametrize("read", [pod_defaults.url, pod_defaults.hosts, pod_defaults.ca_bundle])
+@pytest.mark.parametrize(
+    "login", ["user:s3cret", "s3cret", "u:s3cret/x", "u:s3cret@s3cret", "s3cret://s3cret"]
+)
+@pytest.mark.parametrize("scheme", ["http://", "a,http://", ""])
+def test_refused_value_shows_no_password(read: Any, login: str, scheme: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError) as raised:
+        read(f"{scheme}{login}@proxy:3128")
+
+    assert "s3cret" not in str(raised.value)
+    assert "proxy:3128" in str(raised.value)
 
 
 def test_new_model_takes_the_flag() -> None:

@@ -116,7 +116,7 @@ def test_invalid_edit_of_an_older_model_calls_no_provider() -> None:
     edited = deployment({"engine": {"type": "trtllm"}}, labels=QUEUED)
     strict = replace(provider(), supports=never_called)
 
-    reduced = compatibility.as_written(strict, edited, V1, manifest.applied(live.main))
+    reduced = compatibility.as_written(strict, edited, V1, manifest.applied(live.main), live.main)
 
     assert compatibility.check(reduced, edited, V1).problems == ("Example does not support trtllm engine",)
 
@@ -127,7 +127,7 @@ def test_unchanged_older_model_calls_no_provider() -> None:
     model = pinned(deployment(labels=QUEUED), record)
     strict = replace(provider(), supports=never_called, render=never_called)
 
-    reduced = compatibility.as_written(strict, model, V1, record)
+    reduced = compatibility.as_written(strict, model, V1, record, None)
 
     assert QUEUE_LABEL not in reduced.propagates.labels
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from kubefoundry_cli import upstream
 from kubefoundry_cli.providers import named
+from kubefoundry_sdk._api.equality import same
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._provider import results
 from kubefoundry_sdk._provider.contract import Provider, Rendered
 from kubefoundry_sdk._provider.reconcile.compatibility import check
 from kubefoundry_sdk._provider.upstream_kind import Schema
+from kubefoundry_sdk._provider.write import manifest
 from kubefoundry_sdk.testing.generated import deployment
+from support.plans import deployment as of_plan
+from support.plans import planned
 from support.upstream import UpstreamCRD, crds, standin
 
 FLAGS = {
@@ -171,3 +177,135 @@ def test_volume_at_the_path_of_the_bundle_leaves_it_out() -> None:
     [(pod, container)] = pods(made.main)
     assert VOLUME not in pod["volumes"]
     assert [mount["name"] for mount in container["volumeMounts"]].count("own") == 1
+
+
+STARTS: list[dict[str, str]] = [
+    {},
+    FLAGS,
+    {"--pod-https-proxy": "http://other.example.com:1"},
+    {"--pod-ca-bundle": "other-ca/ca.pem", "--pod-hf-endpoint": "https://other.example.com"},
+]
+OWN_VARIABLES: list[list[Object]] = [
+    [],
+    [{"name": "A", "value": "1"}],
+    [{"name": "HTTPS_PROXY", "value": "http://own:1"}],
+    [{"name": "no_proxy", "valueFrom": {"secretKeyRef": {"name": "proxy", "key": "hosts"}}}],
+    [{"name": "SSL_CERT_FILE", "value": "/own/ca.crt"}, {"name": "A", "value": "2"}],
+    [{"name": "HF_ENDPOINT", "value": "https://own"}, {"name": "HTTP_PROXY", "value": "http://own:2"}],
+]
+
+
+def template(name: str, *paths: str) -> Object:
+    """Return a podTemplate with a ConfigMap that is mounted at these paths."""
+    mounts = [{"name": name, "mountPath": path, "subPath": path[1:]} for path in paths]
+    volumes = [{"name": name, "configMap": {"name": "own"}}]
+    return {"spec": {"volumes": volumes}, "container": {"volumeMounts": mounts}}
+
+
+OWN_TEMPLATES: list[Object] = [
+    {},
+    template("own", "/a"),
+    template("own", "/a", "/b"),
+    template("own", "/a", "/b", "/c"),
+    template("kubefoundry-ca-bundle", "/own"),
+]
+
+
+def edited(chance: random.Random, spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec with another env, podTemplate, image or scale."""
+    field, values = chance.choice(
+        [
+            ("env", OWN_VARIABLES),
+            ("podTemplate", OWN_TEMPLATES),
+            ("image", ["example.com/engine:1", "example.com/engine:2"]),
+            ("scaling", [{"replicas": 1}, {"replicas": 2}]),
+        ]
+    )
+    return {**spec, field: chance.choice([value for value in values if value != spec.get(field)])}
+
+
+def assert_complete(main: Object) -> None:
+    """Check that each mount has its volume, and that each path of the provider's bundle is mounted."""
+    for pod, container in pods(main):
+        volumes = [volume["name"] for volume in pod.get("volumes", ())]
+        mounts = container.get("volumeMounts", ())
+        assert len(set(volumes)) == len(volumes)
+        assert {mount["name"] for mount in mounts} <= set(volumes)
+        if CA_FILE in variables(container).values():
+            assert MOUNT in mounts
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", ["direct", "kaito", "kuberay", "dynamo"])
+def test_edits_keep_the_settings_of_the_first_write(name: str, seed: int) -> None:
+    chance = random.Random(seed)
+    fixed: dict[str, Any] = {"model": {"id": "org/model"}, "engine": {"type": "vllm"}, **GPU}
+    spec = {
+        **fixed,
+        "image": "example.com/engine:1",
+        "provider": {"name": name},
+        "env": OWN_VARIABLES[seed % 6],
+    }
+    first = started(name, STARTS[seed % 4])
+    schema = list(schemas(first))[-1]
+    live = unchanging = planned(of_plan(spec), subject=first, schema=schema)
+    for _ in range(8):
+        later = started(name, chance.choice(STARTS))
+        assert planned(of_plan(spec), live, later, schema).changed == []
+
+        spec = edited(chance, spec)
+        live = planned(of_plan(spec), live, later, schema)
+        unchanging = planned(of_plan(spec), unchanging, first, schema)
+
+        assert_complete(live.main)
+        assert same(manifest.body(live.main), manifest.body(unchanging.main))
+
+
+def stored(name: str, path: str) -> dict[str, Any]:
+    volume = {"name": name, "claimName": "own", "mountPath": path}
+    return {"model": {"id": "org/model", "storage": {"volumes": [volume]}}}
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        stored("kubefoundry-ca-bundle", "/own"),
+        *(stored("own", f"/etc/kubefoundry{path}") for path in ("", "/ca", "/ca/x")),
+        *(
+            {"podTemplate": template("own", f"{path}kubefoundry")}
+            for path in ("/etc/", "//etc/", "/etc/../etc/")
+        ),
+        {"podTemplate": template("own", "//etc/kubefoundry/ca/x")},
+    ],
+)
+@pytest.mark.parametrize("name", ["direct", "kaito", "kuberay", "dynamo"])
+def test_own_volume_there_leaves_the_bundle_out(name: str, own: dict[str, Any]) -> None:
+    provider = started(name, FLAGS)
+
+    made = rendered(
+        provider, {"engine": {"type": "vllm"}, **GPU, **IMAGE, **own}, next(iter(schemas(provider)))
+    )
+
+    assert made is not None
+    assert_complete(made.main)
+    for pod, container in pods(made.main):
+        assert VOLUME not in pod.get("volumes", ())
+        assert CA_FILE not in variables(container).values()
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, FLAGS), (FLAGS, {})], ids=["set", "removed"])
+@pytest.mark.parametrize("name", ["direct", "kaito", "kuberay", "dynamo"])
+def test_plan_shows_the_settings_that_are_kept(
+    name: str, before: dict[str, str], after: dict[str, str]
+) -> None:
+    spec = {**of_plan().raw_spec, **GPU, **IMAGE, "provider": {"name": name}, "env": OWN_VARIABLES[2]}
+    first, later = started(name, before), started(name, after)
+    schema = list(schemas(first))[-1]
+    live = planned(of_plan(spec), subject=first, schema=schema)
+    meta = {"name": "m", "namespace": "n", "uid": "uid", "generation": 1}
+    edit = {**spec, "env": []}
+
+    shown = upstream.planned(later, {"metadata": meta, "spec": edit}, schema, live.main, live.helpers)
+
+    written = planned(of_plan(edit), live, first, schema).main
+    assert same(manifest.body(shown.write_plan.main), manifest.body(written))

@@ -86,7 +86,7 @@ def planned(
     helpers = live.helpers if live else []
     record = manifest.applied(main) if main else None
     pinned_model = pinned(model, record)
-    subject = compatibility.as_written(subject, pinned_model, schema, record)
+    subject = compatibility.as_written(subject, pinned_model, schema, record, main)
     rendered = results.render(subject, pinned_model, schema)
     return plan(subject, pinned_model, schema, rendered, main, helpers)
 

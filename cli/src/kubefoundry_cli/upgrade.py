@@ -112,7 +112,7 @@ def outcome(provider: Provider, new: Release, model: Model) -> Outcome:
         return Outcome(model.named, "frozen", f"the CRD lacks {', '.join(new.missing)}", lost)
     record = manifest.applied(model.live) if model.live else None
     deployment = pinned(read(model.obj), record)
-    provider = compatibility.as_written(provider, deployment, new.schema, record)
+    provider = compatibility.as_written(provider, deployment, new.schema, record, model.live)
     if refused := upstream.problems(provider, model.obj, new.schema):
         return Outcome(model.named, "refused", "; ".join(refused), lost)
     rendered = results.render(provider, deployment, new.schema)

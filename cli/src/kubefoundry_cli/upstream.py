@@ -105,7 +105,7 @@ def _as_written(
     """Return the provider and the deployment as the controller writes them, and the record of the last apply."""
     record = manifest.applied(live) if live else None
     deployment = pinned(read(obj), record)
-    return compatibility.as_written(provider, deployment, schema, record), deployment, record
+    return compatibility.as_written(provider, deployment, schema, record, live), deployment, record
 
 
 def rendered(provider: Provider, obj: Object, schema: Schema) -> Rendered:

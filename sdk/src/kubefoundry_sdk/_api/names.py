@@ -69,6 +69,8 @@ APPLIED_ANNOTATION: Final = f"{GROUP}/applied"
 APPLIED_GENERATION_ANNOTATION: Final = f"{GROUP}/applied-generation"
 PROPAGATED_ANNOTATION: Final = f"{GROUP}/propagated"
 """On an upstream object: the labels and annotations that it follows (`labels/team,annotations/owner`)."""
+POD_SETTINGS_ANNOTATION: Final = f"{GROUP}/pod-settings"
+"""On an upstream object: the administrator's settings for pods with which it was written (JSON)."""
 
 
 def provider_manager(provider: str) -> str:

@@ -1,23 +1,27 @@
 """An administrator's settings for the pods of all models: a mirror of the hub, a proxy, and a CA bundle.
 
 They are defaults of fields that a user can set: variables in `env`, and a ConfigMap in `podTemplate`. So a provider
-renders them as it renders these fields. They take part in each render, also that of an earlier spec, so a changed
-flag writes nothing to a running model (contract §4).
+renders them as it renders these fields. They take part in each render, also that of an earlier spec, and an
+annotation on the upstream object keeps those with which it was written. So a changed flag writes nothing to a running
+model, also when its spec is edited (contract §4).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from kubefoundry_sdk._api import formats
+from kubefoundry_sdk._api.foreign_json import decode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
 from kubefoundry_sdk._api.pod_spec import CA_VOLUME
+from kubefoundry_sdk._api.untrusted import mapping
 from kubefoundry_sdk._provider.contract import Deployment, PodDefaults
 
 HF_ENDPOINT: Final = "pod_hf_endpoint"
@@ -42,6 +46,7 @@ _PROXY: Final = re.compile(formats.ENDPOINT_URL)
 _HOSTS: Final = re.compile(formats.NO_PROXY)
 _CA_BUNDLE: Final = re.compile(formats.CA_BUNDLE)
 _CA_BUNDLE_LENGTHS: Final = re.compile(formats.CA_BUNDLE_LENGTHS)
+_LOGIN: Final = re.compile(r"^(https?://)?.*@", re.DOTALL)
 
 
 def stated(arguments: argparse.Namespace) -> PodDefaults:
@@ -57,12 +62,76 @@ def stated(arguments: argparse.Namespace) -> PodDefaults:
     )
 
 
+def packed(defaults: PodDefaults) -> str:
+    """Return the settings as the text of an annotation, empty if there are none."""
+    settings = {**dict(defaults.variables), **({_BUNDLE: defaults.ca_bundle} if defaults.ca_bundle else {})}
+    return json.dumps(settings, separators=(",", ":")) if settings else ""
+
+
+def unpacked(text: Any) -> PodDefaults:
+    """Return the settings of an annotation that others may have written; none if it is absent or invalid."""
+    try:
+        settings = decode(str(text or "{}").encode(errors="replace"))
+        if not isinstance(settings, dict) or not settings.keys() <= _READ.keys():
+            return PodDefaults()
+        for name, value in settings.items():
+            if not isinstance(value, str) or not value or not _READ[name](value):
+                return PodDefaults()
+    except (ValueError, argparse.ArgumentTypeError):
+        return PodDefaults()
+    variables = tuple((name, value) for name, value in settings.items() if name != _BUNDLE)
+    return PodDefaults(variables, settings.get(_BUNDLE, ""))
+
+
+def trusted(
+    recorded: PodDefaults, current: PodDefaults, live: Object | None, spec: ModelDeploymentSpec
+) -> PodDefaults:
+    """Return the recorded settings as far as the live object has them, and the current ones instead of others.
+
+    Whoever can write annotations there could bring in a value otherwise. The variables of the proxy belong together.
+
+    Args:
+        recorded: The settings of the annotation.
+        current: The administrator's settings.
+        live: The live object; None if it is gone.
+        spec: The spec that was applied, which may have replaced settings.
+    """
+    if live is None:
+        return recorded
+    items = list(_named({key: value for key, value in live.items() if key != "metadata"}))
+    stated = {(str(item["name"]).upper(), str(item.get("value"))) for item in items}
+    variables: list[tuple[str, str]] = []
+    for group in _GROUPS:
+        of_group = [item for item in recorded.variables if item[0] in group]
+        is_seen = all(_sets(spec, item[0]) or item in stated for item in of_group)
+        variables += of_group if is_seen else [item for item in current.variables if item[0] in group]
+    is_seen = _has_own_bundle(spec) or _has_bundle(items, recorded.ca_bundle.partition("/")[0])
+    return PodDefaults(tuple(variables), recorded.ca_bundle if is_seen else current.ca_bundle)
+
+
+def _has_bundle(items: Sequence[Object], name: str) -> bool:
+    """Check whether an object has that ConfigMap as the bundle, or lacks only the volume, which somebody removed."""
+    volumes = [item for item in items if item["name"] == CA_VOLUME and "mountPath" not in item]
+    if not name or volumes:
+        return not name or any(mapping(volume.get("configMap")).get("name") == name for volume in volumes)
+    return any(item.get("value") == f"{CA_PATH}/{CA_FILE}" for item in items)
+
+
+def _named(value: Any) -> Iterator[Object]:
+    """Yield all maps in a value that have a name."""
+    if isinstance(value, dict) and "name" in value:
+        yield value
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _named(item)
+
+
 def url(text: str) -> str:
     """Return the URL of a mirror or proxy. Raise ArgumentTypeError for any other text."""
     if text and not _PROXY.fullmatch(text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not http(s)://HOST[:PORT][/PATH]. A user and a password do not belong in a flag, which "
-            "everybody can read: set them in env of the model, from a Secret"
+            f"{_without_login(text)!r} is not http(s)://HOST[:PORT][/PATH]. A user and a password do not "
+            "belong in a flag, which everybody can read: set them in env of the model, from a Secret"
         )
     return text
 
@@ -71,7 +140,7 @@ def hosts(text: str) -> str:
     """Return the hosts of NO_PROXY. Raise ArgumentTypeError for any other text."""
     if text and not _HOSTS.fullmatch(text):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of hosts and ranges, separated by commas without blanks"
+            f"{_without_login(text)!r} is not a list of hosts and ranges, separated by commas without blanks"
         )
     return text
 
@@ -80,9 +149,27 @@ def ca_bundle(text: str) -> str:
     """Return `CONFIGMAP/KEY`. Raise ArgumentTypeError for any other text."""
     if text and not (_CA_BUNDLE.fullmatch(text) and _CA_BUNDLE_LENGTHS.fullmatch(text)):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not CONFIGMAP/KEY, of which each has 253 characters at most"
+            f"{_without_login(text)!r} is not CONFIGMAP/KEY, of which each has 253 characters at most"
         )
     return text
+
+
+def _without_login(text: str) -> str:
+    """Return the text without what is before an `@`, which may be a password."""
+    return _LOGIN.sub(r"\1***@", text)
+
+
+_BUNDLE: Final = "caBundle"
+_READ: Final[Mapping[str, Callable[[str], str]]] = {
+    "HF_ENDPOINT": url,
+    "HTTP_PROXY": url,
+    "HTTPS_PROXY": url,
+    "NO_PROXY": hosts,
+    _BUNDLE: ca_bundle,
+}
+"""Readers of the recorded settings."""
+
+_GROUPS: Final = (("HF_ENDPOINT",), ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"))
 
 
 def applied(
@@ -129,7 +216,7 @@ def _with_variables(spec: ModelDeploymentSpec, defaults: PodDefaults) -> ModelDe
 def _with_bundle(spec: ModelDeploymentSpec, defaults: PodDefaults) -> ModelDeploymentSpec:
     """Return the spec with the CA bundle as a volume, a mount and variables, unless it has a bundle of its own."""
     pod, container = spec.pod_template.spec, spec.pod_template.container
-    if _has_own_bundle(pod.volumes, container.volume_mounts):
+    if _has_own_bundle(spec):
         return spec
     name, _, key = defaults.ca_bundle.partition("/")
     source = {"name": name, "items": [{"key": key, "path": CA_FILE}]}
@@ -148,11 +235,23 @@ def _with_bundle(spec: ModelDeploymentSpec, defaults: PodDefaults) -> ModelDeplo
     return spec.model_copy(update={"pod_template": template, "env": [*spec.env, *variables]})
 
 
-def _has_own_bundle(volumes: Iterable[Object], mounts: Iterable[Object]) -> bool:
-    """Check whether a spec has a volume of the bundle's name, or one at its path."""
-    return any(volume.get("name") == CA_VOLUME for volume in volumes) or any(
-        posixpath.normpath(mount.get("mountPath") or "/") == CA_PATH for mount in mounts
-    )
+def _has_own_bundle(spec: ModelDeploymentSpec) -> bool:
+    """Check whether a spec has a volume of the bundle's name, or one at, above or below its path.
+
+    Neither of two read-only volumes can be mounted in the other.
+    """
+    template, stored = spec.pod_template, spec.model.storage.volumes
+    names = [volume.get("name") for volume in template.spec.volumes] + [volume.name for volume in stored]
+    paths = [mount.get("mountPath") or "" for mount in template.container.volume_mounts]
+    paths += [volume.path for volume in stored]
+    return CA_VOLUME in names or any(path and _overlaps(path) for path in paths)
+
+
+def _overlaps(path: str) -> bool:
+    """Check whether a path is that of the bundle, above or below it."""
+    # normpath keeps two leading slashes.
+    place = posixpath.normpath("/" + path.lstrip("/"))
+    return posixpath.commonpath((place, CA_PATH)) in (place, CA_PATH)
 
 
 def _extended(part: Any, field: str, item: Object) -> Any:

@@ -11,12 +11,17 @@ from dataclasses import dataclass, replace
 from kubefoundry_sdk._api import contract_version, foreign_text
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.modeldeployment import ModelDeploymentSpec
-from kubefoundry_sdk._provider import propagation, results
+from kubefoundry_sdk._provider import pod_defaults, propagation, results
 from kubefoundry_sdk._provider.contract import Deployment, Provider
 from kubefoundry_sdk._provider.reconcile import overrides
 from kubefoundry_sdk._provider.upstream_kind import Schema
 from kubefoundry_sdk._provider.write import manifest
-from kubefoundry_sdk._provider.write.earlier_render import alike, earlier_deployment, earlier_render
+from kubefoundry_sdk._provider.write.earlier_render import (
+    alike,
+    earlier_deployment,
+    earlier_render,
+    earlier_spec,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,29 @@ def supports(provider: Provider, deployment: Deployment, schema: Schema | None) 
 
 
 def as_written(
-    provider: Provider, deployment: Deployment, schema: Schema | None, record: manifest.Record | None
+    provider: Provider,
+    deployment: Deployment,
+    schema: Schema | None,
+    record: manifest.Record | None,
+    live: Object | None,
 ) -> Provider:
-    """Return the provider without the labels and annotations that wait for the user's next edit or a refresh.
+    """Return the provider as it writes the next change of an object.
 
-    `provider` has all keys that the administrator lists, `deployment` the image that serves (`pinned`).
+    It has the settings for pods with which the object was written, unless the object is replaced as a whole. It lacks
+    the labels and annotations that wait for the user's next edit or a refresh.
+
+    Args:
+        provider: The provider with all settings and keys that the administrator lists.
+        deployment: The deployment, with the image that serves (`pinned`).
+        schema: The schema of the upstream CRD.
+        record: The record of the last apply.
+        live: The live main object.
     """
     if record is None:
         return provider
+    if record.settings != provider.pod_defaults and (spec := earlier_spec(deployment, record)):
+        settings = pod_defaults.trusted(record.settings, provider.pod_defaults, live, spec)
+        provider = replace(provider, pod_defaults=settings)
     kept = propagation.without_waiting(provider.propagates, deployment, record.manifest, record.follows)
     if kept == provider.propagates:
         return provider

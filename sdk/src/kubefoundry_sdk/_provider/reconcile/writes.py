@@ -61,7 +61,9 @@ async def check_compatibility(turn: Turn) -> End | None:
     schema = _supported_schema(turn)
 
     def check() -> tuple[Provider, Compatibility]:
-        provider = compatibility.as_written(context.provider, turn.deployment, schema, turn.record)
+        provider = compatibility.as_written(
+            context.provider, turn.deployment, schema, turn.record, turn.upstream
+        )
         return provider, compatibility.check(provider, turn.deployment, schema)
 
     turn.provider, result = await context.call(check)

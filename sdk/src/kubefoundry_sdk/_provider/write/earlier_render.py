@@ -22,7 +22,7 @@ def pinned(deployment: Deployment, record: manifest.Record | None) -> Deployment
     Return the deployment unchanged if the user sets an image now or did so in the applied spec, or if the applied
     manifest is replaced as a whole.
     """
-    before = _earlier_spec(deployment, record)
+    before = earlier_spec(deployment, record)
     if record is None or before is None or before.image or deployment.spec.image:
         return deployment
     return replace(deployment, spec=_with_image(deployment.spec, record.image))
@@ -61,7 +61,7 @@ def earlier_deployment(
 
     Return None if the applied manifest is replaced as a whole.
     """
-    spec = _earlier_spec(deployment, record)
+    spec = earlier_spec(deployment, record)
     if record is None or spec is None:
         return None
     before = propagation.at_last_apply(provider.propagates, deployment, record.manifest)
@@ -75,7 +75,7 @@ def alike(first: Rendered, second: Rendered) -> bool:
     return same(first.main, second.main) and same(list(first.helpers), list(second.helpers))
 
 
-def _earlier_spec(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
+def earlier_spec(deployment: Deployment, record: manifest.Record | None) -> ModelDeploymentSpec | None:
     """Return the spec that was applied, None if its manifest is replaced as a whole.
 
     That is so if the spec is unknown, or the user requests a refresh or changes the identity.

@@ -16,8 +16,8 @@ from kubefoundry_sdk._api import managed_fields, names
 from kubefoundry_sdk._api.foreign_json import decode
 from kubefoundry_sdk._api.kinds import Object
 from kubefoundry_sdk._api.untrusted import mapping
-from kubefoundry_sdk._provider import propagation
-from kubefoundry_sdk._provider.contract import Deployment, Propagation
+from kubefoundry_sdk._provider import pod_defaults, propagation
+from kubefoundry_sdk._provider.contract import Deployment, PodDefaults, Propagation
 
 RECORD_PATH: Final = f"metadata.annotations.{names.APPLIED_ANNOTATION}"
 
@@ -25,6 +25,7 @@ RECORD: Final = (
     names.APPLIED_ANNOTATION,
     names.APPLIED_GENERATION_ANNOTATION,
     names.PROPAGATED_ANNOTATION,
+    names.POD_SETTINGS_ANNOTATION,
 )
 PROVIDER_LABEL: Final = f"{names.PREFIX}provider"
 
@@ -59,12 +60,13 @@ def with_ownership(
     provider: str,
     image: str | None = None,
     propagates: Propagation | None = None,
+    settings: PodDefaults | None = None,
 ) -> Object:
     """Return the object to apply: with namespace, owner, labels, annotations, and a record of the whole manifest.
 
     Labels are those of the ModelDeployment under `kubefoundry.ai/`, and the provider that created it (contract §7).
-    `image` is the image that serves, for the record. `propagates` has the keys that a main object follows. All but
-    the metadata is shared with `rendered`.
+    `image` is the image that serves, for the record. `propagates` has the keys that a main object follows, `settings`
+    those for pods with which it was rendered. All but the metadata is shared with `rendered`.
     """
     meta = dict(rendered["metadata"])
     obj = {**rendered, "metadata": meta}
@@ -92,6 +94,8 @@ def with_ownership(
     meta["annotations"][names.APPLIED_GENERATION_ANNOTATION] = str(deployment.generation)
     if propagates and (follows := propagation.followed(obj, propagates, deployment)):
         meta["annotations"][names.PROPAGATED_ANNOTATION] = follows
+    if settings and (packed := pod_defaults.packed(settings)):
+        meta["annotations"][names.POD_SETTINGS_ANNOTATION] = packed
     return obj
 
 
@@ -110,6 +114,7 @@ class Record:
         refresh: The value of its refresh annotation.
         image: The image that serves; None if the upstream chooses it.
         follows: The labels and annotations that the object follows (`propagation.followed`).
+        settings: The administrator's settings for pods with which the object was written.
     """
 
     manifest: Object
@@ -117,6 +122,7 @@ class Record:
     refresh: str
     image: str | None
     follows: str = field(default="", compare=False)
+    settings: PodDefaults = field(default=PodDefaults(), compare=False)
 
 
 def content(obj: Object) -> Object:
@@ -166,7 +172,8 @@ def applied(live: Object) -> Record | None:
     ):
         return None
     follows = str(annotations.get(names.PROPAGATED_ANNOTATION, ""))
-    return Record(manifest, spec, str(refresh), image, follows)
+    settings = pod_defaults.unpacked(annotations.get(names.POD_SETTINGS_ANNOTATION))
+    return Record(manifest, spec, str(refresh), image, follows, settings)
 
 
 def _unpacked(packed: Any) -> Any:
@@ -185,12 +192,13 @@ class LastRecord:
     """The record that was unpacked last: a reconcile reads that of its main object several times."""
 
     def __init__(self) -> None:
-        self._packed: str | None = None
+        self._packed: list[Any] = []
         self._record: Record | None = None
 
     def of(self, live: Object) -> Record | None:
         """Return the record as `applied` does."""
-        packed = (live["metadata"].get("annotations") or {}).get(names.APPLIED_ANNOTATION)
+        annotations = live["metadata"].get("annotations") or {}
+        packed = [annotations.get(key) for key in RECORD]
         if packed != self._packed:
             self._packed, self._record = packed, applied(live)
         return self._record

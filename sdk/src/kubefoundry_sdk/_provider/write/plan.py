@@ -199,7 +199,9 @@ def _merge(inputs: _Inputs, applied: _Applied) -> _Merged:
     named = helper_names.with_cluster_names(
         paths, desired, applied.names, live_helpers, _untouched(base, rendered)
     )
-    main = manifest.with_ownership(named.main, deployment, provider.name, rendered.image, provider.propagates)
+    main = manifest.with_ownership(
+        named.main, deployment, provider.name, rendered.image, provider.propagates, provider.pod_defaults
+    )
     helpers = [
         manifest.with_ownership(obj, deployment, provider.name, rendered.image) for obj in named.helpers
     ]
