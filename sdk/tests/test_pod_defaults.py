@@ -124,6 +124,25 @@ def test_invalid_annotation_counts_as_no_settings(text: str | None) -> None:
     assert planned(deployment(), live, with_pod(PROXY)).changed == []
 
 
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"env": [{"name": "A", "value": "2"}]},
+        {"env": []},
+        {"env": [], "podTemplate": {"spec": {"volumes": [{"name": "own", "emptyDir": {}}]}}},
+    ],
+)
+@pytest.mark.parametrize("name", ["A", "HTTPS_PROXY", "SSL_CERT_FILE"])
+@pytest.mark.parametrize("text", [None, "{", '{"LD_PRELOAD":"http://evil:1"}'])
+def test_edit_is_complete_without_the_annotation(name: str, edit: dict[str, Any], text: str | None) -> None:
+    settings = replace(PROXY, variables=(*PROXY.variables, ("NO_PROXY", ".svc")))
+    live = planned(deployment({"env": [{"name": name, "value": "1"}]}), subject=with_pod(settings))
+
+    todo = planned(deployment(edit), with_annotation(live, text), with_pod(settings))
+
+    assert todo.main["spec"] == planned(deployment(edit), live, with_pod(settings)).main["spec"]
+
+
 @pytest.mark.parametrize("current", [NONE, PROXY])
 @pytest.mark.parametrize("written", [NONE, PROXY])
 @pytest.mark.parametrize("before", [[], [{"name": "A", "value": "1"}]])

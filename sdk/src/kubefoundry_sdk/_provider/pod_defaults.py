@@ -88,7 +88,8 @@ def trusted(
 ) -> PodDefaults:
     """Return the recorded settings as far as the live object has them, and the current ones instead of others.
 
-    Whoever can write annotations there could bring in a value otherwise. The variables of the proxy belong together.
+    Whoever can write annotations there could bring in or take away a value otherwise. So the current ones also count
+    if nothing is recorded and the live object has them. The variables of the proxy belong together.
 
     Args:
         recorded: The settings of the annotation.
@@ -102,18 +103,23 @@ def trusted(
     stated = {(str(item["name"]).upper(), str(item.get("value"))) for item in items}
     variables: list[tuple[str, str]] = []
     for group in _GROUPS:
-        of_group = [item for item in recorded.variables if item[0] in group]
-        is_seen = all(_sets(spec, item[0]) or item in stated for item in of_group)
-        variables += of_group if is_seen else [item for item in current.variables if item[0] in group]
-    is_seen = _has_own_bundle(spec) or _has_bundle(items, recorded.ca_bundle.partition("/")[0])
-    return PodDefaults(tuple(variables), recorded.ca_bundle if is_seen else current.ca_bundle)
+        before, now = (
+            [item for item in settings.variables if item[0] in group] for settings in (recorded, current)
+        )
+        added = [item for item in before or now if not _sets(spec, item[0])]
+        is_seen = stated.issuperset(added) and bool(before or added)
+        variables += before if is_seen == bool(before) else now
+    is_seen = _has_bundle(items, recorded.ca_bundle or current.ca_bundle)
+    is_kept = _has_own_bundle(spec) or is_seen == bool(recorded.ca_bundle)
+    return PodDefaults(tuple(variables), recorded.ca_bundle if is_kept else current.ca_bundle)
 
 
-def _has_bundle(items: Sequence[Object], name: str) -> bool:
-    """Check whether an object has that ConfigMap as the bundle, or lacks only the volume, which somebody removed."""
+def _has_bundle(items: Sequence[Object], bundle: str) -> bool:
+    """Check whether an object has that CA bundle, or lacks only its volume, which somebody removed."""
+    name = bundle.partition("/")[0]
     volumes = [item for item in items if item["name"] == CA_VOLUME and "mountPath" not in item]
-    if not name or volumes:
-        return not name or any(mapping(volume.get("configMap")).get("name") == name for volume in volumes)
+    if volumes:
+        return any(mapping(volume.get("configMap")).get("name") == name for volume in volumes)
     return any(item.get("value") == f"{CA_PATH}/{CA_FILE}" for item in items)
 
 
