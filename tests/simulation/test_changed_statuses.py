@@ -99,3 +99,31 @@ def test_message_names_a_changed_status_of_a_provider(change: str) -> None:
         status = it.play(run())
 
     assert "was not stored as sent: an admission webhook or policy changes it" in status["message"]
+
+
+@pytest.mark.slow
+def test_report_of_a_cut_message_ends_when_a_short_one_fits() -> None:
+    """The report makes the message longer, so that the webhook cuts the report."""
+
+    def cut(status: Object, sent: Object) -> None:
+        if "message" in sent:
+            status["message"] = sent["message"][:100]
+
+    webhook = Webhook(WRITERS["provider"], cut)
+    with cluster("cut message") as it:
+
+        async def run() -> tuple[str, str]:
+            await it.start(webhook, webhook.see)
+            it.do(Step("create", "m", ["gpu", None]))
+            await it.loop.advance(STARTS)
+            it.do(Step("policy", "webhook-down", STARTS))
+            it.do(Step("edit", "m", {"engine": {"contextLength": 4096}}))
+            await it.loop.advance(STARTS / 2)
+            refused = it.status(MODEL_DEPLOYMENTS, "m")["message"]
+            await it.loop.advance(HOSTILE)
+            return refused, it.status(MODEL_DEPLOYMENTS, "m")["message"]
+
+        refused, later = it.play(run())
+
+    assert len(refused) == 100
+    assert later == "All resources are ready"
