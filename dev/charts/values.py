@@ -170,9 +170,8 @@ class Providers(Closed):
 
 Url = Annotated[str, Field(pattern=ENDPOINT_URL)]
 """A URL without a user and a password."""
-CaBundle = Annotated[
-    str, Field(pattern=CA_BUNDLE, json_schema_extra={"allOf": [{"pattern": CA_BUNDLE_LENGTHS}]})
-]
+_LENGTHS: Final = {"allOf": [{"pattern": CA_BUNDLE_LENGTHS}]}
+CaBundle = Annotated[str, Field(pattern=CA_BUNDLE, json_schema_extra=_LENGTHS)]
 
 
 class Models(Closed):
@@ -251,8 +250,7 @@ class ProviderPolicy(Switch):
     """The policy about who may use which provider."""
 
     recordCreator: bool = Field(
-        True,
-        description="Record who creates a model, which automatic selection needs.",
+        True, description="Record who creates a model, which automatic selection needs."
     )
 
 
@@ -267,10 +265,7 @@ class Ceilings(Switch):
         {"gpus": "64", "replicas": "32", "memory": "2Ti"},
         description="Limits of each model: gpus and memory of a replica, and replicas. NAMESPACE.gpus counts for one "
         "namespace.",
-        json_schema_extra={
-            "patternProperties": {CEILING: {"type": "string"}},
-            "additionalProperties": False,
-        },
+        json_schema_extra={"patternProperties": {CEILING: {"type": "string"}}, "additionalProperties": False},
     )
 
 
