@@ -213,14 +213,13 @@ OWN_TEMPLATES: list[Object] = [
 
 def edited(chance: random.Random, spec: dict[str, Any]) -> dict[str, Any]:
     """Return the spec with another env, podTemplate, image or scale."""
-    field, values = chance.choice(
-        [
-            ("env", OWN_VARIABLES),
-            ("podTemplate", OWN_TEMPLATES),
-            ("image", ["example.com/engine:1", "example.com/engine:2"]),
-            ("scaling", [{"replicas": 1}, {"replicas": 2}]),
-        ]
-    )
+    fields: list[tuple[str, list[Any]]] = [
+        ("env", OWN_VARIABLES),
+        ("podTemplate", OWN_TEMPLATES),
+        ("image", ["example.com/engine:1", "example.com/engine:2"]),
+        ("scaling", [{"replicas": 1}, {"replicas": 2}]),
+    ]
+    field, values = chance.choice(fields)
     return {**spec, field: chance.choice([value for value in values if value != spec.get(field)])}
 
 

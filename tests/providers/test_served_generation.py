@@ -112,19 +112,21 @@ async def test_foreign_pods_are_of_no_generation_without_record(
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @simulated
-async def test_change_by_others_is_named_before_validation(provider: str) -> None:
+async def test_change_by_others_is_named_before_validation(
+    provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An edit that core has not validated yet keeps the change from being reverted."""
     async with harness(provider) as model:
         world = World(provider, model, random.Random(1))
         await world.start()
-        validate, model._do_core = model._do_core, lambda: None
+        monkeypatch.setattr(model, "_do_core", lambda: None)
 
         await model.edit({"model": {"servedName": "name-2"}})
         await world.change_upstream(REPLICAS)
         await world.wait()
         during = model.status
-        model._do_core = validate
-        validate()
+        monkeypatch.undo()
+        model._do_core()
         await model.advance(30)
         await world.serve()
 
