@@ -29,7 +29,12 @@ async def test_it_answers_under_pod_security_restricted_and_goes(
     made = await created(api, tiny(namespace, models))
 
     status = (await running(api, namespace))["status"]
-    assert status["endpoint"] == {"service": "m-server", "port": 8000, "model": SERVED}
+    assert status["endpoint"] == {
+        "service": "m-server",
+        "port": 8000,
+        "model": SERVED,
+        "apis": ["openai-chat", "openai-completions"],
+    }
     listed = await api.read(f"{server(api, namespace).root}/v1/models")
     assert [one["id"] for one in listed["data"]] == [SERVED]
     # A model of random weights may end its answer at any word.
