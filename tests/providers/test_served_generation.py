@@ -228,7 +228,11 @@ def remove_labels(obj: Any) -> None:
     obj["metadata"]["labels"] = {}
 
 
-@pytest.mark.parametrize("change", [scale, add_label, remove_labels])
+def remove_record(obj: Any) -> None:
+    del obj["metadata"]["annotations"][names.APPLIED_ANNOTATION]
+
+
+@pytest.mark.parametrize("change", [scale, add_label, remove_labels, remove_record])
 @pytest.mark.parametrize("provider", PROVIDERS)
 @simulated
 async def test_generation_is_kept_when_change_replaces_no_pod(

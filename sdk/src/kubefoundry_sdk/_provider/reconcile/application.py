@@ -24,7 +24,7 @@ async def write(context: Context, kind: Kind, write_plan: Plan, live: Object, re
     report.created = release.created_message(context.provider, live["metadata"]["name"])
     retry = None
     unseen = _unseen(context, write_plan, memory.admission)
-    drift_repair.note_overwritten(context, live, write_plan)
+    drift_repair.note_overwritten(context, kind, live, write_plan)
     if write_plan.repairs:
         retry = await drift_repair.revert(context, kind, write_plan, live, report)
     else:

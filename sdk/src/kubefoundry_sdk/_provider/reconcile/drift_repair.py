@@ -16,7 +16,7 @@ from kubefoundry_sdk._provider.reconcile.context import Context
 from kubefoundry_sdk._provider.reconcile.report import Report
 from kubefoundry_sdk._provider.write import apply, drift, foreign_values, lost_ownership, manifest
 from kubefoundry_sdk._provider.write.admission import Admission, recorded
-from kubefoundry_sdk._provider.write.helpers import kind_of, mark
+from kubefoundry_sdk._provider.write.helpers import kind_of, mark, whole
 from kubefoundry_sdk._provider.write.plan import Plan
 from kubefoundry_sdk._runtime import repairs
 from kubefoundry_sdk._runtime.refusals import Refused
@@ -89,7 +89,7 @@ def note_pods(context: Context, deployment: Object, paths: Sequence[str]) -> Non
         reported_generation.note_foreign_pods(context.memory(key_of(deployment)).generations)
 
 
-def note_overwritten(context: Context, deployment: Object, write_plan: Plan) -> None:
+def note_overwritten(context: Context, kind: Kind, deployment: Object, write_plan: Plan) -> None:
     """Note pods of a foreign spec if the plan overwrites changes that others certainly made.
 
     A new process does not know which values admission changes. There only a field that another manager owns counts.
@@ -98,7 +98,8 @@ def note_overwritten(context: Context, deployment: Object, write_plan: Plan) -> 
     admission, paths = context.memory(key_of(deployment)).admission, write_plan.overwritten
     if live is None or not paths:
         return
-    if admission.knows(live) or managed_fields.writer(live, paths, context.manager) is not None:
+    # Items of a list of a built-in kind do not name their kind.
+    if admission.knows(whole(kind, live)) or managed_fields.writer(live, paths, context.manager) is not None:
         note_pods(context, deployment, paths)
 
 

@@ -24,7 +24,7 @@ from kubefoundry_sdk._provider.write import (
     retained_helpers,
     shared_entries,
 )
-from kubefoundry_sdk._provider.write.admission import Admission
+from kubefoundry_sdk._provider.write.admission import Admission, recorded
 from kubefoundry_sdk._provider.write.change import identity_changed
 from kubefoundry_sdk._provider.write.earlier_render import alike, earlier_render
 from kubefoundry_sdk._provider.write.helpers import Mark, mark, marked
@@ -230,9 +230,11 @@ def _compare(inputs: _Inputs, applied: _Applied, merged: _Merged, live: Object) 
             shared_entries.carry(shared_entries.paths(provider, live), main, live, record.manifest)
         else:
             # Without a record, for instance after `kubectl replace`, the object to write shows what others changed.
-            foreign = inputs.admission.changed_by_others(
-                mark(main), main, drift.values(main, live, inputs.ignored)
-            )
+            content = {
+                name: value for name, value in main.items() if name not in ("apiVersion", "kind", "metadata")
+            }
+            differences = drift.values(content, live, inputs.ignored)
+            foreign = inputs.admission.changed_by_others(mark(main), recorded(main), differences)
     edited = _edits(inputs, changed, main, live)
     fresh = _fresh(inputs, applied, merged.helpers)
     drifted, overwritten = ((), foreign) if changed else (foreign, ())
