@@ -150,7 +150,7 @@ class Server:
             selects = selecting(resource, query)
             version = str(self.store.version)
             items = [
-                in_version(obj, resource)
+                _item(in_version(obj, resource), resource)
                 for obj in self.store.all(resource.storage)
                 if target.namespace in ("", obj["metadata"].get("namespace", "")) and selects(obj)
             ]
@@ -165,6 +165,13 @@ class Server:
 
     def _time(self) -> str:
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _item(obj: Object, resource: Resource) -> Object:
+    """Return the object as an item of a list. Those of built-in kinds do not name their kind and version."""
+    if resource.custom:
+        return obj
+    return {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}
 
 
 def _encoded(body: Object) -> bytes:
