@@ -145,8 +145,8 @@ def _is_refused(context: Context, deployment: Object) -> bool:
 async def _changed_by_others(context: Context, kind: Kind, write_plan: Plan, deployment: Object) -> Repairs:
     """Return the repairs of the plan without the values that admission would change again.
 
-    If this process has not applied the object itself, its managed fields may show that nobody has written since our
-    last apply. Otherwise a dry run shows what the API server would store today.
+    If this process has never seen the object, its managed fields may show that nobody has written since our last
+    apply. Otherwise a dry run shows what the API server would store today.
     """
     admission = context.memory(key_of(deployment)).admission
     remaining: Repairs = []
@@ -160,7 +160,8 @@ async def _changed_by_others(context: Context, kind: Kind, write_plan: Plan, dep
         applied = recorded(obj)
         ignored = foreign_values.paths(context.provider) if is_main else ()
         differences = drift.values(applied, live, ignored)
-        if not admission.knows(obj) and _is_as_stored(live, differences, context.manager):
+        is_new = not admission.remembers(mark(obj))  # else a part of our own refused edit may be in force
+        if is_new and not admission.knows(obj) and _is_as_stored(live, differences, context.manager):
             # A policy that changed since then must not replace the pods of every model.
             admission.note(obj, live)
         elif not admission.knows(obj):
