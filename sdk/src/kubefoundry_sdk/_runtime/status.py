@@ -74,11 +74,15 @@ async def write(
     before = store.altered.text(key)
     noted = named and "message" in desired
     stored, text = await _send(client, store, kind, live, desired, before if noted else "", manager, shared)
-    if noted and text != before:
-        stored, text = await _send(client, store, kind, stored, desired, text, manager, shared)
-    if text and not before:
-        log.warning("%s/%s: %s", *key, text)
-    store.altered.note(key, digest, now, text, Sent(stored["metadata"].get("uid", ""), manager, desired))
+    sent = Sent(stored["metadata"].get("uid", ""), manager, desired)
+    try:
+        if noted and text != before:
+            stored, text = await _send(client, store, kind, stored, desired, text, manager, shared)
+    finally:
+        # Also after a conflict, because the first answer shows already what admission changes.
+        if text and not before:
+            log.warning("%s/%s: %s", *key, text)
+        store.altered.note(key, digest, now, text, sent)
     return True
 
 
