@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kubefoundry_local.suite import PROBE, Suite
-from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS
+from kubefoundry_sdk._api.kinds import MODEL_DEPLOYMENTS, Object
 from kubefoundry_sdk._api.names import RESELECT_ANNOTATION
 from kubefoundry_sdk._cluster.client import Client
 from support.changes.seen import ENV, TEMPLATE
@@ -118,9 +118,15 @@ async def act(api: Client, component: str, namespace: str, step: Step) -> None:
         api,
         "m",
         namespace,
-        lambda obj: served(obj) and obj["status"]["provider"]["name"] == step.provider,
+        lambda obj: all_serve(obj) and obj["status"]["provider"]["name"] == step.provider,
         seconds=GARBAGE,
     )
+
+
+def all_serve(obj: Object) -> bool:
+    """Check whether each wanted replica serves. Kubernetes' controllers have nothing left to do then."""
+    counts = (obj.get("status") or {}).get("replicas") or {}
+    return served(obj) and counts.get("available") == counts.get("desired")
 
 
 async def until_left(api: Client, namespace: str, expected: Objects) -> Objects:
